@@ -1,0 +1,8 @@
+"""Attention: scores between queries and keys, a window over the keys, and a normaliser that makes weights of scores."""
+
+from nmt.attention.attention import Attention
+from nmt.attention.masks import causal_mask, lengths_to_mask
+from nmt.attention.multihead import KeysValues, MultiHeadAttention
+from nmt.attention.normalizers import masked_softmax
+
+__all__ = ["Attention", "KeysValues", "MultiHeadAttention", "causal_mask", "lengths_to_mask", "masked_softmax"]

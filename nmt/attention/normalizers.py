@@ -1,0 +1,26 @@
+"""Normalisers: scores to weights. Blocked keys get exactly 0; a row with nothing allowed is all zeros, with zero gradients."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
+) -> Float[Tensor, "*batch queries keys"]:
+    """Softmax over the allowed keys of each query; `mask` (True = may attend) broadcasts to the scores.
+
+    The blocked scores become the lowest finite number, not minus infinity, so that a row with nothing allowed stays
+    finite; multiplying by the mask afterwards turns its uniform weights into zeros and cuts their gradient.
+    """
+    lowest = torch.finfo(scores.dtype).min
+    return torch.softmax(scores.masked_fill(~mask, lowest), dim=-1) * mask
+
+
+class Softmax(nn.Module):
+    """weight_i = exp(score_i) / sum_j exp(score_j) over the allowed keys j."""
+
+    def forward(
+        self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "*batch queries keys"]:
+        return masked_softmax(scores, mask)

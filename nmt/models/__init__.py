@@ -1,0 +1,8 @@
+"""The wirings: who asks, when, and where the context goes."""
+
+from nmt.models.bahdanau import Bahdanau
+from nmt.models.base import Seq2Seq
+from nmt.models.luong import Luong
+from nmt.models.transformer import Transformer
+
+__all__ = ["Bahdanau", "Luong", "Seq2Seq", "Transformer"]

@@ -1,0 +1,76 @@
+"""RNNsearch (Bahdanau et al. 2015): the query is the decoder's previous state, the context enters the recurrence."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.attention.dropout import Dropout
+from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.embeddings import token_embeddings
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, SiteWatch, annotate, attend_to, direction_dim
+
+
+class State(NamedTuple):
+    """s_{t-1}, the state that asks next."""
+
+    hidden: Float[Tensor, "rows decoder_dim"]
+
+
+class Bahdanau(RecurrentSeq2Seq):
+    """c_t = sum_j a_tj h_j with a_t from score(s_{t-1}, h_j); s_t = GRU([E y_{t-1}; c_t], s_{t-1}); s_0 = tanh(W_s h<-_1).
+
+    Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
+    torch's GRU cell applies its reset gate after the recurrent product, the paper before it.
+    """
+
+    def __init__(
+        self,
+        cross: Callable[..., Attention],
+        *,
+        embedding_dim: int,
+        encoder_dim: int,
+        decoder_dim: int,
+        maxout_dim: int,
+        dropout: float,
+        source_vocab: int,
+        target_vocab: int,
+        joint: bool,
+    ) -> None:
+        super().__init__()
+        self.source_embedding, self.target_embedding = token_embeddings(
+            source_vocab, target_vocab, embedding_dim, joint
+        )
+        self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
+        self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
+        self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
+        self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
+        self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
+        self.output = nn.Linear(maxout_dim, target_vocab)
+        self.dropout = Dropout(dropout)
+
+    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+        embedded = self.dropout(self.source_embedding(source))
+        annotations, final = annotate(self.encoder, embedded, source_mask)
+        first = State(torch.tanh(self.bridge(final[1])))  # final[1]: the backward direction, after the first piece
+        values = self.dropout(annotations).unsqueeze(1)
+        return Memory(self.attention.project_keys(values), values, source_mask, first)
+
+    def advance(
+        self,
+        embedded: Float[Tensor, "sentences beams embedding_dim"],
+        state: State,
+        memory: Memory,
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "sentences beams result_dim"], State]:
+        previous = state.hidden.unflatten(0, embedded.shape[:2])
+        context = attend_to(self.attention, previous, memory, watch)
+        hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
+        return torch.cat([previous, embedded, context], dim=-1), State(hidden)
+
+    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
+        maxout = self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1)
+        return self.output(self.dropout(maxout))

@@ -1,0 +1,51 @@
+"""What every model is: an encoder, a whole-sentence forward for training, and one step for search."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+Watch = Callable[[str, int, Tensor], None]
+"""watch(site, layer, weights): is shown the weights (batch, heads, queries, keys) of each attention site that is passed.
+
+Sites are called encoder_self, decoder_self and cross; layers count from 0.
+"""
+
+Source = Int[Tensor, "batch source"]
+SourceMask = Bool[Tensor, "batch source"]
+Target = Int[Tensor, "batch target"]
+Logits = Float[Tensor, "batch target vocab"]
+
+
+class Seq2Seq(nn.Module, ABC):
+    """A model of p(target | source).
+
+    Memory and State are NamedTuples of tensors: Memory has a row per sentence and never changes, State has
+    sentences x beams rows (row = sentence * beams + beam). After `step` the old State may not be used.
+    """
+
+    def forward(
+        self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None
+    ) -> Logits:
+        """Logits of every next piece, the pieces before it given (teacher forcing)."""
+        return self.decode(target_input, self.encode(source, source_mask, watch), watch)
+
+    @abstractmethod
+    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
+        """The Memory of the sources: keys, values and mask, projected once."""
+
+    @abstractmethod
+    def decode(self, target_input: Target, memory: Any, watch: Watch | None = None) -> Logits:
+        """Logits after each of the target's positions."""
+
+    @abstractmethod
+    def start(self, memory: Any, beams: int) -> Any:
+        """The State before the first step."""
+
+    @abstractmethod
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
+        """log p of each next piece in nats, after reading one more token per beam, and the new State."""

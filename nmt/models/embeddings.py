@@ -1,0 +1,23 @@
+"""Token embeddings and sinusoidal positions."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+
+
+def token_embeddings(source_vocab: int, target_vocab: int, dim: int, joint: bool) -> tuple[nn.Embedding, nn.Embedding]:
+    """The embedding tables of both sides, one table if the vocabulary is joint; entries have variance 1 / dim."""
+    target = nn.Embedding(target_vocab, dim)
+    source = target if joint else nn.Embedding(source_vocab, dim)
+    for table in {source, target}:
+        nn.init.normal_(table.weight, std=dim**-0.5)
+    return source, target
+
+
+def sinusoids(positions: Int[Tensor, "*axes"], dim: int) -> Float[Tensor, "*axes {dim}"]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5)."""
+    exponents = torch.arange(0, dim, 2, device=positions.device) / dim
+    angles: Num[Tensor, "..."] = positions.unsqueeze(-1) * torch.exp(-math.log(10000.0) * exponents)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :dim]

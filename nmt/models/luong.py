@@ -1,0 +1,107 @@
+"""Luong's attention model (Luong et al. 2015): the query is the current state, the context meets it after the recurrence."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.attention.dropout import Dropout
+from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.embeddings import token_embeddings
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, SiteWatch, annotate, attend_to, direction_dim
+
+
+class State(NamedTuple):
+    """Hidden states and cells of every layer, and the attentional vector that is fed back."""
+
+    hidden: Float[Tensor, "rows layers decoder_dim"]
+    cell: Float[Tensor, "rows layers decoder_dim"]
+    attentional: Float[Tensor, "rows decoder_dim"]
+
+
+class Luong(RecurrentSeq2Seq):
+    """h_t from a stacked LSTM; c_t from score(h_t, h_s); h~_t = tanh(W_c [c_t; h_t]); softmax(W_s h~_t).
+
+    With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
+    The encoder is bidirectional; each layer's final states start the decoder's through tanh(linear).
+    """
+
+    def __init__(
+        self,
+        cross: Callable[..., Attention],
+        *,
+        embedding_dim: int,
+        encoder_dim: int,
+        decoder_dim: int,
+        num_layers: int,
+        dropout: float,
+        input_feeding: bool,
+        source_vocab: int,
+        target_vocab: int,
+        joint: bool,
+    ) -> None:
+        super().__init__()
+        self.input_feeding = input_feeding
+        self.source_embedding, self.target_embedding = token_embeddings(
+            source_vocab, target_vocab, embedding_dim, joint
+        )
+        one_way = direction_dim(encoder_dim)
+        self.encoder = nn.ModuleList(
+            nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=True)
+            for layer in range(num_layers)
+        )
+        self.hidden_bridge, self.cell_bridge = (
+            nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(num_layers)) for _ in range(2)
+        )
+        input_dim = embedding_dim + decoder_dim if input_feeding else embedding_dim
+        self.cells = nn.ModuleList(
+            nn.LSTMCell(decoder_dim if layer else input_dim, decoder_dim) for layer in range(num_layers)
+        )
+        self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
+        self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
+        self.output = nn.Linear(decoder_dim, target_vocab, bias=False)
+        self.dropout = Dropout(dropout)
+
+    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+        outputs, hidden, cell = self.source_embedding(source), [], []
+        for network, hidden_bridge, cell_bridge in zip(self.encoder, self.hidden_bridge, self.cell_bridge, strict=True):
+            outputs, final = annotate(network, self.dropout(outputs), source_mask)
+            both = [states.transpose(0, 1).flatten(1) for states in final]
+            hidden.append(torch.tanh(hidden_bridge(both[0])))
+            cell.append(torch.tanh(cell_bridge(both[1])))
+        values = self.dropout(outputs).unsqueeze(1)
+        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), torch.zeros_like(hidden[0]))
+        return Memory(self.attention.project_keys(values), values, source_mask, first)
+
+    def advance(
+        self,
+        embedded: Float[Tensor, "sentences beams embedding_dim"],
+        state: State,
+        memory: Memory,
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "sentences beams result_dim"], State]:
+        inputs = embedded.flatten(0, 1)
+        if self.input_feeding:
+            inputs = torch.cat([inputs, state.attentional], dim=-1)
+        hidden, cell = self._recur(inputs, state)
+        query = self.dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
+        context = attend_to(self.attention, query, memory, watch)
+        attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
+        return attentional, State(hidden, cell, attentional.flatten(0, 1))
+
+    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
+        return self.output(self.dropout(results))
+
+    def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
+        """One time step through the stack: hidden states and cells (rows, layers, decoder_dim)."""
+        hidden: list[Tensor] = []
+        cell: list[Tensor] = []
+        for layer, recur in enumerate(self.cells):
+            below = self.dropout(hidden[-1]) if layer else inputs
+            h, c = recur(below, (state.hidden[:, layer], state.cell[:, layer]))
+            hidden.append(h)
+            cell.append(c)
+        return torch.stack(hidden, dim=1), torch.stack(cell, dim=1)

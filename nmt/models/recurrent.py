@@ -1,0 +1,96 @@
+"""What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from nmt.attention import Attention
+from nmt.attention.dropout import Dropout
+from nmt.models.base import Logits, Seq2Seq, Target, Watch
+
+SiteWatch = Callable[[Tensor], None]
+
+
+class Memory(NamedTuple):
+    """The annotations as projected keys and as values (one head), the source mask, and the decoder's first State."""
+
+    keys: Float[Tensor, "sentences heads source key_dim"]
+    values: Float[Tensor, "sentences heads source encoder_dim"]
+    mask: Bool[Tensor, "sentences source"]
+    first: Any
+
+
+class RecurrentSeq2Seq(Seq2Seq):
+    """A decoder whose `advance` reads one piece per beam; whole sentences are decoded by advancing through them."""
+
+    target_embedding: nn.Embedding
+    dropout: Dropout
+
+    def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
+        embedded = self.dropout(self.target_embedding(target_input))
+        state, results, maps = self.start(memory, beams=1), [], []
+        for piece in embedded.split(1, dim=1):
+            result, state = self.advance(piece, state, memory, maps.append if watch else None)
+            results.append(result)
+        if watch:
+            watch("cross", 0, torch.cat(maps, dim=2))
+        return self.logits(torch.cat(results, dim=1))
+
+    def start(self, memory: Memory, beams: int) -> Any:
+        return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
+        result, state = self.advance(self.dropout(self.target_embedding(tokens)), state, memory)
+        return self.logits(result).float().log_softmax(dim=-1), state
+
+    @abstractmethod
+    def advance(
+        self,
+        embedded: Float[Tensor, "sentences beams embedding_dim"],
+        state: Any,
+        memory: Memory,
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "sentences beams result_dim"], Any]:
+        """Reads one piece per beam: what the output layer needs of it, and the new State."""
+
+    @abstractmethod
+    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
+        """The output layer, outside the loop over positions."""
+
+
+def annotate(
+    network: nn.GRU | nn.LSTM, embedded: Float[Tensor, "batch source embedding_dim"], mask: Bool[Tensor, "batch source"]
+) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
+    """Runs a bidirectional network over each sentence's own length: its outputs and its final states.
+
+    Packing makes the backward direction start at the sentence's last piece, not at the padding.
+    """
+    packed = pack_padded_sequence(embedded, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+    outputs, final = network(packed)
+    return pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])[0], final
+
+
+def attend_to(
+    attention: Attention, queries: Float[Tensor, "sentences beams query_dim"], memory: Memory, watch: SiteWatch | None
+) -> Float[Tensor, "sentences beams encoder_dim"]:
+    """The context of each beam's query, by the one head that attends to the annotations."""
+    arguments = (queries.unsqueeze(1), memory.keys, memory.values, memory.mask[:, None, None, :])
+    if watch is None:
+        return attention.context(*arguments).squeeze(1)
+    context, weights = attention.attend(*arguments)
+    watch(weights)
+    return context.squeeze(1)
+
+
+def direction_dim(encoder_dim: int) -> int:
+    """The width of one direction of a bidirectional encoder whose annotations are `encoder_dim` wide."""
+    if encoder_dim % 2:
+        raise ValueError(f"encoder_dim={encoder_dim} is shared by two directions: choose an even number.")
+    return encoder_dim // 2

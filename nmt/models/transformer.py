@@ -1,0 +1,111 @@
+"""The Transformer (Vaswani et al. 2017) with any Attention at each of its three sites."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import Attention, KeysValues, causal_mask
+from nmt.attention.dropout import Dropout
+from nmt.models.base import Logits, Seq2Seq, Source, SourceMask, Target, Watch
+from nmt.models.embeddings import sinusoids, token_embeddings
+from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, final_norm
+
+
+class Memory(NamedTuple):
+    """Each decoder layer's cross keys and values of the source, and the source mask."""
+
+    cross: tuple[KeysValues, ...]
+    mask: Bool[Tensor, "sentences source"]
+
+
+class State(NamedTuple):
+    """Each decoder layer's keys and values of the pieces read so far, and how many those are in each row."""
+
+    read: tuple[KeysValues, ...]
+    position: Int[Tensor, " rows"]
+
+
+class Transformer(Seq2Seq):
+    """Equal stacks of encoder and decoder layers; embeddings times sqrt(dim) plus sinusoids; output tied to the target embedding.
+
+    `norm_first` chooses pre-norm (each stack ends with one more norm) instead of the paper's post-norm.
+    """
+
+    def __init__(
+        self,
+        encoder_self: Callable[..., Attention],
+        decoder_self: Callable[..., Attention],
+        cross: Callable[..., Attention],
+        *,
+        dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float,
+        norm_first: bool,
+        source_vocab: int,
+        target_vocab: int,
+        joint: bool,
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.source_embedding, self.target_embedding = token_embeddings(source_vocab, target_vocab, dim, joint)
+        sizes = {"dim": dim, "ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout, "norm_first": norm_first}
+        self.encoder = nn.ModuleList(EncoderLayer(encoder_self, **sizes) for _ in range(num_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, **sizes) for _ in range(num_layers))
+        self.encoder_norm, self.decoder_norm = final_norm(dim, norm_first), final_norm(dim, norm_first)
+        self.dropout = Dropout(dropout)
+        self.output = nn.Linear(dim, target_vocab, bias=False)
+        self.output.weight = self.target_embedding.weight
+
+    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+        positions = torch.arange(source.shape[1], device=source.device)
+        x = self._embed(self.source_embedding, source, positions)
+        mask = source_mask[:, None, None, :]
+        for index, layer in enumerate(self.encoder):
+            x = layer(x, mask, watch and partial(watch, "encoder_self", index))
+        x = self.encoder_norm(x)
+        return Memory(tuple(layer.cross.project(x) for layer in self.decoder), source_mask)
+
+    def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
+        size = target_input.shape[1]
+        x = self._embed(self.target_embedding, target_input, torch.arange(size, device=target_input.device))
+        causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
+        for index, layer in enumerate(self.decoder):
+            watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
+            x = layer.read(x, layer.keys_values(x), causal, watch_self)
+            x = layer.look(x, memory.cross[index], source_mask, watch_cross)
+        return self.output(self.decoder_norm(x))
+
+    def start(self, memory: Memory, beams: int) -> State:
+        rows = memory.mask.shape[0] * beams
+        nothing = self.output.weight.new_zeros(rows, 0, self.dim)
+        position = torch.zeros(rows, dtype=torch.long, device=nothing.device)
+        return State(tuple(layer.keys_values(nothing) for layer in self.decoder), position)
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
+        """The newest piece of each row attends to the row's kept keys; the beams of a sentence are queries on its Memory."""
+        sentences, beams = tokens.shape
+        x = self._embed(self.target_embedding, tokens, state.position.view(sentences, beams))
+        source_mask, read = memory.mask[:, None, None, :], []
+        for layer, past, cross in zip(self.decoder, state.read, memory.cross, strict=True):
+            row = x.view(sentences * beams, 1, self.dim)
+            kept = append(past, layer.keys_values(row), state.position)
+            seen = torch.arange(kept.keys.shape[2], device=x.device) <= state.position[:, None]
+            row = layer.read(row, kept, seen[:, None, None, :])
+            x = layer.look(row.view(sentences, beams, self.dim), cross, source_mask)
+            read.append(kept)
+        log_probs = self.output(self.decoder_norm(x)).float().log_softmax(dim=-1)
+        return log_probs, State(tuple(read), state.position + 1)
+
+    def _embed(
+        self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
+    ) -> Float[Tensor, "batch n dim"]:
+        return self.dropout(table(ids) * math.sqrt(self.dim) + sinusoids(positions, self.dim))

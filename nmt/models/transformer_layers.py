@@ -1,0 +1,122 @@
+"""The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3) and the cache of the pieces a decoder has read."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import Attention, KeysValues, MultiHeadAttention
+from nmt.attention.dropout import Dropout
+
+Inputs = Float[Tensor, "batch n dim"]
+Mask = Bool[Tensor, "..."]
+SiteWatch = Callable[[Tensor], None]
+
+CACHE_BLOCK = 16
+"""How many positions a full cache grows by: larger wastes attention on empty places, smaller copies more often."""
+
+
+class Sublayer(nn.Module):
+    """The residual connection around a sub-layer f: x + dropout(f(norm(x))), or the paper's norm(x + dropout(f(x)))."""
+
+    def __init__(self, dim: int, dropout: float, norm_first: bool) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = Dropout(dropout)
+        self.norm_first = norm_first
+
+    def before(self, x: Inputs) -> Inputs:
+        """What the sub-layer sees of x."""
+        return self.norm(x) if self.norm_first else x
+
+    def after(self, x: Inputs, result: Inputs) -> Inputs:
+        """x with the sub-layer's result added."""
+        x = x + self.dropout(result)
+        return x if self.norm_first else self.norm(x)
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 at each position (section 3.3)."""
+
+    def __init__(self, dim: int, ffn_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = nn.Linear(dim, ffn_dim)
+        self.outer = nn.Linear(ffn_dim, dim)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Inputs) -> Inputs:
+        return self.outer(self.dropout(F.relu(self.inner(x))))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward net."""
+
+    def __init__(
+        self,
+        self_attention: Callable[..., Attention],
+        *,
+        dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float,
+        norm_first: bool,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(self_attention, dim, num_heads, dropout)
+        self.feed_forward = FeedForward(dim, ffn_dim, dropout)
+        self.around_attention, self.around_ffn = (Sublayer(dim, dropout, norm_first) for _ in range(2))
+
+    def forward(self, x: Inputs, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
+        inputs = self.around_attention.before(x)
+        x = self.around_attention.after(x, self.attention(inputs, self.attention.project(inputs), mask, watch))
+        return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention over the pieces read (`read`), then cross attention and the feed-forward net (`look`)."""
+
+    def __init__(
+        self,
+        self_attention: Callable[..., Attention],
+        cross: Callable[..., Attention],
+        *,
+        dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float,
+        norm_first: bool,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(self_attention, dim, num_heads, dropout)
+        self.cross = MultiHeadAttention(cross, dim, num_heads, dropout)
+        self.feed_forward = FeedForward(dim, ffn_dim, dropout)
+        self.around_attention, self.around_cross, self.around_ffn = (
+            Sublayer(dim, dropout, norm_first) for _ in range(3)
+        )
+
+    def keys_values(self, x: Inputs) -> KeysValues:
+        """What the self-attention keeps of the positions x."""
+        return self.attention.project(self.around_attention.before(x))
+
+    def read(self, x: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
+        return self.around_attention.after(x, self.attention(self.around_attention.before(x), kept, mask, watch))
+
+    def look(self, x: Inputs, memory: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, watch))
+        return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))
+
+
+def final_norm(dim: int, norm_first: bool) -> nn.Module:
+    """The norm that ends a stack: pre-norm needs one more, post-norm has had it."""
+    return nn.LayerNorm(dim) if norm_first else nn.Identity()
+
+
+def append(past: KeysValues, new: KeysValues, position: Int[Tensor, " rows"]) -> KeysValues:
+    """Writes the one new position of each row into `past`, in place, growing it by a block when it is full."""
+    if int(position.max()) == past.keys.shape[2]:
+        past = KeysValues(*(F.pad(kept, (0, 0, 0, CACHE_BLOCK)) for kept in past))
+    for kept, fresh in zip(past, new, strict=True):
+        index = position.view(-1, 1, 1, 1).expand_as(fresh)
+        kept.scatter_(2, index, fresh.to(kept.dtype))
+    return past
