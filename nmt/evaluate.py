@@ -1,0 +1,13 @@
+"""Score a finished run: BLEU and chrF with signature and confidence interval, and the alignment error rate.
+
+  python -m nmt.evaluate run_dir=PATH                          its test split
+  python -m nmt.evaluate run_dir=PATH split=valid search.beam_size=1
+  python -m nmt.evaluate run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
+
+The alignment error rate is given where the split has word alignments (PREFIX.en-vi.align).
+"""
+
+from nmt.run.compose import command
+
+if __name__ == "__main__":
+    command("evaluate", __doc__, "nmt.run.evaluate:evaluate")

@@ -1,0 +1,93 @@
+"""From a configuration or a run directory to objects: model, search, translator."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from nmt.data.corpus import Direction
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.translator import Translator
+from nmt.models.base import Seq2Seq
+from nmt.run.compose import Config, make
+from nmt.run.refusals import check_type
+from nmt.run.rundir import RunDirectory
+from nmt.text import TokenizerPair
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
+    """The model with fresh weights, its vocabularies as large as the tokenizers'."""
+    return make(config["model"])(
+        source_vocab=tokenizers.source.size, target_vocab=tokenizers.target.size, joint=tokenizers.joint
+    )
+
+
+def load_model(run: RunDirectory, tokenizers: TokenizerPair) -> Seq2Seq:
+    """The model of a finished run, in evaluation mode. Raises ValueError when the weights belong to another model."""
+    config = run.config()
+    _only_ours(config["model"], run.path)
+    model = build_model(config, tokenizers)
+    try:
+        safetensors.torch.load_model(model, run.weights)
+    except (RuntimeError, SafetensorError) as error:
+        raise ValueError(f"{run.weights} does not hold the weights of the model in {run.path / 'config.yaml'}.") from error
+    return model.eval()
+
+
+def load_translator(
+    path: Path,
+    search: Mapping[str, Any] | None = None,
+    batch_tokens: int = 4096,
+    max_source_tokens: int = 256,
+    device: str = "auto",
+) -> Translator:
+    """The translator of a finished run; `search` replaces settings of the stored search, None keeps them."""
+    run = RunDirectory(path)
+    run.require_finished()
+    config = run.config()
+    tokenizers = run.tokenizers(Direction.parse(config["direction"]))
+    place = choose_device(device)
+    return Translator(
+        load_model(run, tokenizers).to(place),
+        tokenizers,
+        build_search(config["search"], search or {}),
+        batch_tokens,
+        max_source_tokens,
+        place,
+    )
+
+
+def build_search(stored: Config, changes: Mapping[str, Any]) -> BeamSearch:
+    """The search of a run's configuration, with the changes that are not None."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key, value in given.items():
+        check_type(f"search.{key}", stored[key], value)
+    return make({**stored, **given})
+
+
+def choose_device(name: str) -> torch.device:
+    """'auto' is the GPU if there is one. Raises ValueError for an unknown device and for a GPU that is not there."""
+    if name not in DEVICES:
+        raise ValueError(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ValueError("device=cuda needs a GPU, and torch sees none here; use device=cpu.")
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _only_ours(node: Any, path: Path) -> None:
+    """A run directory may come from elsewhere: its configuration must not name anything but this package's classes."""
+    if isinstance(node, dict):
+        target = node.get("_target_", "nmt.")
+        if not str(target).startswith("nmt."):
+            raise ValueError(f"{path / 'config.yaml'} names '{target}', which is no part of nmt; it is not loaded.")
+        for part in node.values():
+            _only_ours(part, path)
+    elif isinstance(node, list):
+        for part in node:
+            _only_ours(part, path)

@@ -1,0 +1,173 @@
+"""From a command line to a plain configuration: the only module that knows hydra and omegaconf."""
+
+import importlib
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hydra
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from nmt.run.exits import exit_code, report
+from nmt.run.explain import help_text
+from nmt.run.refusals import check_type, unknown
+
+Config = dict[str, Any]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# In the wheel the configurations lie inside the package, in a checkout beside it.
+CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "configs") if path.is_dir())
+
+# A corpus may have any number of splits, and Lightning checks its own options.
+_OPEN, _UNTYPED = "data.", "trainer."
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a command: its resolved configuration and what the command line said itself."""
+
+    config: Config
+    given: tuple[str, ...]
+    """Dotted keys that the command line set; a chosen group counts as one."""
+    command: str
+    """The command line that runs it again."""
+    sweep_dir: Path | None
+    """Where a sweep wants this job's files; None outside of sweeps."""
+
+
+def command(name: str, description: str | None, run: str) -> NoReturn:
+    """Runs a command of the application with the arguments in sys.argv, and exits.
+
+    `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only when the
+    arguments have been read, so that a mistake in them is told at once and not after the seconds that importing torch takes.
+    """
+    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
+    logging.getLogger("nmt").setLevel(logging.INFO)
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(help_text(CONFIGS, name, description or ""))
+        sys.exit(0)
+    sys.exit(exit_code(lambda: _run(name, run)))
+
+
+def make(node: Config, **arguments: Any) -> Any:
+    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as it is."""
+    try:
+        return instantiate(node, _convert_="all", **arguments)
+    except InstantiationException as error:
+        raise error.__cause__ or error from None
+
+
+def _run(name: str, run: str) -> int:
+    # Hydra prints and exits 1 by itself otherwise.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    codes: list[int] = []
+    for argument in sys.argv[1:]:
+        if argument.startswith("--") and "=" in argument:
+            raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{argument.lstrip('-')}'.")
+
+    def job(config: DictConfig) -> None:
+        codes.append(_outcome(config, name, run))
+
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(_sentence(error)) from error
+    return max(codes, default=0, key=lambda code: (code == 1, code))
+
+
+def _outcome(config: DictConfig, name: str, run: str) -> int:
+    """Runs a job and reports its error here: Hydra would add a line of its own, and end a sweep without the others."""
+    in_sweep = HydraConfig.get().mode == RunMode.MULTIRUN
+    prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if in_sweep else "error"
+    try:
+        described = _describe(config, name, in_sweep)
+        module, function = run.split(":")
+        getattr(importlib.import_module(module), function)(described)
+    except BrokenPipeError:
+        raise
+    except (HydraException, OmegaConfBaseException) as error:
+        print(f"{prefix}: {_sentence(error)}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        return report(error, prefix)
+    return 0
+
+
+def _describe(config: DictConfig, name: str, in_sweep: bool) -> Job:
+    loader = GlobalHydra.instance().config_loader()
+    task = list(HydraConfig.get().overrides.task)
+    overrides = OverridesParser.create().parse_overrides(task)
+    groups = [override for override in overrides if loader.get_group_options(override.key_or_group)]
+    values = [override for override in overrides if override not in groups]
+    base = loader.load_configuration(name, [o.input_line for o in groups if o.input_line], RunMode.RUN)
+    _check_values(values, _plain(base, whole=False), _plain(config, whole=False))
+    return Job(
+        config=_plain(config, whole=True),
+        given=tuple([_key(override) for override in groups] + [override.key_or_group for override in values]),
+        command=shlex.join(["python", "-m", f"nmt.{name}", *task]),
+        sweep_dir=Path(HydraConfig.get().runtime.output_dir) if in_sweep else None,
+    )
+
+
+def _key(override: Override) -> str:
+    return override.package if override.package else override.key_or_group.replace("/", ".")
+
+
+def _plain(config: DictConfig, whole: bool) -> Config:
+    """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
+    config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
+
+
+def _check_values(overrides: list[Override], base: Config, config: Config) -> None:
+    """Refuses what Hydra lets pass: new keys, deleted keys, and values of another type than the default's."""
+    for override in overrides:
+        key = override.key_or_group
+        siblings, name = _siblings(base, key), key.rsplit(".", maxsplit=1)[-1]
+        if override.is_delete():
+            raise ValueError(f"'~{key}' deletes a key that the command needs; give it another value instead.")
+        if name in siblings:
+            if not key.startswith(_UNTYPED):
+                check_type(key, siblings[name], _siblings(config, key)[name])
+        elif not key.startswith(_OPEN):
+            parent = key.removesuffix(name)
+            raise ValueError(unknown("key", key, [parent + sibling for sibling in siblings]))
+
+
+def _siblings(config: Config, key: str) -> Config:
+    """The node that holds the last part of a dotted key; empty where there is none."""
+    node: Any = config
+    for part in key.split(".")[:-1]:
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
+
+
+def _sentence(error: Exception) -> str:
+    """One sentence for an error of Hydra or OmegaConf."""
+    cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, choice = error.missing_cfg_file.rpartition("/")
+        return unknown(group.replace("/", " ") or "configuration", choice, error.options or ())
+    if isinstance(error, OverrideParseException):
+        return f"Cannot read the argument '{error.override}': write key=value, and quote special characters, 'key=\"a, b\"'."
+    if isinstance(cause, MissingMandatoryValue):
+        return f"{cause.full_key} is missing; add {cause.full_key}=VALUE to the command."
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
+        parent = str(cause.full_key).removesuffix(str(cause.key))
+        return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
+    first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return first_line

@@ -1,0 +1,51 @@
+"""How a command ends: 0, 1 for a failure, 2 for a user's mistake, 130, 143 and 141 when it is stopped from outside."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
+
+
+def is_mistake(error: BaseException) -> bool:
+    """Whether the user can mend it: such an error comes from a line of this package, not from a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = bool(frames) and Path(frames[-1].filename).resolve().is_relative_to(_PACKAGE)
+    return isinstance(error, _MISTAKES) and ours
+
+
+def report(error: BaseException, prefix: str = "error") -> int:
+    """Writes an error to standard error, a mistake as one sentence and all else with its traceback; the exit code."""
+    if is_mistake(error):
+        print(f"{prefix}: {error}", file=sys.stderr)
+        return 2
+    traceback.print_exception(error)
+    return 1
+
+
+def exit_code(action: Callable[[], int]) -> int:
+    """The exit code of an action that returns one, whatever stops it; prints the error that does."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = action()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except Exception as error:
+        return report(error)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(TERMINATED)

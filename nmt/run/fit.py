@@ -1,0 +1,120 @@
+"""The Lightning trainer of a run: its options, its callbacks, its logs."""
+
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lightning import Trainer
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+
+from nmt.data.corpus import Pairs
+from nmt.decoding.translator import Translator
+from nmt.evaluation.scores import corpus_scores, looks_tokenized
+from nmt.run.compose import Config, make
+from nmt.run.rundir import RunDirectory
+from nmt.run.settings import Settings
+from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, WholeFiles
+from nmt.training.progress import Progress
+from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, TimeLimit
+from nmt.training.task import TranslationTask
+from nmt.training.validation import ValidationBleu
+
+_OURS = ("max_steps", "max_epochs", "max_time")
+
+
+class Fitting(NamedTuple):
+    """A trainer and the callbacks that are asked afterwards."""
+
+    trainer: Trainer
+    best: BestCheckpoints
+    progress: Progress
+
+
+def build_fitting(
+    settings: Settings, run: RunDirectory, task: TranslationTask, translator: Translator, valid: Pairs, max_steps: int
+) -> Fitting:
+    """The trainer; `valid` holds source lines and raw references. Raises ValueError when Lightning refuses an option."""
+    quiet()
+    config, monitor = settings.config, settings.monitor
+    bar = sys.stderr.isatty()
+    best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
+    progress = Progress(task, lines=not bar, max_seconds=settings.max_seconds)
+    callbacks: list[Callback] = [
+        progress,
+        _validation_bleu(settings, translator, valid),
+        FollowPlateau(monitor.metric, monitor.sign),
+        LastValidation(),
+        TimeLimit(settings.config["trainer"]["max_time"], verbose=False),
+        _stop_early(settings),
+        best,
+        LastCheckpoint(run.checkpoints),
+    ]
+    if bar:
+        callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
+    loggers = _loggers(config, run)
+    if loggers:
+        callbacks.append(LearningRateMonitor(logging_interval="step"))
+    return Fitting(_trainer(settings, run, callbacks, loggers, max_steps, bar), best, progress)
+
+
+def quiet() -> None:
+    """Silences what Lightning says about itself; our own lines, warnings and errors stay."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")
+
+
+def _trainer(
+    settings: Settings, run: RunDirectory, callbacks: list[Callback], loggers: list[Logger], max_steps: int, bar: bool
+) -> Trainer:
+    options = {key: value for key, value in settings.config["trainer"].items() if value is not None and key not in _OURS}
+    try:
+        return Trainer(
+            **options,
+            max_steps=max_steps,
+            # To Lightning the training is one long epoch: see nmt.data.module.
+            max_epochs=-1,
+            val_check_interval=settings.positive("validation.every") * options["accumulate_grad_batches"],
+            check_val_every_n_epoch=None,
+            use_distributed_sampler=False,
+            num_sanity_val_steps=0,
+            callbacks=callbacks,
+            logger=loggers,
+            plugins=[WholeFiles()],
+            enable_progress_bar=bar,
+            enable_model_summary=False,
+            default_root_dir=run.path,
+        )
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise ValueError(f"Lightning refuses an option under trainer: {' '.join(str(error).split())}") from error
+
+
+def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
+    tokenized = looks_tokenized(valid.target)
+    sentences = settings.positive("validation.sentences")
+
+    def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+        return corpus_scores(hypotheses, references, tokenized=tokenized)[0].value
+
+    share = settings.config["validation"]["time_share"]
+    return ValidationBleu(translator, valid.source[:sentences], valid.target[:sentences], bleu, share)
+
+
+def _stop_early(settings: Settings) -> StopEarly:
+    patience = settings.positive("validation.patience")
+    monitor = settings.monitor
+    return StopEarly(
+        monitor.metric, patience=patience, mode=monitor.better, check_finite=False, check_on_train_epoch_end=False
+    )
+
+
+def _loggers(config: Config, run: RunDirectory) -> list[Logger]:
+    # A resumed run logs beside what it has logged before: the CSV logger would delete that.
+    version = len(list(run.logs.glob("version_*")))
+    return [make(node)(save_dir=run.logs, name="", version=version) for node in config["logger"].values()]

@@ -1,0 +1,66 @@
+"""What metrics.json says about a run besides its scores: everything that is needed to run it again."""
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from nmt.data.cache import file_digest
+from nmt.data.corpus import Direction, file_pair
+from nmt.evaluation.scores import Score
+
+_PACKAGES = ("nmt-attention", "torch", "lightning", "hydra-core", "sentencepiece", "sacrebleu", "datasets", "numpy")
+
+
+def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
+    """SHA-256 of each corpus file, by prefix and language."""
+    files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]
+    return {name: file_digest(path) for name, path in files}
+
+
+def versions() -> dict[str, str]:
+    """Python's version and those of the packages that results depend on; one that is not installed is left out."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that this package runs from, '+changes' if files differ; None outside of one."""
+    folder = Path(__file__).resolve().parents[2]
+    try:
+        # An installed package may lie below a checkout of something else.
+        if Path(_git(folder, "rev-parse", "--show-toplevel")).resolve() != folder:
+            return None
+        commit = _git(folder, "rev-parse", "HEAD")
+        return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
+
+
+def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
+    """Scores as plain values, rounded to the digits that are printed."""
+    return [
+        {
+            "name": score.name,
+            "value": round(score.value, 2),
+            "interval": [round(score.low, 2), round(score.high, 2)],
+            "signature": score.signature,
+        }
+        for score in scores
+    ]
+
+
+def score_line(score: Score) -> str:
+    """A score as it is printed: name, value, 95 % interval, signature."""
+    return f"{score.name} {score.value:.2f} [{score.low:.2f}, {score.high:.2f}] {score.signature}"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    result = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return result.stdout.strip()

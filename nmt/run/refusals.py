@@ -1,0 +1,57 @@
+"""Sentences for values that cannot be used: what is wrong, what was expected, and the nearest that exists."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    list: "a list",
+    dict: "a group",
+}
+
+
+def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
+    """The sentence for a name that does not exist, with the nearest one that does, or all of them if none is near."""
+    choices = sorted(choices)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    remedy = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(choices)}."
+    return f"Unknown {kind} '{name}'. {remedy}"
+
+
+def check_type(key: str, default: Any, value: Any) -> None:
+    """Raises ValueError when a value is not of its default's type; a default of null or '???' admits any.
+
+    A whole number is a number too, and a number may stand where a word is expected (a folder can be called 2024).
+    """
+    if default is None or default == "???":
+        return
+    if isinstance(default, dict) and isinstance(value, dict):
+        for name, part in value.items():
+            if name not in default:
+                raise ValueError(unknown("key", f"{key}.{name}", [f"{key}.{known}" for known in default]))
+            check_type(f"{key}.{name}", default[name], part)
+    elif not _fits(default, value):
+        example = f", as in '{key}=[A,B]'" if isinstance(default, list) else ""
+        raise ValueError(f"{key} must be {_KINDS[type(default)]}{example}, not '{_written(value)}'.")
+
+
+def _fits(default: Any, value: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, float):
+        return isinstance(value, (int, float))
+    if isinstance(default, str):
+        return isinstance(value, (str, int, float))
+    return isinstance(value, type(default))
+
+
+def _written(value: Any) -> str:
+    return (
+        {None: "null", True: "true", False: "false"}.get(value, str(value))
+        if not isinstance(value, (list, dict))
+        else str(value)
+    )

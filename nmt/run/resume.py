@@ -1,0 +1,58 @@
+"""Which configuration a training runs with: the composed one, or the stored one of the run that it resumes."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+from nmt.run.compose import Config, Job
+from nmt.run.rundir import RunDirectory
+
+LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
+# They say where to run and not what.
+_NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
+
+
+def run_directory(job: Job) -> RunDirectory:
+    """The folder that a training job writes to."""
+    return RunDirectory(job.sweep_dir or Path(str(job.config["run_dir"])))
+
+
+def new_config(job: Job) -> Config:
+    """The configuration that a new run stores."""
+    return {key: value for key, value in job.config.items() if key not in _NOT_PART}
+
+
+def resumed_config(job: Job, run: RunDirectory) -> Config:
+    """The stored configuration with the lengths of training that the command line gives.
+
+    Raises FileNotFoundError when there is no run to resume, ValueError when the command line sets anything else to
+    another value, or when the run is finished and no length of it is changed.
+    """
+    if not run.started:
+        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
+    stored = run.config()
+    config = copy.deepcopy(stored)
+    for key in job.given:
+        value = _get(job.config, key)
+        if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
+            continue
+        if key not in LENGTHS:
+            raise ValueError(
+                f"{key} differs from the run that is resumed ({_get(stored, key)}); "
+                f"only {', '.join(LENGTHS)} may: leave it out, or start a new run."
+            )
+        section, name = key.split(".")
+        config[section][name] = value
+    if run.finished and config == stored:
+        raise ValueError(
+            f"The run in {run.path} is finished; to train it longer give another {' or '.join(LENGTHS[:3])}, "
+            "to begin again overwrite=true."
+        )
+    return config
+
+
+def _get(config: Config, key: str) -> Any:
+    value: Any = config
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value

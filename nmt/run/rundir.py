@@ -1,0 +1,116 @@
+"""A run directory: what training leaves behind, complete and portable, and whether a folder is one."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nmt.data.corpus import Direction
+from nmt.text import Tokenizer, TokenizerPair
+
+_CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
+_FOLDERS = ("checkpoints", "logs", "evaluation")
+
+
+class RunDirectory:
+    """config.yaml (resolved), tokenizer.model (or one a language), model.safetensors, metrics.json, logs/, checkpoints/."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.weights = path / _WEIGHTS
+        self.checkpoints = path / "checkpoints"
+        self.last = self.checkpoints / "last.ckpt"
+        self.logs = path / "logs"
+
+    @property
+    def started(self) -> bool:
+        """Whether a training has been started here."""
+        return (self.path / _CONFIG).is_file()
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has come to its end: the best weights are saved and scored."""
+        return self.started and self.weights.is_file() and (self.path / _METRICS).is_file() and self.metrics()["finished"]
+
+    def require_finished(self) -> None:
+        """Raises FileNotFoundError or ValueError when this is no run directory or its training has not ended."""
+        if not self.path.is_dir():
+            raise FileNotFoundError(f"There is no folder {self.path}; run_dir is the folder that nmt.train printed.")
+        if not self.started:
+            raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")
+        if not self.finished:
+            raise ValueError(
+                f"The training in {self.path} has not ended; end it with "
+                f"'python -m nmt.train run_dir={self.path} resume=true'."
+            )
+
+    def require_free(self, overwrite: bool) -> None:
+        """Raises FileExistsError when a new run would overwrite something; deletes an old run if that is asked for."""
+        if self.started and not overwrite:
+            state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
+            raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
+        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
+
+    def clear(self) -> None:
+        """Deletes the files of a run, and no others."""
+        for folder in _FOLDERS:
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for name in (_WEIGHTS, _METRICS, _JOINT, _CONFIG):
+            (self.path / name).unlink(missing_ok=True)
+        for file in self.path.glob("tokenizer.*.model"):
+            file.unlink()
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Writes the configuration; from then on the run counts as started."""
+        _write(self.path / _CONFIG, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+
+    def config(self) -> dict[str, Any]:
+        """The stored configuration. Raises ValueError when it is not readable."""
+        try:
+            return yaml.safe_load((self.path / _CONFIG).read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ValueError(f"{self.path / _CONFIG} is damaged: it is not YAML.") from error
+
+    def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
+        """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""
+        if tokenizers.joint:
+            (self.path / _JOINT).write_bytes(tokenizers.source.model)
+        else:
+            self._tokenizer_file(direction.source).write_bytes(tokenizers.source.model)
+            self._tokenizer_file(direction.target).write_bytes(tokenizers.target.model)
+
+    def tokenizers(self, direction: Direction) -> TokenizerPair:
+        """The stored tokenizers; one object on both sides when they are joint."""
+        if (self.path / _JOINT).is_file():
+            joint = Tokenizer.load(self.path / _JOINT)
+            return TokenizerPair(joint, joint)
+        sides = (direction.source, direction.target)
+        return TokenizerPair(*(Tokenizer.load(self._tokenizer_file(side)) for side in sides))
+
+    def write_metrics(self, metrics: dict[str, Any]) -> None:
+        """Replaces metrics.json."""
+        write_json(self.path / _METRICS, metrics)
+
+    def metrics(self) -> dict[str, Any]:
+        """What metrics.json holds; empty before it is written."""
+        file = self.path / _METRICS
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+    def _tokenizer_file(self, language: str) -> Path:
+        return self.path / f"tokenizer.{language}.model"
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replaces a JSON file by a whole one."""
+    _write(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)

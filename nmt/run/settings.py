@@ -1,0 +1,115 @@
+"""The values of a training configuration that this package uses itself, checked before anything is made."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lightning.pytorch.callbacks import Timer
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+
+from nmt.data.corpus import Direction
+from nmt.data.filters import Filters
+from nmt.run.compose import Config
+from nmt.run.refusals import unknown
+
+# Metric, what is better, and the sign that makes less better.
+_MONITORS = {"bleu": ("valid_bleu", "max", -1), "loss": ("valid_loss", "min", 1)}
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """The validation metric that decides which checkpoint is best: better is 'min' or 'max'."""
+
+    metric: str
+    better: str
+    sign: int
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The corpora of a run: prefixes, see nmt.data.corpus."""
+
+    train: list[str]
+    valid: str
+    tests: dict[str, str]
+
+    @property
+    def held_out(self) -> list[str]:
+        """Validation and test corpora."""
+        return [self.valid, *self.tests.values()]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Raises ValueError for a value that cannot be used, naming its key."""
+
+    config: Config
+
+    def __post_init__(self) -> None:
+        for key in ("batching.batch_tokens", "trainer.accumulate_grad_batches", "trainer.log_every_n_steps"):
+            self.positive(key)
+        for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
+            self.positive(key)
+        if self.max_steps is None and self.max_epochs is None and self.max_seconds is None:
+            raise ValueError("Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time.")
+        _ = (self.direction, self.splits, self.filters, self.monitor)
+
+    @property
+    def direction(self) -> Direction:
+        return Direction.parse(str(self.config["direction"]))
+
+    @property
+    def splits(self) -> Splits:
+        data = self.config["data"]
+        train = data["train"] if isinstance(data["train"], list) else [data["train"]]
+        tests = {key: prefix for key, prefix in data.items() if key not in ("name", "train", "valid") and prefix}
+        if not train:
+            raise ValueError("data.train is empty; give at least one PREFIX, as in data.train=[my/train].")
+        for key, prefix in {"train": train[0], "valid": data["valid"], **tests}.items():
+            if not isinstance(prefix, str):
+                raise ValueError(f"data.{key} must be the PREFIX of aligned files, not '{prefix}'.")
+        return Splits([str(prefix) for prefix in train], data["valid"], tests)
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(**self.config["filters"])
+
+    @property
+    def monitor(self) -> Monitor:
+        name = self.config["validation"]["monitor"]
+        if name not in _MONITORS:
+            raise ValueError(unknown("validation.monitor", str(name), _MONITORS))
+        return Monitor(*_MONITORS[name])
+
+    @property
+    def max_steps(self) -> int | None:
+        """None: no limit."""
+        steps = self.config["trainer"]["max_steps"]
+        return None if steps in (None, -1) else self.positive("trainer.max_steps")
+
+    @property
+    def max_epochs(self) -> int | None:
+        """None: no limit."""
+        epochs = self.config["trainer"]["max_epochs"]
+        return None if epochs in (None, -1) else self.positive("trainer.max_epochs")
+
+    @property
+    def max_seconds(self) -> float | None:
+        """None: no limit."""
+        limit = self.config["trainer"]["max_time"]
+        if limit is None:
+            return None
+        try:
+            return Timer(limit).time_remaining()
+        except (MisconfigurationException, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"trainer.max_time is '{limit}'; write days:hours:minutes:seconds, as in 00:01:30:00."
+            ) from error
+
+    def positive(self, key: str) -> int:
+        """The whole number of at least 1 under a dotted key."""
+        value: Any = self.config
+        for part in key.split("."):
+            value = value[part]
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{key} is {value}; it must be a whole number of at least 1.")
+        return value

@@ -1,0 +1,201 @@
+"""nmt.train: from a configuration to a finished run directory."""
+
+import logging
+import sys
+import time
+from typing import Any, NamedTuple
+
+import safetensors.torch
+import torch
+from lightning.pytorch.utilities import rank_zero_only
+
+from nmt.data.corpus import check_files
+from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
+from nmt.data.module import TranslationData
+from nmt.data.plan import plan
+from nmt.data.corpus import read_pairs
+from nmt.data.vocabulary import tokenizers as trained_tokenizers
+from nmt.decoding.translator import Translator
+from nmt.models.base import Seq2Seq
+from nmt.run.build import build_model, build_search, choose_device
+from nmt.run.compose import Job, make
+from nmt.run.exits import INTERRUPTED
+from nmt.run.fit import Fitting, build_fitting
+from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
+from nmt.run.resume import new_config, resumed_config, run_directory
+from nmt.run.rundir import RunDirectory
+from nmt.run.scoring import Scored, read_references, score
+from nmt.run.settings import Settings
+from nmt.text import TokenizerPair
+from nmt.training import TranslationTask
+
+logger = logging.getLogger(__name__)
+
+# Where training ends by the clock alone, the stream of batches still needs a length.
+_NO_LIMIT = 10**9
+
+
+class Parts(NamedTuple):
+    """What a training is made of."""
+
+    settings: Settings
+    run: RunDirectory
+    tokenizers: TokenizerPair
+    model: Seq2Seq
+    data: TranslationData
+    max_steps: int
+
+
+def train(job: Job) -> None:
+    """Trains, saves the best weights, scores the test split and prints the run directory and the scores.
+
+    Raises ValueError and FileNotFoundError before anything is trained when the configuration cannot be used.
+    """
+    start = time.monotonic()
+    run = run_directory(job)
+    resume = job.config["resume"]
+    if not resume:
+        run.require_free(job.config["overwrite"] or rank_zero_only.rank != 0)
+    settings = Settings(resumed_config(job, run) if resume else new_config(job))
+    check_files([*settings.splits.train, *settings.splits.held_out], settings.direction)
+    parts = _build(job, settings, run)
+    task = _task(parts)
+    fitting = _fitting(parts, task)
+    _store(job, parts)
+    _fit(fitting, parts, task)
+    if rank_zero_only.rank == 0:
+        _finish(fitting, parts, task, start)
+
+
+def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
+    config, splits, direction = settings.config, settings.splits, settings.direction
+    cache = run.path.__class__(str(job.config["cache_dir"]))
+    pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
+    torch.manual_seed(config["seed"])
+    model = build_model(config, pair)
+    rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
+    logger.info("Training data: %s", report)
+    max_steps = _max_steps(settings, rows)
+    data = TranslationData(
+        rows,
+        encode_pairs(read_pairs(splits.valid, direction), pair),
+        seed=config["seed"],
+        batch_tokens=config["batching"]["batch_tokens"],
+        max_steps=max_steps,
+        accumulate=config["trainer"]["accumulate_grad_batches"],
+        workers=config["batching"]["workers"],
+    )
+    return Parts(settings, run, pair, model, data, max_steps)
+
+
+def _max_steps(settings: Settings, rows: TrainingData) -> int:
+    """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
+    config, limit = settings.config, settings.max_steps or _NO_LIMIT
+    if settings.max_epochs is None:
+        return limit
+    steps, accumulate = 0, config["trainer"]["accumulate_grad_batches"]
+    for epoch in range(settings.max_epochs):
+        steps += len(plan(config["seed"], epoch, rows.lengths, config["batching"]["batch_tokens"], accumulate))
+        if steps >= limit:
+            return limit
+    return steps
+
+
+def _task(parts: Parts) -> TranslationTask:
+    config = parts.settings.config
+    return TranslationTask(
+        parts.model,
+        make(config["optimizer"]),
+        make(config["schedule"]),
+        seed=config["seed"],
+        label_smoothing=config["label_smoothing"],
+    )
+
+
+def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
+    config = parts.settings.config
+    greedy = build_search(config["search"], {"beam_size": 1})
+    translator = Translator(parts.model, parts.tokenizers, greedy, config["batching"]["batch_tokens"])
+    valid = read_references(parts.settings.splits.valid, parts.settings.direction)
+    return build_fitting(parts.settings, parts.run, task, translator, valid, parts.max_steps)
+
+
+def _store(job: Job, parts: Parts) -> None:
+    """Writes what a resumed run and the commands that read it need, before the first step."""
+    if rank_zero_only.rank != 0:
+        return
+    run, settings = parts.run, parts.settings
+    splits, direction = settings.splits, settings.direction
+    hashes = corpus_hashes([*splits.train, *splits.held_out], direction)
+    before = run.metrics()
+    if job.config["resume"]:
+        changed = [name for name, digest in hashes.items() if before.get("corpora", {}).get(name, digest) != digest]
+        if changed:
+            raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
+    else:
+        run.clear()
+    run.write_config(settings.config)
+    run.write_tokenizers(parts.tokenizers, direction)
+    run.write_metrics(
+        {
+            "finished": False,
+            "command": before.get("command", job.command) if job.config["resume"] else job.command,
+            "seed": settings.config["seed"],
+            "direction": str(direction),
+            "parameters": sum(parameter.numel() for parameter in parts.model.parameters()),
+            "corpora": hashes,
+            "versions": versions(),
+            "git_commit": git_commit(),
+        }
+    )
+
+
+def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
+    last = parts.run.last if parts.settings is not None and parts.run.last.is_file() else None
+    logger.info("Run directory: %s%s", parts.run.path, f", resumed from {last.name}" if last else "")
+    try:
+        fitting.trainer.fit(task, parts.data, ckpt_path=last, weights_only=True)
+    except SystemExit as stop:
+        # Lightning ends with 1 after Ctrl-C.
+        if fitting.trainer.interrupted and stop.code == 1:
+            sys.exit(INTERRUPTED)
+        raise
+
+
+def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float) -> None:
+    """Saves the best checkpoint's weights, scores them on the test split, and prints where the run lies and its scores."""
+    run, settings = parts.run, parts.settings
+    best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
+    task.load_state_dict(best["state_dict"])
+    safetensors.torch.save_model(parts.model, run.weights)
+    scored = _score_test(parts)
+    seconds = fitting.progress.training_seconds
+    record: dict[str, Any] = run.metrics() | {
+        "finished": True,
+        "scores": {"test": scores_record(scored.scores)} if scored else {},
+        "steps": fitting.trainer.global_step,
+        "best": {
+            "step": best["global_step"],
+            "metric": settings.monitor.metric,
+            "value": round(fitting.best.best_model_score.item(), 4),
+        },
+        "target_tokens": task.target_tokens,
+        "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
+        "wall_time_seconds": round(time.monotonic() - start, 1),
+    }
+    run.write_metrics(record)
+    print(run.path)
+    for line in scored.scores if scored else ():
+        print(f"test {score_line(line)}")
+
+
+def _score_test(parts: Parts) -> Scored | None:
+    config, splits = parts.settings.config, parts.settings.splits
+    if "test" not in splits.tests:
+        return None
+    logger.info("Scoring the test split")
+    place = choose_device("cpu" if config["trainer"]["accelerator"] == "cpu" else "auto")
+    translator = Translator(
+        parts.model.eval().to(place), parts.tokenizers, build_search(config["search"], {}), device=place
+    )
+    return score(translator, read_references(splits.tests["test"], parts.settings.direction))

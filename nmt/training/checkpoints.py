@@ -1,0 +1,66 @@
+"""Checkpoints: the best few by the monitored metric, and the last one, which a resumed run starts from."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import LightningModule, Trainer
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from nmt.training.stopping import measured
+
+
+class BestCheckpoints(ModelCheckpoint):
+    """Keeps the `keep` best checkpoints, written at the end of validations only, in a folder that may be moved."""
+
+    def __init__(self, folder: Path, monitor: str, mode: str, keep: int) -> None:
+        super().__init__(
+            dirpath=folder,
+            filename="best-{step}",
+            monitor=monitor,
+            mode=mode,
+            save_top_k=keep,
+            save_on_train_epoch_end=False,
+            enable_version_counter=False,
+        )
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.monitor is not None and measured(trainer, self.monitor):
+            super().on_validation_end(trainer, pl_module)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        moved = {key: self._here(state_dict[key]) for key in ("best_model_path", "kth_best_model_path")}
+        best = {self._here(path): score for path, score in state_dict["best_k_models"].items()}
+        super().load_state_dict(state_dict | moved | {"best_k_models": best, "dirpath": self.dirpath})
+
+    def _here(self, path: str) -> str:
+        return str(Path(str(self.dirpath)) / Path(path).name) if path else path
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """Overwrites last.ckpt at the end of every validation; exact to resume from, because a validation ends a step."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(dirpath=folder, filename="last", save_on_train_epoch_end=False, enable_version_counter=False)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict | {"dirpath": self.dirpath, "best_model_path": ""})
+
+
+class WholeFiles(TorchCheckpointIO):
+    """A checkpoint is there whole or not at all, even after a kill while it is written.
+
+    Lightning's own writer moves the file from the system's temporary folder, which on another disk is a copy.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        with part.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)

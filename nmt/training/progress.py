@@ -1,0 +1,93 @@
+"""Speed and time left, in the log of the run and, where there is no progress bar, as lines on standard error."""
+
+import logging
+import time
+from datetime import timedelta
+from typing import Any
+
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from nmt.training.task import TranslationTask
+
+logger = logging.getLogger(__name__)
+
+
+class Progress(Callback):
+    """Logs `tokens_per_second` (target tokens trained on, EOS counted; validation's time left out) and time left.
+
+    `lines` writes a plain line every trainer.log_every_n_steps steps. `seconds` is the whole wall time of fitting and
+    `training_seconds` the part without validation, over all the processes that a resumed run has had.
+    """
+
+    def __init__(self, task: TranslationTask, lines: bool, max_seconds: float | None = None) -> None:
+        self._task = task
+        self.seconds = self.training_seconds = 0.0
+        self._lines, self._max_seconds = lines, max_seconds
+        self._mark = self._window = 0.0
+        self._tokens = self._step = 0
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._mark = time.monotonic()
+        self._restart_window(trainer)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if trainer.global_step - self._step >= trainer.log_every_n_steps:
+            self._elapse(training=True)
+            self._report(trainer)
+            self._restart_window(trainer)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._elapse(training=True)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._elapse(training=False)
+        metrics = {name: value.item() for name, value in trainer.callback_metrics.items() if name.startswith("valid")}
+        if self._lines:
+            logger.info("step %d  %s", trainer.global_step, "  ".join(f"{k} {v:.3f}" for k, v in metrics.items()))
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._elapse(training=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "training_seconds": self.training_seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.seconds, self.training_seconds = state_dict["seconds"], state_dict["training_seconds"]
+
+    def _elapse(self, training: bool) -> None:
+        """Books the time since the last mark as training or as validation."""
+        now = time.monotonic()
+        self.seconds += now - self._mark
+        self.training_seconds += (now - self._mark) * training
+        self._mark = now
+
+    def _restart_window(self, trainer: Trainer) -> None:
+        self._window, self._step = self.training_seconds, trainer.global_step
+        self._tokens = self._task.target_tokens
+
+    def _report(self, trainer: Trainer) -> None:
+        seconds = self.training_seconds - self._window
+        speed = (self._task.target_tokens - self._tokens) / seconds
+        self._task.log("tokens_per_second", speed, prog_bar=True)
+        if self._lines:
+            logger.info(
+                "step %d/%s  train_loss %.3f  lr %.2e  %s target tokens/s  %s left",
+                trainer.global_step,
+                trainer.max_steps if trainer.max_steps > 0 else "-",
+                trainer.callback_metrics["train_loss"].item(),
+                trainer.optimizers[0].param_groups[0]["lr"],
+                f"{speed:,.0f}",
+                self._left(trainer),
+            )
+
+    def _left(self, trainer: Trainer) -> str:
+        """Hours, minutes and seconds to the nearer of trainer.max_steps and trainer.max_time, validations included."""
+        limits = []
+        if trainer.max_steps > 0:
+            limits.append((trainer.max_steps - trainer.global_step) * self.seconds / trainer.global_step)
+        if self._max_seconds is not None:
+            limits.append(max(0.0, self._max_seconds - self.seconds))
+        return str(timedelta(seconds=round(min(limits)))) if limits else "unknown time"

@@ -1,0 +1,38 @@
+"""Learning rates over the steps: each function makes torch's scheduler for an optimiser; lr is the optimiser's."""
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
+
+
+def inverse_sqrt(optimizer: Optimizer, warmup: int) -> LambdaLR:
+    """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: linear to lr, then falling (fairseq)."""
+    _at_least_one(warmup, "schedule.warmup")
+    return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, (warmup / (done + 1)) ** 0.5))
+
+
+def noam(optimizer: Optimizer, dim: int, warmup: int) -> LambdaLR:
+    """lr(n) = lr dim^-0.5 min(n^-0.5, n warmup^-1.5) (Vaswani et al. 2017, eq. 3, where lr is 1)."""
+    _at_least_one(warmup, "schedule.warmup")
+    _at_least_one(dim, "schedule.dim")
+    return LambdaLR(optimizer, lambda done: dim**-0.5 * min((done + 1) ** -0.5, (done + 1) * warmup**-1.5))
+
+
+def step_halving(optimizer: Optimizer, start: int, every: int) -> LambdaLR:
+    """lr until step `start`, then half of it every `every` steps (Luong et al. 2015, section 4.1)."""
+    _at_least_one(every, "schedule.every")
+    return LambdaLR(optimizer, lambda done: 0.5 ** max(0, (done - start) // every + 1))
+
+
+def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:
+    """lr times `factor` whenever validation.monitor has not improved for more than `patience` validations.
+
+    The scheduler is shown a value of which less is better (a loss, or minus a score).
+    """
+    if not 0 < factor < 1:
+        raise ValueError(f"schedule.factor is {factor}; it must lie between 0 and 1.")
+    return ReduceLROnPlateau(optimizer, factor=factor, patience=patience, min_lr=min_lr, threshold_mode="abs")
+
+
+def _at_least_one(value: int, name: str) -> None:
+    if value < 1:
+        raise ValueError(f"{name} is {value}; it must be at least 1.")

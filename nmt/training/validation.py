@@ -1,0 +1,85 @@
+"""BLEU and sample translations during validation: cheap, and loud when the model has collapsed."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from nmt.decoding.translator import Translator
+
+logger = logging.getLogger(__name__)
+
+_SAMPLES = 3
+_COLLAPSED = 0.1
+
+
+class ValidationBleu(Callback):
+    """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
+
+    It may take `time_share` of the wall time: a validation in which it would take more logs NaN instead, except the
+    first and the last. Which validation is left out depends on the clock; time_share = 1 leaves none out.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        sources: Sequence[str],
+        references: Sequence[str],
+        bleu: Callable[[Sequence[str], Sequence[str]], float],
+        time_share: float,
+    ) -> None:
+        if not 0 < time_share <= 1:
+            raise ValueError(f"validation.time_share is {time_share}; it must be above 0 and at most 1.")
+        self._translator, self._bleu, self._time_share = translator, bleu, time_share
+        self._sources, self._references = sources, references
+        self._start = time.monotonic()
+        self._spent = self._latest = 0.0
+        self._validations = 0
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._start = time.monotonic()
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        bleu = self._measure(trainer, pl_module) if trainer.should_stop or self._affordable() else math.nan
+        bleu = trainer.strategy.broadcast(bleu)
+        pl_module.log("valid_bleu", bleu, prog_bar=True, rank_zero_only=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"validations": self._validations}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._validations = state_dict["validations"]
+
+    def _affordable(self) -> bool:
+        return self._spent + self._latest <= self._time_share * (time.monotonic() - self._start)
+
+    def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
+        if not trainer.is_global_zero:
+            return math.nan
+        start = time.monotonic()
+        self._translator.device = pl_module.device
+        outputs = self._translator.translate(self._sources)
+        self._latest = time.monotonic() - start
+        self._spent += self._latest
+        self._validations += 1
+        self._show(trainer.global_step, outputs)
+        return self._bleu(outputs, self._references)
+
+    def _show(self, step: int, outputs: Sequence[str]) -> None:
+        distinct = len(set(outputs))
+        if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
+            logger.warning(
+                "step %d: only %d distinct translations of %d sentences, the outputs have collapsed; if this lasts, "
+                "lower optimizer.lr or raise schedule.warmup.",
+                step,
+                distinct,
+                len(outputs),
+            )
+        for source, reference, output in list(zip(self._sources, self._references, outputs, strict=True))[:_SAMPLES]:
+            logger.info(
+                "step %d\n  source      %s\n  reference   %s\n  hypothesis  %s", step, source, reference, output
+            )
