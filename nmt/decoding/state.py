@@ -1,0 +1,50 @@
+"""What search asks of a model, and how its values are cut to the rows that go on."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Memory = Any
+"""A NamedTuple of tensors, nested where needed, with one row per sentence on axis 0: what a source sentence fixes."""
+
+State = Any
+"""A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step."""
+
+
+@runtime_checkable
+class Decodable(Protocol):
+    """A model seen from search. Beams are a query axis: `memory` is never copied per beam."""
+
+    training: bool
+
+    def train(self, mode: bool = True) -> Any:
+        """Switch between training (dropout) and evaluation."""
+        ...
+
+    def encode(self, source: Int[Tensor, "sentences source"], source_mask: Bool[Tensor, "sentences source"]) -> Memory:
+        """Everything that depends on the source alone."""
+        ...
+
+    def start(self, memory: Memory, beams: int) -> State:
+        """The state before the first token of every beam."""
+        ...
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
+        """Log-probabilities (nats) of the token after `tokens`. The `state` passed in may not be used again."""
+        ...
+
+
+def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
+    """The rows of every tensor of a nested tuple, in the order of `rows`; named tuples keep their type.
+
+    Raises ValueError where a leaf is neither a tensor nor a tuple.
+    """
+    if isinstance(tree, Tensor):
+        return tree.index_select(0, rows)
+    if not isinstance(tree, tuple):
+        raise ValueError(f"Memory and State hold tensors and tuples, not {type(tree).__name__}: make it a tensor.")
+    children = [select_rows(child, rows) for child in tree]
+    return type(tree)(*children) if hasattr(tree, "_fields") else tuple(children)

@@ -1,0 +1,131 @@
+"""From lines of text to translated lines: normalise, encode, batch by length, search, decode, restore the order."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+import torch
+
+from nmt.data.batch import pad_source
+from nmt.decoding.beam import BeamSearch, Hypothesis
+from nmt.decoding.segments import split_line
+from nmt.decoding.state import Decodable
+from nmt.text.normalize import normalize
+from nmt.text.tokenizer import TokenizerPair
+
+logger = logging.getLogger(__name__)
+
+
+class Translator:
+    """A model, its tokenizers and a search: line in, line out.
+
+    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted), `max_source_tokens` the source pieces
+    of one search (EOS counted): a longer line is cut into parts. `device` is where the model's parameters are. The
+    model searches in evaluation mode and is given back in the mode it was in. Raises ValueError for sizes too small.
+    """
+
+    def __init__(
+        self,
+        model: Decodable,
+        tokenizers: TokenizerPair,
+        search: BeamSearch,
+        batch_tokens: int = 4096,
+        max_source_tokens: int = 256,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens is {batch_tokens}; it must be at least 1.")
+        if max_source_tokens < 2:
+            raise ValueError(f"max_source_tokens is {max_source_tokens}; it must be at least 2, a piece and EOS.")
+        self.model = model
+        self.tokenizers = tokenizers
+        self.search = search
+        self.batch_tokens = batch_tokens
+        self.max_source_tokens = max_source_tokens
+        self.device = torch.device(device)
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """One translation per line, in order; an empty line gives an empty one.
+
+        A line longer than `max_source_tokens` is translated in parts, joined by a space, with a warning in the log.
+        """
+        return self._translate(lines, first_line=1)
+
+    def stream(self, lines: Iterable[str], read_ahead: int = 1024) -> Iterator[str]:
+        """translate() for input of any length, `read_ahead` lines at a time; line numbers in warnings go on.
+
+        Raises ValueError when `read_ahead` is below 1.
+        """
+        if read_ahead < 1:
+            raise ValueError(f"read_ahead is {read_ahead}; it must be at least 1 line.")
+        remaining, first_line = iter(lines), 1
+        while window := list(islice(remaining, read_ahead)):
+            yield from self._translate(window, first_line)
+            first_line += len(window)
+
+    def search_all(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, best first; none for an empty line. Long lines are searched whole."""
+        return self.search_ids(self.tokenizers.source.encode_all([normalize(line) for line in lines]))
+
+    def search_ids(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, given as ids without EOS, best first; none for an empty source."""
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        with _evaluating(self.model), torch.inference_mode():
+            for indices in batches_by_length([len(ids) + 1 if ids else 0 for ids in sources], self.batch_tokens):
+                source, mask = pad_source([sources[index] for index in indices])
+                found = self.search(self.model, source.to(self.device), mask.to(self.device))
+                for index, hypotheses in zip(indices, found, strict=True):
+                    results[index] = hypotheses
+        return results
+
+    def _translate(self, lines: Sequence[str], first_line: int) -> list[str]:
+        parts = [self._parts(line, number) for number, line in enumerate(lines, first_line)]
+        encoded = self.tokenizers.source.encode_all([part for line in parts for part in line])
+        outputs = iter([self.tokenizers.target.decode(found[0].ids) for found in self.search_ids(encoded)])
+        return [" ".join(islice(outputs, len(line))) for line in parts]
+
+    def _parts(self, line: str, number: int) -> list[str]:
+        text = normalize(line)
+        if not text:
+            return []
+        parts = split_line(text, self._source_tokens, self.max_source_tokens)
+        if len(parts) > 1:
+            logger.warning(
+                "Line %d has %d source tokens, more than max_source_tokens=%d: translated in %d parts.",
+                number,
+                self._source_tokens(text),
+                self.max_source_tokens,
+                len(parts),
+            )
+        return parts
+
+    def _source_tokens(self, text: str) -> int:
+        return len(self.tokenizers.source.encode(text)) + 1
+
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Indices of the lengths above 0 in batches with rows x longest <= batch_tokens, longest first.
+
+    One index that is longer than `batch_tokens` makes a batch of its own.
+    """
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if lengths[index] == 0:
+            break
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
+
+
+@contextmanager
+def _evaluating(model: Decodable) -> Iterator[None]:
+    """Evaluation mode inside, the mode of before afterwards."""
+    was_training = model.training
+    model.train(False)
+    try:
+        yield
+    finally:
+        model.train(was_training)

@@ -1,0 +1,54 @@
+"""From pieces to words: attention between pieces becomes attention between space-separated tokens."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+_WORD_START = "\u2581"
+
+
+def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and end of each word: U+2581 starts one, all else (punctuation too) belongs to the word before it."""
+    starts = [i for i, piece in enumerate(pieces) if i == 0 or piece.startswith(_WORD_START)]
+    return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
+
+
+def words(pieces: Sequence[str]) -> list[str]:
+    """The words that `merge_pieces` finds, without the mark."""
+    return ["".join(pieces[start:end]).removeprefix(_WORD_START) for start, end in merge_pieces(pieces)]
+
+
+def word_map(
+    weights: Float[np.ndarray, "*stack rows columns"],
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    shift: int,
+) -> Float[np.ndarray, "*stack target_words source_words"]:
+    """Attention of target words on source words: the sum over a word's source pieces, the mean over its target pieces.
+
+    `weights` has a row per target piece and one for EOS, a column per source piece and one for EOS. The EOS column is
+    dropped and nothing renormalised: a row keeps what it gave to words. Row t predicts piece t and has piece t - 1 as
+    input, so with shift 1 piece t reads row t + 1, where it is the input; the last piece reads the row of EOS.
+    Raises ValueError for another shift or another shape.
+    """
+    if shift not in (0, 1):
+        raise ValueError(f"shift is {shift}; it must be 0 (row that predicts the piece) or 1 (row that is fed it).")
+    rows, columns = len(target_pieces), len(source_pieces)
+    if weights.shape[-2:] != (rows + 1, columns + 1):
+        raise ValueError(
+            f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
+            f"{columns} source pieces: it must have one more of each, for EOS."
+        )
+    sums = _membership(source_pieces)
+    means = _membership(target_pieces)
+    means = means / means.sum(1, keepdims=True)
+    return means @ weights[..., shift : shift + rows, :columns] @ sums.T
+
+
+def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:
+    spans = merge_pieces(pieces)
+    matrix = np.zeros((len(spans), len(pieces)))
+    for word, (start, end) in enumerate(spans):
+        matrix[word, start:end] = 1
+    return matrix

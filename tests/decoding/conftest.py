@@ -1,0 +1,67 @@
+"""A model of a few lines, so that search is tested without the models it is made for."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.text.tokenizer import BOS, UNK
+
+STATES = 101
+
+
+class Memory(NamedTuple):
+    key: Tensor
+
+
+class Position(NamedTuple):
+    steps: Tensor
+
+
+class State(NamedTuple):
+    key: Tensor
+    nested: tuple[Position]
+
+
+class Markov:
+    """Random log-probabilities that depend on the whole source and the whole prefix, through hashes of both."""
+
+    def __init__(self, vocab: int, seed: int, *, sharpness: float = 1.0) -> None:
+        scores = sharpness * torch.randn(STATES, vocab, generator=torch.Generator().manual_seed(seed)).double()
+        scores[:, UNK] = -torch.inf
+        self.table = scores.log_softmax(-1)
+        self.training = True
+        self.calls: list[tuple[int, int]] = []
+
+    def train(self, mode: bool = True) -> "Markov":
+        self.training = mode
+        return self
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+        weights = torch.arange(1, source.shape[1] + 1)
+        return Memory((source * weights * source_mask).sum(1) % STATES)
+
+    def start(self, memory: Memory, beams: int) -> State:
+        rows = len(memory.key) * beams
+        return State(torch.zeros(rows, dtype=torch.long), (Position(torch.zeros(rows, dtype=torch.long)),))
+
+    def step(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        self.calls.append((len(memory.key), len(state.key)))
+        steps = state.nested[0].steps + 1
+        key = (state.key * 31 + tokens.flatten() * 7 + steps) % STATES
+        rows = (key.view(tokens.shape) + memory.key[:, None]) % STATES
+        return self.table[rows], State(key, (Position(steps),))
+
+    def next_log_probs(self, source: list[int], prefix: list[int]) -> Tensor:
+        """Of the token after `prefix`, from the beginning."""
+        memory = self.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
+        state = self.start(memory, 1)
+        for token in [BOS, *prefix]:
+            log_probs, state = self.step(torch.tensor([[token]]), state, memory)
+        return log_probs[0, 0]
+
+
+@pytest.fixture
+def markov() -> type[Markov]:
+    return Markov

@@ -1,0 +1,166 @@
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.decoding.beam import BeamSearch, Hypothesis
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+ALPHAS = (-2.0, 0.0, 0.6, 3.0)
+SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [EOS], [6, 5, 4, 4, EOS], [7, 7, EOS]]
+
+
+def search(model: Any, sources: list[list[int]], **settings: Any) -> list[list[Hypothesis]]:
+    width = max(map(len, sources))
+    source = torch.tensor([ids + [PAD] * (width - len(ids)) for ids in sources])
+    mask = torch.tensor([[i < len(ids) for i in range(width)] for ids in sources])
+    return BeamSearch(**settings)(model, source, mask)
+
+
+def log_prob(model: Any, source: list[int], ids: list[int]) -> float:
+    return sum(float(model.next_log_probs(source, ids[:t])[token]) for t, token in enumerate([*ids, EOS]))
+
+
+def penalty(length: int, alpha: float) -> float:
+    return ((5 + length) / 6) ** alpha
+
+
+def plain_beam_search(model: Any, source: list[int], beam: int, alpha: float, limit: int) -> list[Hypothesis]:
+    """The definition in lists, for one sentence, without the early end."""
+    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[Hypothesis] = []
+    for length in range(1, limit + 1):
+        candidates = []
+        for total, ids in live:
+            for token, value in enumerate(model.next_log_probs(source, ids).tolist()):
+                if token not in (PAD, BOS) and value > -math.inf and (length < limit or token == EOS):
+                    candidates.append((total + value, [*ids, token]))
+        best = sorted(candidates, reverse=True)[: 2 * beam]
+        finished += [Hypothesis(ids[:-1], x, x / penalty(length, alpha)) for x, ids in best[:beam] if ids[-1] == EOS]
+        live = [(x, ids) for x, ids in best if ids[-1] != EOS][:beam]
+        if len(finished) >= beam:
+            break
+    return sorted(finished, key=lambda hypothesis: -hypothesis.score)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_wide_beam_on_three_words_finds_what_exhaustive_search_finds(
+    markov: Callable[..., Any], seed: int, alpha: float
+) -> None:
+    model, source = markov(vocab=7, seed=seed), [5, 4, EOS]
+    sentences = [list(ids) for n in range(4) for ids in itertools.product([4, 5, 6], repeat=n)]
+    scored = [(log_prob(model, source, ids) / penalty(len(ids) + 1, alpha), ids) for ids in sentences]
+    settings = {"max_length_ratio": 0.0, "max_length_offset": 4}
+    best = search(model, [source], beam_size=41, length_penalty=alpha, **settings)[0][0]
+    assert best.ids == max(scored)[1]
+    assert best.score == pytest.approx(max(scored)[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_beam_1_takes_the_best_token_at_each_step(markov: Callable[..., Any], seed: int) -> None:
+    model, source = markov(vocab=11, seed=seed), [4, 9, EOS]
+    ids: list[int] = []
+    while len(ids) < 2 * 3 + 10 - 1:
+        scores = model.next_log_probs(source, ids)
+        scores[[PAD, BOS]] = -math.inf
+        if scores.argmax() == EOS:
+            break
+        ids.append(int(scores.argmax()))
+    (greedy,) = search(model, [source], beam_size=1)[0]
+    assert greedy.ids == ids
+    assert greedy.log_prob == pytest.approx(log_prob(model, source, ids))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_equals_the_definition_in_lists(markov: Callable[..., Any], beam: int, alpha: float) -> None:
+    for seed in range(4):
+        model = markov(vocab=13, seed=seed, sharpness=5.0)
+        for source, found in zip(SOURCES, search(model, SOURCES, beam_size=beam, length_penalty=alpha), strict=True):
+            expected = plain_beam_search(model, source, beam, alpha, limit=2 * len(source) + 10)
+            assert found[0].ids == expected[0].ids
+            assert found[0].score == pytest.approx(expected[0].score)
+            ids = [hypothesis.ids for hypothesis in found]
+            assert ids == [hypothesis.ids for hypothesis in expected if hypothesis.ids in ids]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_batch_of_n_is_n_batches_of_1(markov: Callable[..., Any], beam: int) -> None:
+    model = markov(vocab=13, seed=5)
+    assert search(model, SOURCES, beam_size=beam) == [search(model, [ids], beam_size=beam)[0] for ids in SOURCES]
+
+
+def test_log_prob_and_score_are_those_of_the_whole_sentence(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=13, seed=6)
+    for source, found in zip(SOURCES, search(model, SOURCES, beam_size=3, length_penalty=0.6), strict=True):
+        for hypothesis in found:
+            assert hypothesis.log_prob == pytest.approx(log_prob(model, source, hypothesis.ids))
+            assert hypothesis.score == pytest.approx(hypothesis.log_prob / penalty(len(hypothesis.ids) + 1, 0.6))
+        assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+        assert len({tuple(h.ids) for h in found}) == len(found) <= 3
+
+
+def test_special_tokens_are_never_generated_even_when_they_are_likely(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=7)
+    model.table[:, [PAD, BOS]] = -0.01
+    for found in search(model, SOURCES, beam_size=3):
+        assert all(not {PAD, BOS, EOS} & set(hypothesis.ids) for hypothesis in found)
+
+
+def test_without_eos_in_sight_every_sentence_is_closed_at_its_own_longest_output(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=8)
+    model.table[:, EOS] = -50.0
+    found = search(model, SOURCES, beam_size=2, max_length_ratio=1.5, max_length_offset=3)
+    assert [len(best.ids) + 1 for best, *_ in found] == [int(1.5 * len(ids) + 3) for ids in SOURCES]
+    assert found[0][0].log_prob == pytest.approx(log_prob(model, SOURCES[0], found[0][0].ids))
+
+
+def test_an_eos_candidate_below_the_first_beam_ranks_does_not_finish(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=9)
+    # Ranks at the first step: 4, 5, EOS, 6; with a beam of 2 EOS is third, and the empty translation is not found.
+    model.table[:] = torch.tensor([0, 0, 0, 0.2, 0.4, 0.3, 0.1]).log()
+    found = search(model, [[4, EOS]], beam_size=2, length_penalty=0.0, max_length_ratio=0.0, max_length_offset=2)[0]
+    assert [hypothesis.ids for hypothesis in found] == [[4], [5]]
+    assert search(model, [[4, EOS]], beam_size=3, length_penalty=0.0)[0][0].ids == []
+
+
+def test_ends_as_soon_as_no_live_hypothesis_can_win(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=10)
+    model.table[:] = torch.tensor([0, 0, 0, 0.9, 0.05, 0.03, 0.02]).log()
+    assert [h.ids for h in search(model, [[4, EOS]], beam_size=5, length_penalty=0.0)[0]] == [[]]
+    assert len(model.calls) == 1
+
+
+def test_finished_sentences_leave_the_batch(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=13, seed=11)
+    search(model, SOURCES, beam_size=3)
+    sentences = [rows for rows, _ in model.calls]
+    assert sentences[0] == len(SOURCES) > sentences[-1]
+    assert sentences == sorted(sentences, reverse=True)
+    assert all(states == 3 * rows for rows, states in model.calls)
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
+    model = markov(vocab=7, seed=12)
+    model.table[:] = value
+    with pytest.raises(ValueError, match="Sentence 0 of the batch has no translation"):
+        search(model, [[4, EOS]])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"beam_size": 0}, "beam_size is 0"),
+        ({"length_penalty": math.inf}, "length_penalty is inf"),
+        ({"max_length_ratio": -1.0}, "max_length_ratio is -1"),
+        ({"max_length_offset": 0}, "max_length_offset is 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BeamSearch(**setting)

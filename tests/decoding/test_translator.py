@@ -1,0 +1,181 @@
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.segments import split_line
+from nmt.decoding.translator import Translator, batches_by_length
+from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
+
+WORDS = [
+    "red",
+    "blue",
+    "cat",
+    "dog",
+    "sits",
+    "runs",
+    "here",
+    "there.",
+    "often!",
+    "now?",
+    "big",
+    "small",
+    "and",
+    "or",
+    "but",
+]
+LINES = [
+    "red cat",
+    "",
+    "big dog sits here and there. now?",
+    "  ",
+    "blue",
+    "a small  cat runs\u00a0often! blue dog or big cat",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    lines = [" ".join([*WORDS[n:], *WORDS[:n]]) for n in range(len(WORDS))]
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=331))
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+class Echo:
+    """Repeats the source, whatever its length; remembers the batches and the modes it saw."""
+
+    def __init__(self, vocab: int) -> None:
+        self.vocab = vocab
+        self.training = True
+        self.modes: list[tuple[bool, bool]] = []
+        self.shapes: list[tuple[int, ...]] = []
+
+    def train(self, mode: bool = True) -> "Echo":
+        self.training = mode
+        return self
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor]:
+        self.modes.append((self.training, torch.is_inference_mode_enabled()))
+        self.shapes.append(tuple(source.shape))
+        return (source,)
+
+    def start(self, memory: tuple[Tensor], beams: int) -> tuple[Tensor]:
+        return (torch.zeros(len(memory[0]) * beams, dtype=torch.long),)
+
+    def step(self, tokens: Tensor, state: tuple[Tensor], memory: tuple[Tensor]) -> tuple[Tensor, tuple[Tensor]]:
+        position = state[0].view(tokens.shape).clamp(max=memory[0].shape[1] - 1)
+        log_probs = torch.full((*tokens.shape, self.vocab), -9.0)
+        return log_probs.scatter(2, memory[0].gather(1, position)[:, :, None], -0.1), (state[0] + 1,)
+
+
+def translator(tokenizers: TokenizerPair, **settings: Any) -> tuple[Translator, Echo]:
+    model = Echo(tokenizers.target.size)
+    return Translator(model, tokenizers, BeamSearch(beam_size=2), **settings), model
+
+
+def test_lines_keep_their_order_and_empty_ones_stay_empty(tokenizers: TokenizerPair) -> None:
+    expected = ["red cat", "", LINES[2], "", "blue", "a small cat runs often! blue dog or big cat"]
+    assert translator(tokenizers)[0].translate(LINES) == expected
+    assert translator(tokenizers)[0].translate([]) == []
+
+
+def test_neither_batches_nor_windows_change_a_translation(
+    tokenizers: TokenizerPair, markov: Callable[..., Any]
+) -> None:
+    model = markov(vocab=tokenizers.target.size, seed=3)
+    whole = Translator(model, tokenizers, BeamSearch(beam_size=3))
+    single = Translator(model, tokenizers, BeamSearch(beam_size=3), batch_tokens=1)
+    expected = whole.translate(LINES)
+    assert single.translate(LINES) == expected
+    assert list(whole.stream(iter(LINES), read_ahead=2)) == expected
+    assert [whole.translate([line])[0] for line in LINES] == expected
+
+
+def test_batches_hold_the_budget_and_every_sentence_once() -> None:
+    lengths = [3, 7, 0, 2, 5, 11, 3, 0, 13]
+    batches = batches_by_length(lengths, batch_tokens=11)
+    assert sorted(index for batch in batches for index in batch) == [0, 1, 3, 4, 5, 6, 8]
+    assert all(len(batch) * max(lengths[i] for i in batch) <= 11 for batch in batches if len(batch) > 1)
+    assert batches[0] == [8]
+
+
+def test_searches_in_evaluation_mode_without_gradients_and_gives_the_mode_back(tokenizers: TokenizerPair) -> None:
+    for training in (True, False):
+        subject, model = translator(tokenizers)
+        model.training = training
+        subject.translate(LINES)
+        assert set(model.modes) == {(False, True)}
+        assert model.training is training
+
+
+def test_the_mode_comes_back_after_an_error(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+    model = markov(vocab=tokenizers.target.size, seed=3)
+    model.table[:] = torch.nan
+    with pytest.raises(ValueError, match="no translation"):
+        Translator(model, tokenizers, BeamSearch()).translate(["red"])
+    assert model.training
+
+
+def test_an_over_long_line_is_translated_in_parts_with_one_warning(
+    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture
+) -> None:
+    subject, model = translator(tokenizers, max_source_tokens=13)
+    line = " ".join(WORDS * 3)
+    with caplog.at_level(logging.WARNING):
+        assert list(subject.stream(["red", "blue", line], read_ahead=2)) == ["red", "blue", line]
+    assert len(caplog.records) == 1
+    assert caplog.records[0].getMessage().startswith("Line 3 has ")
+    assert max(width for _, width in model.shapes) <= 13
+
+
+def test_stream_reads_no_further_than_its_window(tokenizers: TokenizerPair) -> None:
+    read = []
+
+    def endless() -> Iterator[str]:
+        while True:
+            read.append("red")
+            yield "red cat"
+
+    stream = translator(tokenizers)[0].stream(endless(), read_ahead=3)
+    assert [next(stream), len(read), next(stream), next(stream), len(read), next(stream), len(read)] == [
+        "red cat", 3, "red cat", "red cat", 3, "red cat", 6,
+    ]  # fmt: skip
+
+
+def test_search_all_gives_ids_that_decode_to_the_translation(tokenizers: TokenizerPair) -> None:
+    subject, _ = translator(tokenizers)
+    found = subject.search_all(LINES)
+    assert [bool(hypotheses) for hypotheses in found] == [bool(line.strip()) for line in LINES]
+    assert [tokenizers.target.decode(best.ids) for best, *_ in filter(None, found)] == [
+        line for line in subject.translate(LINES) if line
+    ]
+    assert not any({PAD, BOS, EOS} & set(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 7, 19, 1000])
+@pytest.mark.parametrize("text", [" ".join(WORDS * 3), "x" * 37, "One. Two? Three! " * 5 + "end", "a"])
+def test_parts_hold_the_text_and_the_length(text: str, longest: int) -> None:
+    parts = split_line(text, len, longest)
+    assert all(0 < len(part) <= longest for part in parts)
+    assert "".join(parts).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_line_is_cut_at_sentence_ends_before_spaces() -> None:
+    assert split_line("one two three. four five six seven", len, 20) == ["one two three.", "four five six seven"]
+    assert split_line('He said "no." and left the house', len, 20) == ['He said "no."', "and left the house"]
+    assert split_line("one two three four", len, 10) == ["one two", "three four"]
+
+
+@pytest.mark.parametrize("setting", [{"batch_tokens": 0}, {"max_source_tokens": 1}])
+def test_sizes_out_of_range_are_refused(tokenizers: TokenizerPair, setting: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(setting))} is "):
+        translator(tokenizers, **setting)
+
+
+def test_a_window_of_no_lines_is_refused(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(ValueError, match="read_ahead is 0"):
+        next(translator(tokenizers)[0].stream(["red"], read_ahead=0))

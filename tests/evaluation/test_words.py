@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from nmt.evaluation.words import merge_pieces, word_map, words
+
+SOURCE = ["▁red", "▁ca", "t", "s", "."]
+TARGET = ["▁mè", "o", "▁đỏ"]
+
+
+def weights() -> np.ndarray:
+    return np.random.default_rng(5).dirichlet(np.ones(6), size=(2, 3, 4))
+
+
+def test_a_word_is_its_pieces_with_the_punctuation_attached() -> None:
+    assert merge_pieces(SOURCE) == [(0, 1), (1, 5)]
+    assert words(SOURCE) == ["red", "cats."]
+    assert words(["▁", "<0xF0>", "<0x9F>", "▁a"]) == ["<0xF0><0x9F>", "a"]
+    assert merge_pieces([]) == []
+
+
+def test_by_hand() -> None:
+    rows = np.array(
+        [[0.1, 0.2, 0.3, 0.0, 0.0, 0.4], [0.5, 0.1, 0.1, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [1] + [0] * 5]
+    )
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 0), [[0.3, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 1), [[0.25, 0.75], [1.0, 0.0]])
+
+
+def test_a_row_keeps_what_it_gave_to_words() -> None:
+    for shift in (0, 1):
+        kept = weights()[:, :, shift : shift + 3, :5].sum(-1)
+        merged = word_map(weights(), SOURCE, TARGET, shift).sum(-1)
+        np.testing.assert_allclose(merged[..., 0], kept[..., :2].mean(-1))
+        np.testing.assert_allclose(merged[..., 1], kept[..., 2])
+
+
+def test_one_piece_words_change_nothing() -> None:
+    source, target = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(3)]
+    np.testing.assert_allclose(word_map(weights(), source, target, 0), weights()[:, :, :3, :5])
+    np.testing.assert_allclose(word_map(weights(), source, target, 1), weights()[:, :, 1:, :5])
+
+
+def test_a_stack_is_its_maps() -> None:
+    stack = word_map(weights(), SOURCE, TARGET, 1)
+    np.testing.assert_allclose(stack[1, 2], word_map(weights()[1, 2], SOURCE, TARGET, 1))
+
+
+def test_another_shape_or_shift_is_refused() -> None:
+    with pytest.raises(ValueError, match="4 rows and 6 columns does not fit 2 target and 5 source"):
+        word_map(weights(), SOURCE, TARGET[:2], 0)
+    with pytest.raises(ValueError, match="shift is 2"):
+        word_map(weights(), SOURCE, TARGET, 2)
