@@ -1,0 +1,59 @@
+"""Sentences as padded tensors: the one place where padding masks are made."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from nmt.text import BOS, EOS, PAD
+
+Example = tuple[int, Sequence[int], Sequence[int]]
+"""Index of a sentence pair in its corpus, source ids, target ids; no BOS or EOS."""
+
+
+class Batch(NamedTuple):
+    """Sentence pairs; PAD fills the ends, masks are True at tokens.
+
+    `source` ends in EOS; `target_input` is BOS y_1 ... y_T and `target_output` is y_1 ... y_T EOS.
+    """
+
+    source: Int[Tensor, "batch source"]
+    source_mask: Bool[Tensor, "batch source"]
+    target_input: Int[Tensor, "batch target"]
+    target_output: Int[Tensor, "batch target"]
+    indices: Int[Tensor, " batch"]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens to predict: target tokens, EOS included."""
+        return int((self.target_output != PAD).sum())
+
+
+def collate(examples: Sequence[Example]) -> Batch:
+    """The batch of the examples, in their order. Raises ValueError when there are none."""
+    source, source_mask = pad_source([source for _, source, _ in examples])
+    return Batch(
+        source=source,
+        source_mask=source_mask,
+        target_input=_pad([[BOS, *target] for _, _, target in examples]),
+        target_output=_pad([[*target, EOS] for _, _, target in examples]),
+        indices=torch.tensor([index for index, _, _ in examples]),
+    )
+
+
+def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
+    """Source sentences (no EOS) as rows that end in EOS and PAD, and their mask, True at tokens and EOS.
+
+    Raises ValueError when there are none.
+    """
+    source = _pad([[*row, EOS] for row in ids])
+    return source, source != PAD
+
+
+def _pad(rows: list[list[int]]) -> Int[Tensor, "batch length"]:
+    if not rows:
+        raise ValueError("There is no sentence to make a batch of; give at least one.")
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])

@@ -1,0 +1,116 @@
+"""Aligned plain-text files: PREFIX.en and PREFIX.vi, a sentence a line; lines of equal number are translations."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.text import normalize
+
+_SAMPLE = "sample:"
+_PACKAGE = Path(__file__).resolve().parents[1]
+# The wheel carries the sample inside the package, a checkout beside it.
+_SAMPLE_FOLDERS = (_PACKAGE / "_sample", _PACKAGE.parent / "data" / "sample")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Languages to translate from and to, by their codes, which are the extensions of the corpus files too."""
+
+    source: str
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Direction":
+        """The direction written as 'en-vi'. Raises ValueError for any other form and for equal languages."""
+        match = re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", text)
+        if match is None or match[1] == match[2]:
+            raise ValueError(f"Unknown direction '{text}'; write two different language codes, such as en-vi or vi-en.")
+        return cls(match[1], match[2])
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+class Pairs(NamedTuple):
+    """Line n of `source` and line n of `target` are translations of each other."""
+
+    source: list[str]
+    target: list[str]
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
+
+    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line.
+    Raises FileNotFoundError, and ValueError for an empty file or, naming the line, for bytes that are not UTF-8.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"No file {path}; a corpus is named by its PREFIX, without the language at the end.")
+    lines = []
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                lines.append(raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8"))
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file.") from error
+    if not lines:
+        raise ValueError(f"{path} is empty; give a file with at least one line.")
+    return lines
+
+
+def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
+    """Paths of the source and the target file; 'sample:NAME' is a part of the embedded corpus.
+
+    Raises FileNotFoundError for the name of an unknown part, naming those there are.
+    """
+    is_sample = prefix.startswith(_SAMPLE)
+    stem = _sample_stem(prefix.removeprefix(_SAMPLE), direction.source) if is_sample else prefix
+    return Path(f"{stem}.{direction.source}"), Path(f"{stem}.{direction.target}")
+
+
+def alignment_file(prefix: str, direction: Direction) -> Path | None:
+    """The word alignments that belong to a corpus, PREFIX.en-vi.align, or None.
+
+    For vi-en that same file is found, and its reader has to flip it: its name does not end in '.vi-en.align'.
+    """
+    stem = file_pair(prefix, direction)[0].with_suffix("")
+    forth, back = f"{direction.source}-{direction.target}", f"{direction.target}-{direction.source}"
+    found = (stem.with_name(f"{stem.name}.{way}.align") for way in (forth, back))
+    return next((path for path in found if path.is_file()), None)
+
+
+def check_files(prefixes: Iterable[str], direction: Direction) -> None:
+    """Reads all files once. Raises as `read_lines` does, and ValueError when the two line counts of a pair differ."""
+    for prefix in prefixes:
+        read_aligned(prefix, direction)
+
+
+def read_aligned(prefix: str, direction: Direction) -> Pairs:
+    """The lines of both files as they are. Raises as `read_lines`, and ValueError when the line counts differ."""
+    source_path, target_path = file_pair(prefix, direction)
+    source, target = read_lines(source_path), read_lines(target_path)
+    if len(source) != len(target):
+        raise ValueError(
+            f"{source_path} has {len(source)} lines but {target_path} has {len(target)}; "
+            "line n of one must be the translation of line n of the other."
+        )
+    return Pairs(source, target)
+
+
+def read_pairs(prefix: str, direction: Direction) -> Pairs:
+    """The lines of both files, normalised; none is dropped, line n stays line n. Raises as `read_aligned`."""
+    source, target = read_aligned(prefix, direction)
+    return Pairs([normalize(line) for line in source], [normalize(line) for line in target])
+
+
+def _sample_stem(name: str, language: str) -> Path:
+    folder = next((folder for folder in _SAMPLE_FOLDERS if folder.is_dir()), _SAMPLE_FOLDERS[-1])
+    names = sorted(path.stem for path in folder.glob(f"*.{language}"))
+    if name not in names:
+        raise FileNotFoundError(
+            f"The embedded corpus has no part '{_SAMPLE}{name}' in language '{language}'; "
+            f"its parts are: {', '.join(names) or 'none'}."
+        )
+    return folder / name

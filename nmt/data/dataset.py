@@ -1,0 +1,157 @@
+"""The training corpus: normalised, filtered and tokenised once, kept as a memory-mapped Arrow file, and reported on."""
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+import torch
+from datasets import Dataset, Features, List, Value
+from datasets.arrow_writer import ArrowWriter
+from jaxtyping import Int
+
+from nmt.data.batch import Example
+from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned, read_pairs
+from nmt.data.filters import Filters
+from nmt.text import TokenizerPair, count_changes, normalize
+
+logger = logging.getLogger(__name__)
+
+# Part of the cache key: raise it when the same files shall give other rows.
+_FORMAT = 1
+_CHUNK = 10_000
+_FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a training corpus.
+
+    pairs: pairs read; kept: pairs left; source_tokens, target_tokens: pieces of these, EOS counted;
+    dropped: pairs left out, by reason; changed: lines changed by normalisation, by language and kind of change.
+    """
+
+    pairs: int
+    kept: int
+    source_tokens: int
+    target_tokens: int
+    dropped: dict[str, int]
+    changed: dict[str, int]
+
+    def __str__(self) -> str:
+        tokens = f"{self.source_tokens:,} source and {self.target_tokens:,} target tokens"
+        dropped, changed = _listed(self.dropped), _listed(self.changed)
+        return f"{self.pairs:,} pairs, {self.kept:,} kept ({tokens}); dropped: {dropped}; lines normalised: {changed}"
+
+
+class TrainingData(torch.utils.data.Dataset[Example]):
+    """Tokenised sentence pairs by index, read from a memory-mapped file.
+
+    lengths: source and target length of each pair, EOS counted.
+    """
+
+    def __init__(self, rows: Dataset) -> None:
+        self.rows = rows
+        self.lengths: Int[np.ndarray, "pairs 2"] = np.stack(
+            [_lengths(rows, side) for side in ("source", "target")], axis=1
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Example:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[Example]:
+        """The pairs of a batch in one read; this is what a DataLoader calls."""
+        rows = self.rows[indices]
+        return list(zip(indices, rows["source"], rows["target"], strict=True))
+
+
+def training_dataset(
+    prefixes: Sequence[str],
+    direction: Direction,
+    tokenizers: TokenizerPair,
+    filters: Filters,
+    exclude: Sequence[str],
+    cache_dir: Path,
+) -> tuple[TrainingData, Report]:
+    """The tokenised training pairs of all prefixes, and the report on them.
+
+    `exclude` names the held-out corpora (validation and test) for the overlap filter. The result is kept under
+    `cache_dir` by the content of all files, the tokenizers and the filters, and is reopened when all are the same.
+    Raises as `read_aligned` does, and ValueError when no pair is left.
+    """
+    digests = [[file_digest(path) for path in file_pair(prefix, direction)] for prefix in (*prefixes, *exclude)]
+    models = [tokenizers.source.model, tokenizers.target.model]
+    key = content_key([_FORMAT, len(prefixes), digests, models, filters])
+    fill = partial(_write, prefixes, direction, tokenizers, filters, exclude)
+    folder = cached_folder(cache_dir / "datasets" / key, fill)
+    report = Report(**json.loads((folder / "report.json").read_text(encoding="utf-8")))
+    return TrainingData(Dataset.from_file(str(folder / "pairs.arrow"))), report
+
+
+def encode_pairs(pairs: Pairs, tokenizers: TokenizerPair) -> list[Example]:
+    """All pairs of a validation or test corpus as ids, index n for line n; nothing is dropped."""
+    source, target = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(pairs.target)
+    return list(zip(range(len(source)), source, target, strict=True))
+
+
+def _write(
+    prefixes: Sequence[str],
+    direction: Direction,
+    tokenizers: TokenizerPair,
+    filters: Filters,
+    exclude: Sequence[str],
+    folder: Path,
+) -> None:
+    raw = _joined(read_aligned(prefix, direction) for prefix in prefixes)
+    logger.info("Tokenising %s sentence pairs", f"{len(raw.source):,}")
+    pairs = Pairs([normalize(line) for line in raw.source], [normalize(line) for line in raw.target])
+    held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
+    kept, dropped = filters.keep_texts(pairs, held_out)
+    tokens = np.zeros(3, dtype=np.int64)
+    with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
+        for start in range(0, len(kept.source), _CHUNK):
+            source = tokenizers.source.encode_all(kept.source[start : start + _CHUNK])
+            target = tokenizers.target.encode_all(kept.target[start : start + _CHUNK])
+            lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
+            passes, dropped_here = filters.keep_lengths(lengths)
+            dropped += dropped_here
+            tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
+            writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
+        writer.finalize()
+    number, source_tokens, target_tokens = tokens.tolist()
+    report = Report(len(pairs.source), number, source_tokens, target_tokens, dict(dropped), _changed(raw, direction))
+    if not report.kept:
+        raise ValueError(
+            f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."
+        )
+    (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
+
+
+def _joined(corpora: Iterable[Pairs]) -> Pairs:
+    joined = Pairs([], [])
+    for source, target in corpora:
+        joined.source.extend(source)
+        joined.target.extend(target)
+    return joined
+
+
+def _changed(raw: Pairs, direction: Direction) -> dict[str, int]:
+    counts = {direction.source: count_changes(raw.source), direction.target: count_changes(raw.target)}
+    return {f"{language} {kind}": count for language, kinds in counts.items() for kind, count in kinds.items()}
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count) or "none"
+
+
+def _lengths(rows: Dataset, side: str) -> np.ndarray:
+    chunks = rows.data.column(side).chunks
+    return np.concatenate([chunk.value_lengths().to_numpy() for chunk in chunks]) + 1

@@ -1,0 +1,112 @@
+"""Batches for training as one long stream that can be left and taken up anywhere."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count, islice
+from typing import cast
+
+import lightning
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+from nmt.data.batch import Batch, Example, collate
+from nmt.data.dataset import TrainingData
+from nmt.data.plan import plan
+
+
+class Stream(Sampler[list[int]]):
+    """The micro-batches of one rank, epoch after epoch, `length` in all; iteration skips the first `start`.
+
+    `plan_epoch(epoch)` gives the steps of an epoch, as `plan` does.
+    """
+
+    def __init__(self, plan_epoch: Callable[[int], list[list[list[np.ndarray]]]], length: int, rank: int = 0) -> None:
+        self.plan_epoch = plan_epoch
+        self.length = length
+        self.rank = rank
+        self.start = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[list[int]]:
+        epochs = (self.plan_epoch(epoch) for epoch in count())
+        batches = (batch for steps in epochs for step in steps for batch in step[self.rank])
+        return (batch.tolist() for batch in islice(batches, self.start, self.length))
+
+
+class ResumableLoader(DataLoader[Example]):
+    """A DataLoader over a Stream whose state is the number of batches that training has received.
+
+    Batches that workers have prepared ahead do not count, so a restored loader goes on with the next one exactly.
+    Lightning stores and restores the state of a loader that has these two methods.
+    """
+
+    def __init__(self, data: TrainingData, stream: Stream, workers: int) -> None:
+        # A generator of its own: a DataLoader without one draws from the global generator, and resuming would shift it.
+        super().__init__(
+            data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
+        )
+        self.stream = stream
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        self.position = self.stream.start
+        for batch in super().__iter__():
+            self.position += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.stream.start = state["position"]
+
+
+class TranslationData(lightning.LightningDataModule):
+    """Training batches as a stream of max_steps x accumulate micro-batches a process, and validation batches.
+
+    training: the training pairs; validation: the validation pairs, see `encode_pairs`; seed: of the order;
+    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimiser steps;
+    accumulate: micro-batches a step; workers: loading processes.
+    The trainer needs use_distributed_sampler=False and max_epochs=-1.
+    """
+
+    def __init__(
+        self,
+        training: TrainingData,
+        validation: Sequence[Example],
+        *,
+        seed: int,
+        batch_tokens: int,
+        max_steps: int,
+        accumulate: int = 1,
+        workers: int = 0,
+    ) -> None:
+        super().__init__()
+        self.training = training
+        self.validation = validation
+        self.batch_tokens = batch_tokens
+        self.length = max_steps * accumulate
+        self.workers = workers
+        self._plan = partial(plan, seed, lengths=training.lengths, batch_tokens=batch_tokens, accumulate=accumulate)
+
+    def train_dataloader(self) -> ResumableLoader:
+        """The stream of this process. Raises ValueError when `plan` cannot make an epoch."""
+        rank, world = self._process()
+        stream = Stream(partial(self._plan, world=world), self.length, rank)
+        return ResumableLoader(self.training, stream, self.workers)
+
+    def val_dataloader(self) -> DataLoader[Example]:
+        """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer."""
+        rank, world = self._process()
+        lengths = np.array([[len(source) + 1, len(target) + 1] for _, source, target in self.validation])
+        steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
+        batches = [batch.tolist() for step in steps for batch in step[rank]]
+        data = cast(torch.utils.data.Dataset[Example], self.validation)
+        return DataLoader(data, batch_sampler=batches, collate_fn=collate, generator=torch.Generator())
+
+    def _process(self) -> tuple[int, int]:
+        trainer = self.trainer
+        return (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)

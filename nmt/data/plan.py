@@ -1,0 +1,68 @@
+"""Which sentences form which step of an epoch: a pure function of the seed, the epoch and the lengths."""
+
+import numpy as np
+from jaxtyping import Int
+
+# Sorted pools of this many batches leave under 5 % padding on real text; which sentences meet in a pool is drawn anew
+# every epoch.
+_POOL_BATCHES = 256
+
+
+def plan(
+    seed: int,
+    epoch: int,
+    lengths: Int[np.ndarray, "sentences 2"],
+    batch_tokens: int,
+    accumulate: int = 1,
+    world: int = 1,
+) -> list[list[list[np.ndarray]]]:
+    """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
+
+    `lengths` holds the source and the target length of each sentence, EOS counted. Every sentence comes once an epoch;
+    rows x longest side of a micro-batch is at most `batch_tokens`; every step has `accumulate` micro-batches on each of
+    the `world` ranks: the largest batches are halved until their number allows it. The steps depend on
+    accumulate x world alone, so another number of processes takes other slices of the same steps.
+    Raises ValueError when a sentence is longer than `batch_tokens` or the sentences are too few to fill the steps.
+    """
+    longest = int(lengths.max(initial=0))
+    if longest > batch_tokens:
+        raise ValueError(
+            f"batch_tokens={batch_tokens} is less than the longest sentence, {longest} tokens with EOS; "
+            "raise batch_tokens or filter long sentences out."
+        )
+    rng = np.random.default_rng((seed, epoch))
+    order = rng.permutation(len(lengths))
+    pools = np.array_split(order, 1 + int(lengths.max(axis=1).sum()) // (_POOL_BATCHES * batch_tokens))
+    batches = [batch for pool in pools for batch in _batches(pool, lengths[pool], batch_tokens)]
+    batches = _fill_steps(batches, accumulate * world)
+    shuffled = iter(rng.permutation(len(batches)))
+    steps = len(batches) // (accumulate * world)
+    return [[[batches[next(shuffled)] for _ in range(accumulate)] for _ in range(world)] for _ in range(steps)]
+
+
+def _batches(pool: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Cuts a pool, sorted from long to short, into batches of as many rows as the first one's length allows."""
+    longest, difference = lengths.max(axis=1), lengths[:, 0] - lengths[:, 1]
+    # Among equal longest sides the shorter ones are sorted too, up and down by turns, so that they do not jump between.
+    by_length = np.lexsort((np.where(longest % 2, difference, -difference), -longest))
+    pool, longest = pool[by_length], longest[by_length]
+    batches, start = [], 0
+    while start < len(pool):
+        end = start + batch_tokens // int(longest[start])
+        batches.append(pool[start:end])
+        start = end
+    return batches
+
+
+def _fill_steps(batches: list[np.ndarray], per_step: int) -> list[np.ndarray]:
+    sentences, needed = sum(map(len, batches)), max(1, -(-len(batches) // per_step)) * per_step
+    if sentences < needed:
+        raise ValueError(
+            f"{sentences} sentences in {len(batches)} batches cannot fill steps of {per_step} batches; "
+            "lower the accumulation or the number of processes, or raise batch_tokens."
+        )
+    while missing := needed - len(batches):
+        batches = sorted(batches, key=len, reverse=True)
+        halves = [half for batch in batches[:missing] for half in np.array_split(batch, 2) if len(half)]
+        batches = halves + batches[missing:]
+    return batches

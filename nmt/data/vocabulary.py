@@ -1,0 +1,57 @@
+"""The tokenizers of a training corpus: learned once from its text, then kept by content."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import sentencepiece
+
+from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.corpus import Direction, file_pair, read_lines
+from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
+
+logger = logging.getLogger(__name__)
+
+# Part of the cache key: raise it when the same files shall give another model.
+_FORMAT = 1
+_FILE = "tokenizer.model"
+
+
+def tokenizers(
+    prefixes: Sequence[str],
+    direction: Direction,
+    *,
+    kind: str,
+    size: int,
+    joint: bool,
+    seed: int = 0,
+    cache_dir: Path,
+) -> TokenizerPair:
+    """SentencePiece models ('unigram' or 'bpe') of `size` pieces for the two sides of the training corpora.
+
+    `joint` learns one model from both sides and uses it on both; otherwise each side gets its own. A model is kept
+    under `cache_dir` by the content of its files and its settings; both directions share it.
+    Raises as `read_lines` and `train_tokenizer` do.
+    """
+    train = partial(_tokenizer, kind=kind, size=size, seed=seed, cache_dir=cache_dir)
+    source, target = zip(*(file_pair(prefix, direction) for prefix in prefixes), strict=True)
+    if joint:
+        shared = train([*source, *target])
+        return TokenizerPair(shared, shared)
+    return TokenizerPair(train(source), train(target))
+
+
+def _tokenizer(paths: Sequence[Path], *, kind: str, size: int, seed: int, cache_dir: Path) -> Tokenizer:
+    # Files in the order of their content: which side is the source, or which part comes first, makes no difference.
+    by_content = sorted((file_digest(path), path) for path in paths)
+    digests = [digest for digest, _ in by_content]
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, seed, *digests])
+
+    def fill(folder: Path) -> None:
+        lines = [normalize(line) for _, path in by_content for line in read_lines(path)]
+        logger.info("Training a %s tokenizer of %s pieces on %s lines", kind, f"{size:,}", f"{len(lines):,}")
+        model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
+        (folder / _FILE).write_bytes(model)
+
+    return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)

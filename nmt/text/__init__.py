@@ -1,0 +1,17 @@
+"""Text: what a line of a corpus is (normalisation) and what its pieces are (SentencePiece)."""
+
+from nmt.text.normalize import changes, count_changes, normalize
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "UNK",
+    "Tokenizer",
+    "TokenizerPair",
+    "changes",
+    "count_changes",
+    "normalize",
+    "train_tokenizer",
+]

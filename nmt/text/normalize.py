@@ -1,0 +1,46 @@
+"""Normalisation of a line of text: NFC and plain spaces, nothing else, and counted."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+# \s holds every Unicode space and line separator, tab and NEL included; the ranges add the other control characters.
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff]")
+_UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
+_BYTE_ORDER_MARK = "\ufeff"
+# SentencePiece writes a space as U+2581, so a literal one would come back from decoding as a space.
+_WORD_START = "\u2581"
+
+
+def normalize(text: str) -> str:
+    """The line in NFC with single plain spaces.
+
+    Control characters, tabs, no-break spaces and Unicode line separators become spaces; runs of spaces become one, and
+    none stays at either end; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an underscore.
+    Idempotent: normalize(normalize(text)) == normalize(text).
+    """
+    # Composition comes last, because a dropped mark can bring a letter and its accent together.
+    text = text.replace(_BYTE_ORDER_MARK, "").replace(_WORD_START, "_")
+    return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
+
+
+def changes(text: str) -> tuple[str, ...]:
+    """The kinds of change `normalize` makes to the line, empty exactly when it makes none.
+
+    'nfc': characters not composed; 'control': control characters or byte order marks; 'spaces': spaces other than
+    single plain ones between words; 'underline': a literal U+2581.
+    """
+    found = {
+        "nfc": not unicodedata.is_normalized("NFC", text),
+        "control": _CONTROL.search(text) is not None,
+        "spaces": _UNTIDY_SPACES.search(text) is not None,
+        "underline": _WORD_START in text,
+    }
+    return tuple(kind for kind, is_found in found.items() if is_found)
+
+
+def count_changes(texts: Iterable[str]) -> dict[str, int]:
+    """The number of lines that `normalize` changes, by kind of change; a line with two kinds counts under both."""
+    return dict(Counter(kind for text in texts for kind in changes(text)))

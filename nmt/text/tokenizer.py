@@ -1,0 +1,130 @@
+"""Subword pieces by SentencePiece (Kudo & Richardson 2018), with the same four special ids everywhere."""
+
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+KINDS = ("unigram", "bpe")
+# SentencePiece's own normalisation and its trimming of spaces would break decode(encode(text)) == text. A unigram model
+# depends on the number of threads in its last digits, so that is fixed too. Log level 2 is errors only.
+_OPTIONS: dict[str, Any] = {
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "byte_fallback": True,
+    "character_coverage": 1.0,
+    "pad_id": PAD,
+    "unk_id": UNK,
+    "bos_id": BOS,
+    "eos_id": EOS,
+    "input_sentence_size": 2_000_000,
+    "shuffle_input_sentence": True,
+    "num_threads": 4,
+    "minloglevel": 2,
+}
+
+
+class Tokenizer:
+    """One SentencePiece model. decode(encode(text)) == text for every normalised text.
+
+    Holds the model's bytes, so it can be pickled and stored. Raises ValueError when the bytes are no SentencePiece
+    model or when its special ids are not PAD UNK BOS EOS = 0 1 2 3.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._processor = _processor(model)
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """The model stored in a file. Raises FileNotFoundError, or ValueError naming the file when it is no model."""
+        if not path.is_file():
+            raise FileNotFoundError(f"No tokenizer model at {path}; give the path of a file that training wrote.")
+        try:
+            return cls(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @property
+    def size(self) -> int:
+        """Number of pieces, the special ones included."""
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the pieces of a normalised line, without BOS and EOS."""
+        return self._processor.encode(text)
+
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
+        """Ids of each line."""
+        return self._processor.encode(texts, num_threads=1)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the ids; PAD, BOS and EOS are dropped."""
+        return self._processor.decode([i for i in ids if i not in (PAD, BOS, EOS)])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The piece of each id; U+2581 marks the start of a word."""
+        return [self._processor.id_to_piece(i) for i in ids]
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "Tokenizer"], tuple[bytes]]:
+        return type(self), (self.model,)
+
+
+class TokenizerPair(NamedTuple):
+    """The tokenizers of the two sides; with a joint vocabulary both are the same object."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides share one vocabulary."""
+        return self.source is self.target
+
+
+def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0) -> bytes:
+    """A SentencePiece model of `size` pieces learned from normalised lines.
+
+    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
+    to bytes. Of more than two million lines a random sample, drawn with `seed`, is used. Raises ValueError for an
+    unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
+    sentencepiece.set_random_generator_seed(seed)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
+        )
+    except RuntimeError as error:
+        raise _training_error(str(error), size) from error
+    return model.getvalue()
+
+
+def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ValueError(f"These {len(model)} bytes are not a SentencePiece model.") from error
+    if not model:
+        raise ValueError("These 0 bytes are not a SentencePiece model.")
+    special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    if special != (PAD, UNK, BOS, EOS):
+        raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; expected (0, 1, 2, 3).")
+    return processor
+
+
+def _training_error(message: str, size: int) -> Exception:
+    if match := re.search(r"too high .* value <= (\d+)", message):
+        return ValueError(f"Vocabulary size {size} is too large for this text; the maximum is {match[1]}.")
+    if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return ValueError(f"Vocabulary size {size} is too small for this text; the minimum is {match[1]}.")
+    if "!sentences_.empty()" in message:
+        return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")
+    return RuntimeError(message)

@@ -1,0 +1,42 @@
+import pytest
+
+from nmt.data.cache import cached_folder, content_key, file_digest
+
+
+def test_a_folder_is_filled_once(tmp_path):
+    calls = []
+
+    def fill(folder):
+        calls.append(folder)
+        (folder / "file").write_text("5")
+
+    for _ in range(3):
+        assert (cached_folder(tmp_path / "deep" / "key", fill) / "file").read_text() == "5"
+    assert len(calls) == 1
+
+
+def test_an_interrupted_filling_leaves_nothing(tmp_path):
+    def fill(folder):
+        (folder / "file").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_folder(tmp_path / "key", fill)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_of_two_processes_wins(tmp_path):
+    def slow(folder):
+        (folder / "file").write_text("slow")
+        cached_folder(tmp_path / "key", lambda other: (other / "file").write_text("fast") and None)
+
+    assert (cached_folder(tmp_path / "key", slow) / "file").read_text() == "fast"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_keys_follow_content(tmp_path):
+    (tmp_path / "a").write_bytes(b"same")
+    (tmp_path / "b").write_bytes(b"same")
+    assert file_digest(tmp_path / "a") == file_digest(tmp_path / "b")
+    assert content_key([1, "23"]) != content_key([12, "3"])
+    assert content_key(["a", "b"]) != content_key(["b", "a"])

@@ -1,0 +1,104 @@
+import pytest
+
+from nmt.data import corpus as module
+from nmt.data.corpus import (
+    Direction,
+    alignment_file,
+    check_files,
+    file_pair,
+    read_aligned,
+    read_lines,
+    read_pairs,
+)
+
+ODD = [
+    "plain",
+    "",
+    "lone\rreturn",
+    "nul\x00",
+    "line\u2028separator",
+    "next\x85line",
+    "form\x0cfeed",
+    "mark\ufeff",
+    " edge ",
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_only_a_line_feed_ends_a_line(tmp_path, end, last):
+    path = tmp_path / "odd.en"
+    path.write_bytes((end.join(ODD) + end * last).encode())
+    assert read_lines(path) == ODD
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path):
+    path = tmp_path / "marked.en"
+    path.write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+    assert read_lines(path) == ["one", "\ufefftwo"]
+
+
+def test_pairs_are_normalised_and_none_is_dropped(write, direction):
+    prefix = write("test", [*ODD, "same", "same"], ["e\u0301"] * 9 + ["", ""])
+    pairs = read_pairs(prefix, direction)
+    assert pairs.source == [
+        *("plain", "", "lone return", "nul", "line separator", "next line", "form feed", "mark", "edge", "same", "same")
+    ]
+    assert pairs.target == ["é"] * 9 + ["", ""]
+    assert read_aligned(prefix, direction).source[:9] == ODD
+
+
+def test_the_other_direction_swaps_the_sides(corpus, direction):
+    source, target = read_pairs(corpus, direction)
+    assert read_pairs(corpus, Direction.parse("vi-en")) == (target, source)
+
+
+def test_file_pair_keeps_dots_in_the_prefix(direction):
+    assert [str(path) for path in file_pair("a.b/c.d", direction)] == ["a.b/c.d.en", "a.b/c.d.vi"]
+
+
+def test_direction_prints_as_it_is_written():
+    assert str(Direction.parse("vi-en")) == "vi-en"
+
+
+@pytest.mark.parametrize("text", ["en", "en-en", "envi", "en_vi", "EN-VI", "en-vi-fr", "", "en->vi", "en-vi\n"])
+def test_a_wrong_direction_is_refused(text):
+    with pytest.raises(ValueError, match="write two different language codes, such as en-vi or vi-en"):
+        Direction.parse(text)
+
+
+def test_the_alignment_file_serves_both_directions(tmp_path, corpus, direction):
+    assert alignment_file(corpus, direction) is None
+    path = tmp_path / "train.en-vi.align"
+    path.touch()
+    assert alignment_file(corpus, direction) == path
+    assert alignment_file(corpus, Direction("vi", "en")) == path
+
+
+def test_parts_of_the_embedded_corpus(tmp_path, monkeypatch, direction):
+    monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path / "absent", tmp_path))
+    for name in ("train.en", "train.vi", "test.en", "test.vi", "README.md"):
+        (tmp_path / name).write_text("a\n")
+    assert file_pair("sample:train", direction) == (tmp_path / "train.en", tmp_path / "train.vi")
+    with pytest.raises(FileNotFoundError, match="no part 'sample:tain' in language 'en'; its parts are: test, train"):
+        file_pair("sample:tain", direction)
+
+
+def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):
+    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.en; a corpus is named by its PREFIX"):
+        check_files([corpus, str(tmp_path / "absent")], direction)
+    with pytest.raises(ValueError, match=r"empty\.en is empty"):
+        check_files([corpus, write("empty", [], ["a"])], direction)
+
+
+def test_unequal_line_counts_are_named(write, direction):
+    prefix = write("short", ["a", "b", "c"], ["d", "e"])
+    with pytest.raises(ValueError, match=r"short\.en has 3 lines but .*short\.vi has 2"):
+        check_files([prefix], direction)
+
+
+def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path):
+    path = tmp_path / "latin.en"
+    path.write_bytes(b"one\ntwo\ncaf\xe9\n")
+    with pytest.raises(ValueError, match=r"latin\.en, line 3: not UTF-8"):
+        read_lines(path)

@@ -1,0 +1,105 @@
+import pickle
+import socket
+
+import pytest
+
+from nmt.data import dataset as module
+from nmt.data.corpus import Direction, read_pairs
+from nmt.data.dataset import encode_pairs, training_dataset
+from nmt.data.filters import Filters
+
+
+@pytest.fixture
+def build(direction, pair, tmp_path):
+    def build(prefixes, exclude=(), filters=None, towards=direction):
+        return training_dataset(prefixes, towards, pair, filters or Filters(), exclude, tmp_path / "cache")
+
+    return build
+
+
+def test_decoding_the_dataset_gives_the_corpus_back(build, corpus, direction, pair):
+    data, report = build([corpus], filters=Filters(max_ratio=29.0))
+    pairs = read_pairs(corpus, direction)
+    assert [pair.source.decode(data[i][1]) for i in range(len(data))] == pairs.source
+    assert [pair.target.decode(data[i][2]) for i in range(len(data))] == pairs.target
+    assert (report.pairs, report.kept, report.dropped) == (211, 211, {})
+
+
+def test_lengths_count_eos_and_match_the_rows(build, corpus):
+    data, report = build([corpus])
+    assert data.lengths.tolist() == [[len(source) + 1, len(target) + 1] for _, source, target in data]
+    assert data.lengths.sum(axis=0).tolist() == [report.source_tokens, report.target_tokens]
+
+
+def test_a_batch_is_its_rows_in_the_order_asked_for(build, corpus):
+    data, _ = build([corpus])
+    assert data.__getitems__([13, 2, 7]) == [data[13], data[2], data[7]]
+    assert [index for index, _, _ in data.__getitems__([13, 2, 7])] == [13, 2, 7]
+
+
+def test_chunks_make_no_difference(build, corpus, monkeypatch, tmp_path):
+    whole, report = build([corpus])
+    monkeypatch.setattr(module, "_CHUNK", 17)
+    monkeypatch.setattr(module, "_FORMAT", -1)
+    chunked, chunked_report = build([corpus])
+    assert list(chunked) == list(whole)
+    assert chunked_report == report
+    assert len(list((tmp_path / "cache" / "datasets").iterdir())) == 2
+
+
+def test_the_second_time_nothing_is_written_and_the_report_is_the_same(build, corpus, monkeypatch):
+    first, report = build([corpus])
+    monkeypatch.setattr(module, "_write", lambda *_: pytest.fail("written again"))
+    again, again_report = build([corpus])
+    assert list(again) == list(first)
+    assert again_report == report
+
+
+def test_changed_content_filters_direction_or_exclusion_are_never_stale(build, write):
+    prefix = write("a", ["one", "two", "two"], ["một", "hai", "hai"])
+    held_out = write("b", ["one"], ["một"])
+    assert build([prefix])[1].kept == 2
+    assert build([prefix], filters=Filters(drop_duplicates=False))[1].kept == 3
+    assert build([prefix], exclude=[held_out])[1].kept == 1
+    assert build([prefix], towards=Direction("vi", "en"))[0][0][1] == build([prefix])[0][0][2]
+    write("a", ["one", "two", "six"], ["một", "hai", "sáu"])
+    assert build([prefix])[1].kept == 3
+
+
+def test_the_report_counts_every_reason(build, write):
+    long, uneven = " ".join(["cat"] * 31), " ".join(["chó"] * 13)
+    first = write("a", ["i see", "i see", "", "e\u0301\t", long], ["tôi", "tôi", "bạn", "a", "a"])
+    second = write("b", ["cat", "you"], [uneven, "bạn\u00a0ta"])
+    held_out = write("c", ["you", "never"], ["không", "bao giờ"])
+    _, report = build([first, second], [held_out], Filters(max_tokens=29, max_ratio=5.0))
+    assert (report.pairs, report.kept) == (7, 2)
+    assert report.dropped == {"duplicate": 1, "empty": 1, "overlap": 1, "too long": 1, "ratio": 1}
+    assert report.changed == {"en nfc": 1, "en control": 1, "vi spaces": 1}
+    assert "7 pairs, 2 kept" in str(report)
+    assert "1 overlap" in str(report)
+
+
+def test_building_is_silent_and_offline(build, corpus, capfd, monkeypatch):
+    monkeypatch.setattr(socket.socket, "connect", None)
+    build([corpus])
+    build([corpus])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_workers_can_receive_the_data(build, corpus):
+    data, _ = build([corpus])
+    assert list(pickle.loads(pickle.dumps(data))) == list(data)
+
+
+def test_held_out_pairs_are_all_encoded(write, direction, pair):
+    pairs = read_pairs(write("t", ["", "i see", "i see"], ["tôi", "", ""]), direction)
+    examples = encode_pairs(pairs, pair)
+    assert [index for index, _, _ in examples] == [0, 1, 2]
+    assert [pair.source.decode(source) for _, source, _ in examples] == pairs.source
+    assert [pair.target.decode(target) for _, _, target in examples] == pairs.target
+
+
+def test_nothing_left_is_refused_and_leaves_no_cache(build, corpus, tmp_path):
+    with pytest.raises(ValueError, match=r"No training pair is left: 211 pairs, 0 kept .* 211 overlap"):
+        build([corpus], [corpus])
+    assert list((tmp_path / "cache" / "datasets").iterdir()) == []

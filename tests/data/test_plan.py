@@ -1,0 +1,90 @@
+import time
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from nmt.data.plan import plan
+
+
+def lengths(number: int, longest: int = 37) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    source = rng.integers(2, longest, number)
+    return np.stack([source, np.clip(source + rng.integers(-3, 7, number), 1, longest)], axis=1)
+
+
+def flat(steps) -> list[np.ndarray]:
+    return [batch for step in steps for rank in step for batch in rank]
+
+
+@pytest.mark.parametrize(("accumulate", "world"), [(1, 1), (3, 1), (1, 2), (2, 3), (5, 7)])
+@pytest.mark.parametrize("number", [131, 1009])
+def test_every_sentence_comes_once_and_every_step_is_full(number, accumulate, world):
+    steps = plan(3, 2, lengths(number), 101, accumulate, world)
+    assert sorted(np.concatenate(flat(steps)).tolist()) == list(range(number))
+    assert all(len(step) == world and all(len(rank) == accumulate for rank in step) for step in steps)
+    assert all(len(batch) for batch in flat(steps))
+
+
+def test_no_batch_is_over_the_budget():
+    sizes = lengths(1009)
+    assert all(len(batch) * sizes[batch].max() <= 101 for batch in flat(plan(3, 2, sizes, 101, 2, 3)))
+
+
+def test_the_plan_is_a_function_of_its_arguments():
+    np.random.default_rng().random()
+    first, again = plan(3, 2, lengths(211), 101), plan(3, 2, lengths(211), 101)
+    assert [batch.tolist() for batch in flat(first)] == [batch.tolist() for batch in flat(again)]
+
+
+@pytest.mark.parametrize(("seed", "epoch"), [(4, 2), (3, 1), (2, 3)])
+def test_another_seed_or_epoch_is_another_order(seed, epoch):
+    first, other = plan(3, 2, lengths(211), 101), plan(seed, epoch, lengths(211), 101)
+    assert [batch.tolist() for batch in flat(first)] != [batch.tolist() for batch in flat(other)]
+
+
+def test_other_processes_take_other_slices_of_the_same_steps():
+    one, two, six = (plan(3, 2, lengths(1009), 101, a, w) for a, w in [(6, 1), (3, 2), (1, 6)])
+    for steps in zip(one, two, six, strict=True):
+        whole = [np.concatenate(list(chain.from_iterable(step))).tolist() for step in steps]
+        assert whole[0] == whole[1] == whole[2]
+
+
+def test_little_is_padding():
+    sizes = lengths(10_007)
+    batches = flat(plan(3, 2, sizes, 1009))
+    padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in batches)
+    assert sizes.sum() / padded > 0.92
+
+
+def test_batches_are_not_in_the_order_of_their_length():
+    sizes = lengths(10_007)
+    longest = [int(sizes[batch].max()) for batch in flat(plan(3, 2, sizes, 1009))]
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
+
+
+def test_a_hundred_thousand_sentences_take_well_under_a_second():
+    sizes = lengths(100_003, longest=97)
+    start = time.process_time()
+    plan(3, 2, sizes, 4096, 2, 2)
+    assert time.process_time() - start < 1
+
+
+def test_one_sentence_is_one_step():
+    assert flat(plan(3, 2, np.array([[5, 7]]), 7))[0].tolist() == [0]
+
+
+def test_rows_are_cut_where_the_budget_ends():
+    batches = flat(plan(3, 2, np.array([[5, 2], [1, 5], [5, 5], [2, 2]]), 10))
+    assert sorted(len(batch) for batch in batches) == [2, 2]
+
+
+def test_a_sentence_over_the_budget_is_refused():
+    with pytest.raises(ValueError, match="batch_tokens=6 is less than the longest sentence, 7 tokens"):
+        plan(3, 2, np.array([[5, 7], [2, 3]]), 6)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_too_few_sentences_are_refused(number):
+    with pytest.raises(ValueError, match=f"{number} sentences in .* cannot fill steps of 5 batches"):
+        plan(3, 2, lengths(number), 101, accumulate=5)

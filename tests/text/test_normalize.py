@@ -1,0 +1,66 @@
+import random
+import sys
+import unicodedata
+
+import pytest
+
+from nmt.text import changes, count_changes, normalize
+
+ODD = [
+    *"\t\r\n\x00\x0b\x0c\x1c\x7f\x85\xa0\u2003\u2028\u2029\u3000\ufeff\u2581\u0301\u0323 ",
+    "e",
+    "â",
+    "ệ",
+    "\u2001",
+    "\u212b",
+]
+
+
+def odd_texts() -> list[str]:
+    draw = random.Random(3)
+    return ["".join(draw.choices(ODD, k=draw.randrange(8))) for _ in range(2000)]
+
+
+def test_normalising_twice_changes_nothing_more():
+    for text in odd_texts():
+        assert normalize(normalize(text)) == normalize(text)
+
+
+def test_changes_are_named_exactly_when_something_changes():
+    for text in odd_texts():
+        assert (changes(text) == ()) == (normalize(text) == text)
+
+
+def test_every_unicode_space_and_control_character_is_one_plain_space():
+    for char in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.category(char) in ("Cc", "Zs", "Zl", "Zp"):
+            assert normalize(f"a{char}b") == "a b"
+
+
+def test_other_characters_are_composed_and_otherwise_kept():
+    for char in map(chr, range(0x20, 0x2000)):
+        if unicodedata.category(char) not in ("Cc", "Zs"):
+            assert normalize(f"a{char}b") == unicodedata.normalize("NFC", f"a{char}b")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "kinds"),
+    [
+        ("Tiếng Việt", "Tiếng Việt", ()),
+        ("Tie\u0302\u0301ng Vie\u0323\u0302t", "Tiếng Việt", ("nfc",)),
+        ("a\tb", "a b", ("control",)),
+        ("\ufeffa", "a", ("control",)),
+        ("a\u00a0b", "a b", ("spaces",)),
+        (" a  b ", "a b", ("spaces",)),
+        ("a\u2581b", "a_b", ("underline",)),
+        ("½ … ﬁ", "½ … ﬁ", ()),
+        ("", "", ()),
+    ],
+)
+def test_examples(text, expected, kinds):
+    assert normalize(text) == expected
+    assert changes(text) == kinds
+
+
+def test_a_line_with_two_kinds_of_change_counts_under_both():
+    assert count_changes(["e\u0301\ta", "b\tc", "d"]) == {"nfc": 1, "control": 2}

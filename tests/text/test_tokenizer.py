@@ -1,0 +1,132 @@
+import pickle
+import random
+
+import pytest
+import sentencepiece
+
+from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
+
+WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
+
+
+def lines(number: int = 211) -> list[str]:
+    draw = random.Random(5)
+    made_up = ["".join(draw.choices(WORDS, k=2)) for _ in range(47)]
+    return [" ".join(draw.choices(WORDS + made_up, k=draw.randrange(1, 11))) for _ in range(number)]
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def tokenizer(request) -> Tokenizer:
+    return Tokenizer(train_tokenizer(lines(), kind=request.param, size=331))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "Hôm nay", "không thấy 猫 🙂", "<s> </s> <pad> <unk>", "a_b ½ … ﬁ", "ế" * 29]
+)
+def test_decoding_gives_the_text_back(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_decoding_gives_odd_normalised_texts_back(tokenizer):
+    draw = random.Random(7)
+    texts = [normalize("".join(map(chr, draw.choices(range(1, 0xD800), k=13)))) for _ in range(211)]
+    assert [tokenizer.decode(ids) for ids in tokenizer.encode_all(texts)] == texts
+
+
+def test_many_lines_encode_as_each_alone(tokenizer):
+    assert tokenizer.encode_all(lines(23)) == [tokenizer.encode(line) for line in lines(23)]
+
+
+def test_text_never_becomes_a_special_id(tokenizer):
+    ids = tokenizer.encode("<pad> <unk> <s> </s> 猫")
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+def test_special_ids_are_not_part_of_the_text(tokenizer):
+    ids = tokenizer.encode("hôm nay")
+    assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "hôm nay"
+
+
+def test_pieces_mark_where_words_start(tokenizer):
+    text = "tôi không biết"
+    pieces = tokenizer.pieces(tokenizer.encode(text))
+    assert "".join(pieces).replace("\u2581", " ").strip() == text
+    assert sum(piece.startswith("\u2581") for piece in pieces) == 3
+
+
+def test_size_is_the_size_asked_for(tokenizer):
+    assert tokenizer.size == 331
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_training_is_reproducible(kind):
+    assert train_tokenizer(lines(), kind=kind, size=317) == train_tokenizer(iter(lines()), kind=kind, size=317)
+
+
+def test_training_is_silent(capfd):
+    train_tokenizer(lines(), kind="unigram", size=317)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_pickling_and_storing_keep_the_model(tokenizer, tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
+    for copy in (pickle.loads(pickle.dumps(tokenizer)), Tokenizer.load(tmp_path / "tokenizer.model")):
+        assert copy.model == tokenizer.model
+        assert copy.encode("hôm nay") == tokenizer.encode("hôm nay")
+
+
+def test_a_pair_stays_joint_when_pickled(tokenizer):
+    assert pickle.loads(pickle.dumps(TokenizerPair(tokenizer, tokenizer))).joint
+    assert not TokenizerPair(tokenizer, Tokenizer(tokenizer.model)).joint
+
+
+def test_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="Unknown kind of tokenizer 'word'; choose one of unigram, bpe"):
+        train_tokenizer(lines(), kind="word", size=317)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"), [(90_001, r"90001 is too large .* maximum is \d+"), (7, r"7 is too small .* minimum is \d+")]
+)
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_an_impossible_size_names_the_limit(kind, size, message):
+    with pytest.raises(ValueError, match=message):
+        train_tokenizer(lines(), kind=kind, size=size)
+
+
+def test_the_named_maximum_is_possible():
+    with pytest.raises(ValueError, match="maximum") as error:
+        train_tokenizer(lines(), kind="bpe", size=90_001)
+    largest = int(str(error.value).split("maximum is ")[1].rstrip("."))
+    assert Tokenizer(train_tokenizer(lines(), kind="bpe", size=largest)).size == largest
+
+
+@pytest.mark.parametrize("nothing", [[], ["", ""]])
+def test_no_text_is_refused(nothing):
+    with pytest.raises(ValueError, match="no text to train a tokenizer on"):
+        train_tokenizer(nothing, kind="bpe", size=317)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No tokenizer model at .*absent\.model"):
+        Tokenizer.load(tmp_path / "absent.model")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello there"])
+def test_a_file_that_is_no_model_is_named(tmp_path, content):
+    (tmp_path / "bad.model").write_bytes(content)
+    with pytest.raises(ValueError, match=r"bad\.model: These \d+ bytes are not a SentencePiece model"):
+        Tokenizer.load(tmp_path / "bad.model")
+
+
+def test_a_model_with_other_special_ids_is_refused(tmp_path):
+    (tmp_path / "lines.txt").write_text("\n".join(lines()), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "lines.txt"),
+        model_prefix=str(tmp_path / "other"),
+        vocab_size=61,
+        model_type="bpe",
+        minloglevel=2,
+    )
+    with pytest.raises(ValueError, match=r"PAD UNK BOS EOS = \(-1, 0, 1, 2\)"):
+        Tokenizer.load(tmp_path / "other.model")
