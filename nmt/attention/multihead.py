@@ -10,7 +10,7 @@ from nmt.attention.attention import Attention
 
 
 class KeysValues(NamedTuple):
-    """Keys as the scorer wants them, and values, both split by heads: what a site keeps of the positions it attends to."""
+    """What a site keeps of the positions it attends to: keys as its scorer wants them, and values, split by heads."""
 
     keys: Float[Tensor, "batch heads keys key_dim"]
     values: Float[Tensor, "batch heads keys head_dim"]

@@ -1,4 +1,4 @@
-"""Normalisers: scores to weights. Blocked keys get exactly 0; a row with nothing allowed is all zeros, with zero gradients."""
+"""Normalisers: scores to weights. Blocked keys get exactly 0; a row with nothing allowed is all zeros."""
 
 import torch
 from jaxtyping import Bool, Float

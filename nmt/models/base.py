@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 Watch = Callable[[str, int, Tensor], None]
-"""watch(site, layer, weights): is shown the weights (batch, heads, queries, keys) of each attention site that is passed.
+"""watch(site, layer, weights) is shown the weights (batch, heads, queries, keys) of each attention site.
 
 Sites are called encoder_self, decoder_self and cross; layers count from 0.
 """

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
@@ -19,5 +19,5 @@ def token_embeddings(source_vocab: int, target_vocab: int, dim: int, joint: bool
 def sinusoids(positions: Int[Tensor, "*axes"], dim: int) -> Float[Tensor, "*axes {dim}"]:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5)."""
     exponents = torch.arange(0, dim, 2, device=positions.device) / dim
-    angles: Num[Tensor, "..."] = positions.unsqueeze(-1) * torch.exp(-math.log(10000.0) * exponents)
+    angles = positions.unsqueeze(-1) * torch.exp(-math.log(10000.0) * exponents)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :dim]

@@ -1,4 +1,4 @@
-"""Luong's attention model (Luong et al. 2015): the query is the current state, the context meets it after the recurrence."""
+"""Luong et al. 2015: the query is the decoder's current state, the context meets it after the recurrence."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

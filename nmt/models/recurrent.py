@@ -33,7 +33,8 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
         embedded = self.dropout(self.target_embedding(target_input))
-        state, results, maps = self.start(memory, beams=1), [], []
+        state, results = self.start(memory, beams=1), []
+        maps: list[Tensor] = []
         for piece in embedded.split(1, dim=1):
             result, state = self.advance(piece, state, memory, maps.append if watch else None)
             results.append(result)

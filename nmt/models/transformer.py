@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """Equal stacks of encoder and decoder layers; embeddings times sqrt(dim) plus sinusoids; output tied to the target embedding.
+    """Equal stacks of encoder and decoder layers on embeddings times sqrt(dim) plus sinusoids; tied output layer.
 
     `norm_first` chooses pre-norm (each stack ends with one more norm) instead of the paper's post-norm.
     """
@@ -55,9 +55,9 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.dim = dim
         self.source_embedding, self.target_embedding = token_embeddings(source_vocab, target_vocab, dim, joint)
-        sizes = {"dim": dim, "ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout, "norm_first": norm_first}
-        self.encoder = nn.ModuleList(EncoderLayer(encoder_self, **sizes) for _ in range(num_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, **sizes) for _ in range(num_layers))
+        sizes = (dim, ffn_dim, num_heads, dropout, norm_first)
+        self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))
         self.encoder_norm, self.decoder_norm = final_norm(dim, norm_first), final_norm(dim, norm_first)
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(dim, target_vocab, bias=False)
@@ -91,7 +91,7 @@ class Transformer(Seq2Seq):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
-        """The newest piece of each row attends to the row's kept keys; the beams of a sentence are queries on its Memory."""
+        """A row's newest piece attends to the keys the row has kept; the beams of a sentence query its one Memory."""
         sentences, beams = tokens.shape
         x = self._embed(self.target_embedding, tokens, state.position.view(sentences, beams))
         source_mask, read = memory.mask[:, None, None, :], []

@@ -1,4 +1,4 @@
-"""The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3) and the cache of the pieces a decoder has read."""
+"""The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3) and the cache of what a decoder has read."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,6 @@ class EncoderLayer(nn.Module):
     def __init__(
         self,
         self_attention: Callable[..., Attention],
-        *,
         dim: int,
         ffn_dim: int,
         num_heads: int,
@@ -80,7 +79,6 @@ class DecoderLayer(nn.Module):
         self,
         self_attention: Callable[..., Attention],
         cross: Callable[..., Attention],
-        *,
         dim: int,
         ffn_dim: int,
         num_heads: int,

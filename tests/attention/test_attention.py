@@ -1,0 +1,87 @@
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.attention import Attention, MultiHeadAttention, kernels, lengths_to_mask, normalizers, scorers, windows
+
+ALL = ["Dot", "ScaledDot", "General", "Additive", "Concat"]
+
+
+def attention_of(name: str, **sizes: float) -> Attention:
+    return Attention(getattr(scorers, name), windows.Global, normalizers.Softmax, **sizes).double()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_equal_keys_give_the_mean_of_the_allowed_values(name: str):
+    attention = attention_of(name, query_dim=3, key_dim=3)
+    keys = torch.ones(2, 1, 10, 3, dtype=torch.float64)
+    values = torch.arange(40, dtype=torch.float64).view(1, 1, 10, 4).expand(2, 1, 10, 4)
+    mask = lengths_to_mask(torch.tensor([2, 6]), 10)[:, None, None, :]
+    queries = torch.randn(2, 1, 1, 3, dtype=torch.float64)
+    context = attention.context(queries, attention.project_keys(keys), values, mask)
+    expected = torch.tensor([[2.0, 3, 4, 5], [10, 11, 12, 13]], dtype=torch.float64)
+    torch.testing.assert_close(context.view(2, 4), expected)
+
+
+def test_worked_numbers_of_self_attention():
+    words = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    queries = words @ torch.tensor([[0.0, 1, 1], [2, 0, 2], [2, 1, 0]], dtype=torch.float64)
+    keys = words @ torch.tensor([[0.0, 1, 2], [0, 2, 1], [2, 0, 1]], dtype=torch.float64)
+    values = words @ torch.tensor([[0.0, 2, 2], [0, 0, 0], [0, 1, 0]], dtype=torch.float64)
+    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    dot, scaled = attention_of("Dot", query_dim=3, key_dim=3), attention_of("ScaledDot", query_dim=3, key_dim=3)
+    q, k, v = (x.view(1, 1, 4, 3) for x in (queries, keys, values))
+    assert dot.scorer.score(q, k)[0, 0, 0].tolist() == [3, 3, 6, 1]
+    first = scaled.context(q, k, v, everything)[0, 0, 0]
+    torch.testing.assert_close(first, torch.tensor([0, 1.70942138, 1.66986613], dtype=torch.float64), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_context_and_attend_agree(name: str):
+    attention = attention_of(name, query_dim=5, key_dim=5, num_heads=3)
+    queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
+    mask = lengths_to_mask(torch.tensor([7, 2]), 7)[:, None, None, :]
+    projected = attention.project_keys(keys)
+    context, weights = attention.attend(queries, projected, keys, mask)
+    assert context.equal(attention.context(queries, projected, keys, mask))
+    torch.testing.assert_close(context, weights @ keys)
+
+
+@pytest.mark.parametrize("name", ["Dot", "ScaledDot", "General"])
+def test_the_fused_kernel_equals_the_formula_in_value_and_gradient(name: str, monkeypatch: pytest.MonkeyPatch):
+    attention = attention_of(name, query_dim=5, key_dim=5, num_heads=3)
+    inputs = [torch.randn(2, 3, n, 5, dtype=torch.float64, requires_grad=True) for n in (4, 7, 7)]
+    mask = lengths_to_mask(torch.tensor([7, 0]), 7)[:, None, None, :]  # the second sentence has nothing to attend to
+    results, calls, fused = [], [], kernels.inner_product_context
+    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    for prefers in (False, True):
+        monkeypatch.setattr(kernels, "prefers_fused", lambda queries, answer=prefers: answer)
+        context = attention.context(inputs[0], attention.project_keys(inputs[1]), inputs[2], mask)
+        results.append([context, *torch.autograd.grad(context.square().sum(), [*inputs, *attention.parameters()])])
+    assert calls == [1]
+    assert results[1][0][1].eq(0).all()
+    for explicit, fused_result in zip(*results, strict=True):
+        torch.testing.assert_close(fused_result, explicit)
+
+
+def test_multihead_equals_torchs_own():
+    site = partial(Attention, scorers.ScaledDot, windows.Global, normalizers.Softmax)
+    ours = MultiHeadAttention(site, dim=6, num_heads=3, dropout=0.0)
+    theirs = nn.MultiheadAttention(6, 3, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+    queries, keys = torch.randn(2, 4, 6), torch.randn(2, 5, 6)
+    mask, seen = lengths_to_mask(torch.tensor([5, 3]), 5), []
+    expected, weights = theirs(queries, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
+    torch.testing.assert_close(ours(queries, ours.project(keys), mask[:, None, None, :], seen.append), expected)
+    torch.testing.assert_close(seen[0], weights)
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    site = partial(Attention, scorers.Dot, windows.Global, normalizers.Softmax)
+    with pytest.raises(ValueError, match="num_heads=5 does not divide dim=12"):
+        MultiHeadAttention(site, dim=12, num_heads=5, dropout=0.0)

@@ -1,0 +1,37 @@
+import pytest
+import torch
+
+from nmt.attention.dropout import Dropout
+
+
+def test_rate_and_scale_at_every_byte_of_the_random_words():
+    torch.manual_seed(1)
+    x = Dropout(0.25)(torch.ones(50_000, 8))
+    assert x.unique().tolist() == pytest.approx([0, 1 / 0.75])
+    rates = (x == 0).float().mean(dim=0)
+    assert rates.tolist() == pytest.approx([0.25] * 8, abs=0.01)
+
+
+def test_the_seed_decides():
+    torch.manual_seed(7)
+    first = Dropout(0.5)(torch.ones(3, 5))
+    torch.manual_seed(7)
+    assert first.equal(Dropout(0.5)(torch.ones(3, 5)))
+
+
+def test_the_gradient_passes_where_the_value_does():
+    x = torch.ones(101, requires_grad=True)
+    y = Dropout(0.5)(x)
+    y.sum().backward()
+    assert x.grad.equal(y.detach())
+
+
+def test_evaluation_and_zero_leave_the_input_alone():
+    x = torch.randn(3, 5)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_a_probability_out_of_range_is_refused():
+    with pytest.raises(ValueError, match=r"dropout is 1\.5, but a probability from 0 to below 1"):
+        Dropout(1.5)

@@ -1,0 +1,59 @@
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.attention import Attention, normalizers, scorers, windows
+from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
+
+SOURCE_VOCAB, TARGET_VOCAB = 19, 23
+MODELS = ("bahdanau", "luong", "transformer")
+SCORERS = ("additive", "dot", "scaled_dot", "general", "concat")
+CLASSES = {
+    "additive": scorers.Additive,
+    "dot": scorers.Dot,
+    "scaled_dot": scorers.ScaledDot,
+    "general": scorers.General,
+    "concat": scorers.Concat,
+}
+
+
+def make_model(model: str, scorer: str) -> Seq2Seq:
+    """A small model in float64 with random weights and dropout, in evaluation mode."""
+    torch.manual_seed(5)
+    site = partial(Attention, CLASSES[scorer], windows.Global, normalizers.Softmax)
+    vocabularies = {"source_vocab": SOURCE_VOCAB, "target_vocab": TARGET_VOCAB, "joint": False, "dropout": 0.3}
+    made: Seq2Seq
+    if model == "transformer":
+        made = Transformer(
+            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=True, **vocabularies
+        )
+    elif model == "luong":
+        made = Luong(
+            site, embedding_dim=11, encoder_dim=14, decoder_dim=14, num_layers=2, input_feeding=True, **vocabularies
+        )
+    else:
+        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **vocabularies)
+    return made.double().eval()
+
+
+@pytest.fixture(params=[(model, scorer) for model in MODELS for scorer in SCORERS], ids="-".join)
+def model(request: pytest.FixtureRequest) -> Seq2Seq:
+    return make_model(*request.param)
+
+
+@pytest.fixture
+def sentences() -> tuple[Tensor, Tensor, Tensor]:
+    """Three sources of 7, 3 and 5 pieces, their mask, and target inputs of 6 pieces."""
+    generator = torch.Generator().manual_seed(3)
+    source = torch.randint(4, SOURCE_VOCAB, (3, 7), generator=generator)
+    mask = torch.arange(7) < torch.tensor([[7], [3], [5]])
+    target = torch.randint(4, TARGET_VOCAB, (3, 6), generator=generator)
+    return source * mask, mask, target
+
+
+@pytest.fixture
+def close() -> Callable[[Tensor, Tensor], None]:
+    return partial(torch.testing.assert_close, rtol=0, atol=1e-10)

@@ -1,0 +1,122 @@
+"""Laws that every model keeps with every scorer."""
+
+import torch
+
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.state import select_rows
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+
+def test_step_by_step_equals_the_whole_forward(model, sentences, close):
+    source, mask, target = sentences
+    whole = model(source, mask, target).log_softmax(dim=-1)
+    memory = model.encode(source, mask)
+    state = model.start(memory, beams=1)
+    for t in range(target.shape[1]):
+        log_probs, state = model.step(target[:, t : t + 1], state, memory)
+        close(log_probs.double(), whole[:, t : t + 1].float().double().log_softmax(-1), atol=1e-5)
+
+
+def test_beams_are_independent_prefixes_of_their_sentence(model, sentences, close):
+    source, mask, _ = sentences
+    prefixes = torch.randint(4, 23, (3, 2, 20), generator=torch.Generator().manual_seed(1))
+    memory = model.encode(source, mask)
+    state = model.start(memory, beams=2)
+    for t in range(20):  # longer than a block of the cache
+        log_probs, state = model.step(prefixes[:, :, t], state, memory)
+    for beam in range(2):
+        whole = model(source, mask, prefixes[:, beam])[:, -1].log_softmax(dim=-1)
+        close(log_probs[:, beam].double(), whole, atol=1e-5)
+
+
+def test_selected_rows_go_on_as_the_rows_they_were(model, sentences, close):
+    source, mask, target = sentences
+    memory = model.encode(source, mask)
+    state = model.start(memory, beams=2)
+    tokens = torch.stack([target[:, 0], target[:, 1]], dim=1)
+    _, state = model.step(tokens, state, memory)
+    swapped = torch.tensor([1, 0, 3, 2, 5, 4])
+    log_probs, _ = model.step(tokens, select_rows(state, swapped), memory)
+    for beam in range(2):
+        prefix = torch.stack([tokens[:, 1 - beam], tokens[:, beam]], dim=1)
+        close(log_probs[:, beam].double(), model(source, mask, prefix)[:, -1].log_softmax(-1), atol=1e-5)
+
+
+def test_padding_changes_nothing(model, sentences, close):
+    source, mask, target = sentences
+    wider = torch.nn.functional.pad(source, (0, 4), value=PAD)
+    close(model(wider, torch.nn.functional.pad(mask, (0, 4), value=False), target), model(source, mask, target))
+
+
+def test_blocked_keys_change_nothing(model, sentences, close):
+    source, mask, target = sentences
+    other = torch.where(mask, source, torch.randint_like(source, 4, 19))
+    assert not other.equal(source)
+    close(model(other, mask, target), model(source, mask, target))
+
+
+def test_unblocked_keys_do_change_something(model, sentences):
+    source, mask, target = sentences
+    other = source.clone()
+    other[0, 6] = 4 + (source[0, 6] - 3) % 15
+    assert not torch.allclose(model(other, mask, target)[0], model(source, mask, target)[0])
+
+
+def test_a_future_token_changes_nothing_earlier(model, sentences, close):
+    source, mask, target = sentences
+    other = target.clone()
+    other[:, 4:] = 4 + (target[:, 4:] - 3) % 19
+    before, after = model(source, mask, target), model(source, mask, other)
+    close(after[:, :4], before[:, :4])
+    assert not torch.allclose(after[:, 4], before[:, 4])
+
+
+def test_a_batch_of_n_is_n_batches_of_one(model, sentences, close):
+    source, mask, target = sentences
+    whole = model(source, mask, target)
+    for i, length in enumerate(mask.sum(dim=1)):
+        alone = model(source[i : i + 1, :length], mask[i : i + 1, :length], target[i : i + 1])
+        close(alone[0], whole[i])
+
+
+def test_beam_one_is_the_stepwise_argmax(model, sentences):
+    source, mask, _ = sentences
+    limit = 2 * source.shape[1] + 10
+    memory = model.encode(source, mask)
+    state, tokens, chosen = model.start(memory, beams=1), torch.full((3, 1), BOS), []
+    for _ in range(limit):
+        log_probs, state = model.step(tokens, state, memory)
+        log_probs[..., [PAD, BOS]] = -torch.inf
+        tokens = log_probs.argmax(dim=-1)
+        chosen.append(tokens)
+    search = BeamSearch(beam_size=1)
+    for i, (found,) in enumerate(search(model, source, mask)):
+        greedy = torch.cat(chosen, dim=1)[i].tolist()[: int(2 * mask[i].sum()) + 9]  # then EOS is all that is left
+        assert found.ids == (greedy[: greedy.index(EOS)] if EOS in greedy else greedy)
+
+
+def test_watching_changes_no_result_and_sees_distributions(model, sentences, close):
+    source, mask, target = sentences
+    seen = {}
+    watched = model(source, mask, target, watch=lambda site, layer, weights: seen.update({(site, layer): weights}))
+    close(watched, model(source, mask, target))
+    assert ("cross", 0) in seen
+    for (site, _), weights in seen.items():
+        rows = weights if site == "decoder_self" else weights.masked_fill(mask[:, None, None, :], 0)
+        assert site == "decoder_self" or rows.eq(0).all(), "weight on padding"
+        close(weights.sum(dim=-1), torch.ones_like(weights[..., 0]))
+
+
+def test_every_parameter_gets_a_gradient(model, sentences):
+    source, mask, target = sentences
+    model(source, mask, target).square().sum().backward()
+    idle = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 1e-12}
+    # A key's bias adds the same to all of a query's inner products, and the softmax does not see it.
+    assert {name for name in idle if not name.endswith("key.bias")} == set()
+
+
+def test_training_drops_units_and_evaluation_does_not(model, sentences):
+    source, mask, target = sentences
+    assert model(source, mask, target).equal(model(source, mask, target))
+    model.train()
+    assert not model(source, mask, target).equal(model(source, mask, target))

@@ -1,0 +1,96 @@
+"""What tells the three wirings apart, each against its equation."""
+
+import math
+
+import pytest
+import torch
+from conftest import make_model
+
+from nmt.models.embeddings import sinusoids
+from nmt.models.recurrent import direction_dim
+
+
+def cross_map(model, source, mask, target):
+    seen = []
+    model(source, mask, target, watch=lambda site, layer, weights: seen.append(weights))
+    return seen[-1]
+
+
+@pytest.mark.parametrize(("name", "asks_with_previous_state"), [("bahdanau", True), ("luong", False)])
+def test_bahdanau_asks_with_the_previous_state_and_luong_with_the_current(name, asks_with_previous_state, sentences):
+    source, mask, target = sentences
+    model, other = make_model(name, "additive"), target.clone()
+    other[:, 0] = 4 + (target[:, 0] - 3) % 19
+    first = [cross_map(model, source, mask, tokens)[:, :, 0] for tokens in (target, other)]
+    assert first[0].equal(first[1]) == asks_with_previous_state
+
+
+def test_luong_attentional_vector(sentences, close):
+    """h~_t = tanh(W_c [c_t; h_t]), c_t = sum_s a_t(s) h_s, score = h_t . h_s, by hand for one step."""
+    model, (source, mask, _) = make_model("luong", "dot"), sentences
+    memory = model.encode(source[:1], mask[:1])
+    state = model.start(memory, beams=1)
+    embedded = torch.randn(1, 1, 11, dtype=torch.float64)
+    result, new = model.advance(embedded, state, memory)
+    h, annotations = new.hidden[0, -1], memory.values[0, 0]
+    weights = (annotations @ h).softmax(dim=0)
+    by_hand = torch.tanh(model.combine.weight @ torch.cat([weights @ annotations, h]))
+    close(result[0, 0], by_hand)
+    close(new.attentional[0], by_hand)
+
+
+def test_luong_input_feeding_is_a_switch(sentences):
+    source, mask, _ = sentences
+    model = make_model("luong", "general")
+    memory = model.encode(source, mask)
+    state, embedded = model.start(memory, beams=1), torch.randn(3, 1, 11, dtype=torch.float64)
+    fed = state._replace(attentional=torch.ones_like(state.attentional))
+    assert not model.advance(embedded, state, memory)[0].equal(model.advance(embedded, fed, memory)[0])
+    assert state.attentional.eq(0).all(), "zeros at t = 0"
+
+
+def test_bahdanau_first_state_and_readout(sentences, close):
+    """s_0 = tanh(W_s h_1), h_1 backward; readout = maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t."""
+    model, (source, mask, _) = make_model("bahdanau", "dot"), sentences
+    memory = model.encode(source[1:2], mask[1:2])
+    annotations = memory.values[0, 0, :3]
+    s_0 = torch.tanh(model.bridge.weight @ annotations[0, 7:] + model.bridge.bias)
+    close(memory.first.hidden[0], s_0)
+    embedded = torch.randn(11, dtype=torch.float64)
+    result, state = model.advance(embedded.view(1, 1, 11), model.start(memory, beams=1), memory)
+    context = (annotations @ s_0).softmax(dim=0) @ annotations
+    close(state.hidden, model.cell(torch.cat([embedded, context])[None], s_0[None]))
+    pairs = (model.readout.weight @ torch.cat([s_0, embedded, context]) + model.readout.bias).view(7, 2)
+    close(model.logits(result)[0, 0], model.output.weight @ pairs.max(dim=1).values + model.output.bias)
+
+
+def test_sinusoids():
+    """PE for d = 4, pos = 0 is [0, 1, 0, 1]; cosines at odd places; 10000^(2i/d) as the wave length."""
+    assert sinusoids(torch.tensor([0]), 4).tolist() == [[0, 1, 0, 1]]
+    embedding = torch.tensor([0.1, 0.2, 0.3, 0.4]) + sinusoids(torch.tensor([0]), 4)[0]
+    torch.testing.assert_close(embedding, torch.tensor([0.1, 1.2, 0.3, 1.4]))
+    expected = [math.sin(7), math.cos(7), math.sin(7 / 100), math.cos(7 / 100)]
+    torch.testing.assert_close(sinusoids(torch.tensor([7]), 4)[0], torch.tensor(expected))
+
+
+def test_transformer_ties_its_output_to_the_target_embedding():
+    model = make_model("transformer", "dot")
+    assert model.output.weight is model.target_embedding.weight
+    assert model.source_embedding is not model.target_embedding
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_normalisation_place(norm_first, sentences):
+    """Post-norm (the paper's) ends each sub-layer normalised; pre-norm has one norm at the end of the stack."""
+    model = make_model("transformer", "scaled_dot")
+    for layer in model.encoder:
+        layer.around_attention.norm_first = layer.around_ffn.norm_first = norm_first
+    x = torch.randn(2, 5, 12, dtype=torch.float64) * 9
+    out = model.encoder[0](x, torch.ones(2, 1, 1, 5, dtype=torch.bool))
+    normalised = torch.allclose(out.mean(dim=-1), torch.zeros(2, 5, dtype=torch.float64), atol=1e-9)
+    assert normalised != norm_first
+
+
+def test_an_odd_encoder_width_is_refused():
+    with pytest.raises(ValueError, match="encoder_dim=15 is shared by two directions: choose an even number"):
+        direction_dim(15)
