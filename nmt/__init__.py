@@ -13,6 +13,6 @@ def load(run_dir: str | Path, device: str = "auto") -> "Translator":
     Raises FileNotFoundError or ValueError when the folder is not the directory of a finished run.
     """
     # Imported here so that `import nmt` stays free of torch.
-    from nmt.run.build import load_translator
+    from nmt.run.build import build_translator, load_run
 
-    return load_translator(Path(run_dir), device=device)
+    return build_translator(load_run(Path(run_dir), device))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -20,6 +20,17 @@ from nmt.text import TokenizerPair
 DEVICES = ("auto", "cpu", "cuda")
 
 
+class Trained(NamedTuple):
+    """A finished run, loaded: the model is in evaluation mode on `device`."""
+
+    run: RunDirectory
+    config: Config
+    direction: Direction
+    tokenizers: TokenizerPair
+    model: Seq2Seq
+    device: torch.device
+
+
 def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
     """The model with fresh weights, its vocabularies as large as the tokenizers'."""
     return make(config["model"])(
@@ -27,39 +38,28 @@ def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
     )
 
 
-def load_model(run: RunDirectory, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model of a finished run, in evaluation mode. Raises ValueError when the weights belong to another model."""
-    config = run.config()
-    _only_ours(config["model"], run.path)
-    model = build_model(config, tokenizers)
-    try:
-        safetensors.torch.load_model(model, run.weights)
-    except (RuntimeError, SafetensorError) as error:
-        raise ValueError(f"{run.weights} does not hold the weights of the model in {run.path / 'config.yaml'}.") from error
-    return model.eval()
-
-
-def load_translator(
-    path: Path,
-    search: Mapping[str, Any] | None = None,
-    batch_tokens: int = 4096,
-    max_source_tokens: int = 256,
-    device: str = "auto",
-) -> Translator:
-    """The translator of a finished run; `search` replaces settings of the stored search, None keeps them."""
+def load_run(path: Path, device: str) -> Trained:
+    """The finished run in a folder. Raises FileNotFoundError or ValueError when it is none or its files do not fit."""
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
-    tokenizers = run.tokenizers(Direction.parse(config["direction"]))
-    place = choose_device(device)
-    return Translator(
-        load_model(run, tokenizers).to(place),
-        tokenizers,
-        build_search(config["search"], search or {}),
-        batch_tokens,
-        max_source_tokens,
-        place,
-    )
+    _only_ours([config["model"], config["search"]], path)
+    direction = Direction.parse(config["direction"])
+    tokenizers = run.tokenizers(direction)
+    model, place = build_model(config, tokenizers), choose_device(device)
+    try:
+        safetensors.torch.load_model(model, run.weights)
+    except (RuntimeError, SafetensorError) as error:
+        raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
+    return Trained(run, config, direction, tokenizers, model.eval().to(place), place)
+
+
+def build_translator(
+    trained: Trained, search: Mapping[str, Any] | None = None, batch_tokens: int = 4096, max_source_tokens: int = 256
+) -> Translator:
+    """The translator of a run; `search` replaces settings of the stored search, None keeps them."""
+    beam = build_search(trained.config["search"], search or {})
+    return Translator(trained.model, trained.tokenizers, beam, batch_tokens, max_source_tokens, trained.device)
 
 
 def build_search(stored: Config, changes: Mapping[str, Any]) -> BeamSearch:

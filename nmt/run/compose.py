@@ -5,13 +5,11 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -52,8 +50,8 @@ class Job:
 def command(name: str, description: str | None, run: str) -> NoReturn:
     """Runs a command of the application with the arguments in sys.argv, and exits.
 
-    `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only when the
-    arguments have been read, so that a mistake in them is told at once and not after the seconds that importing torch takes.
+    `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
+    when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
     """
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
     logging.getLogger("nmt").setLevel(logging.INFO)
@@ -64,7 +62,7 @@ def command(name: str, description: str | None, run: str) -> NoReturn:
 
 
 def make(node: Config, **arguments: Any) -> Any:
-    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as it is."""
+    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as is."""
     try:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
@@ -129,7 +127,7 @@ def _key(override: Override) -> str:
 
 def _plain(config: DictConfig, whole: bool) -> Config:
     """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
-    config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
 
 
@@ -163,11 +161,16 @@ def _sentence(error: Exception) -> str:
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return unknown(group.replace("/", " ") or "configuration", choice, error.options or ())
     if isinstance(error, OverrideParseException):
-        return f"Cannot read the argument '{error.override}': write key=value, and quote special characters, 'key=\"a, b\"'."
+        return f"Cannot read '{error.override}': write key=value, and quote special characters, as in 'key=\"a, b\"'."
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key} is missing; add {cause.full_key}=VALUE to the command."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
         parent = str(cause.full_key).removesuffix(str(cause.key))
         return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
-    first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return first_line
+    if "@" in str(error) and "Could not override" in str(error):
+        name = str(error).split("'")[1]
+        return (
+            f"Nothing in this configuration takes '{name}'; model=transformer takes "
+            "scorer@encoder_self, scorer@decoder_self and scorer@cross."
+        )
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from sacrebleu.metrics.bleu import BLEU
 
 from nmt.data.corpus import Pairs
 from nmt.decoding.translator import Translator
-from nmt.evaluation.scores import corpus_scores, looks_tokenized
+from nmt.evaluation.scores import looks_tokenized
 from nmt.run.compose import Config, make
+from nmt.run.rehearse import build_trainer
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, WholeFiles
@@ -22,8 +23,6 @@ from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, TimeLimit
 from nmt.training.task import TranslationTask
 from nmt.training.validation import ValidationBleu
-
-_OURS = ("max_steps", "max_epochs", "max_time")
 
 
 class Fitting(NamedTuple):
@@ -37,12 +36,11 @@ class Fitting(NamedTuple):
 def build_fitting(
     settings: Settings, run: RunDirectory, task: TranslationTask, translator: Translator, valid: Pairs, max_steps: int
 ) -> Fitting:
-    """The trainer; `valid` holds source lines and raw references. Raises ValueError when Lightning refuses an option."""
-    quiet()
+    """The trainer; `valid` holds source lines and raw references. Raises ValueError where Lightning refuses."""
     config, monitor = settings.config, settings.monitor
     bar = sys.stderr.isatty()
     best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
-    progress = Progress(task, lines=not bar, max_seconds=settings.max_seconds)
+    progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
     callbacks: list[Callback] = [
         progress,
         _validation_bleu(settings, translator, valid),
@@ -58,7 +56,21 @@ def build_fitting(
     loggers = _loggers(config, run)
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
-    return Fitting(_trainer(settings, run, callbacks, loggers, max_steps, bar), best, progress)
+    trainer = build_trainer(
+        config,
+        max_steps=max_steps,
+        val_check_interval=settings.positive("validation.every") * config["trainer"]["accumulate_grad_batches"],
+        check_val_every_n_epoch=None,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        callbacks=callbacks,
+        logger=loggers,
+        plugins=[WholeFiles()],
+        enable_progress_bar=bar,
+        enable_model_summary=False,
+        default_root_dir=run.path,
+    )
+    return Fitting(trainer, best, progress)
 
 
 def quiet() -> None:
@@ -70,37 +82,13 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")
 
 
-def _trainer(
-    settings: Settings, run: RunDirectory, callbacks: list[Callback], loggers: list[Logger], max_steps: int, bar: bool
-) -> Trainer:
-    options = {key: value for key, value in settings.config["trainer"].items() if value is not None and key not in _OURS}
-    try:
-        return Trainer(
-            **options,
-            max_steps=max_steps,
-            # To Lightning the training is one long epoch: see nmt.data.module.
-            max_epochs=-1,
-            val_check_interval=settings.positive("validation.every") * options["accumulate_grad_batches"],
-            check_val_every_n_epoch=None,
-            use_distributed_sampler=False,
-            num_sanity_val_steps=0,
-            callbacks=callbacks,
-            logger=loggers,
-            plugins=[WholeFiles()],
-            enable_progress_bar=bar,
-            enable_model_summary=False,
-            default_root_dir=run.path,
-        )
-    except (MisconfigurationException, ValueError, TypeError) as error:
-        raise ValueError(f"Lightning refuses an option under trainer: {' '.join(str(error).split())}") from error
-
-
 def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
-    tokenized = looks_tokenized(valid.target)
+    # The headline of corpus_scores, without the interval: a thousand resamples take longer than the translations.
+    metric = BLEU(tokenize="none" if looks_tokenized(valid.target) else "13a", force=True)
     sentences = settings.positive("validation.sentences")
 
     def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-        return corpus_scores(hypotheses, references, tokenized=tokenized)[0].value
+        return metric.corpus_score(hypotheses, [references]).score
 
     share = settings.config["validation"]["time_share"]
     return ValidationBleu(translator, valid.source[:sentences], valid.target[:sentences], bleu, share)

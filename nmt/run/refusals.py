@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 _KINDS = {
@@ -20,6 +21,14 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     remedy = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(choices)}."
     return f"Unknown {kind} '{name}'. {remedy}"
+
+
+def existing_file(key: str, value: Any) -> Path:
+    """The file that a key names. Raises FileNotFoundError naming both when there is none."""
+    path = Path(str(value))
+    if not path.is_file():
+        raise FileNotFoundError(f"{key} is {path}, and there is no such file.")
+    return path
 
 
 def check_type(key: str, default: Any, value: Any) -> None:
@@ -50,8 +59,7 @@ def _fits(default: Any, value: Any) -> bool:
 
 
 def _written(value: Any) -> str:
-    return (
-        {None: "null", True: "true", False: "false"}.get(value, str(value))
-        if not isinstance(value, (list, dict))
-        else str(value)
-    )
+    """A value as YAML writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)

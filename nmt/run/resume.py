@@ -45,8 +45,8 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         config[section][name] = value
     if run.finished and config == stored:
         raise ValueError(
-            f"The run in {run.path} is finished; to train it longer give another {' or '.join(LENGTHS[:3])}, "
-            "to begin again overwrite=true."
+            f"The run in {run.path} is finished; give another trainer.max_steps, trainer.max_epochs or "
+            "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
         )
     return config
 

@@ -16,7 +16,7 @@ _FOLDERS = ("checkpoints", "logs", "evaluation")
 
 
 class RunDirectory:
-    """config.yaml (resolved), tokenizer.model (or one a language), model.safetensors, metrics.json, logs/, checkpoints/."""
+    """config.yaml, tokenizer.model (or one a language), model.safetensors, metrics.json, logs/ and checkpoints/."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,9 @@ class RunDirectory:
     @property
     def finished(self) -> bool:
         """Whether training has come to its end: the best weights are saved and scored."""
-        return self.started and self.weights.is_file() and (self.path / _METRICS).is_file() and self.metrics()["finished"]
+        return (
+            self.started and self.weights.is_file() and (self.path / _METRICS).is_file() and self.metrics()["finished"]
+        )
 
     def require_finished(self) -> None:
         """Raises FileNotFoundError or ValueError when this is no run directory or its training has not ended."""

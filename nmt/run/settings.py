@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Timer
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from nmt.data.corpus import Direction
 from nmt.data.filters import Filters
@@ -49,8 +49,10 @@ class Settings:
             self.positive(key)
         for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
             self.positive(key)
-        if self.max_steps is None and self.max_epochs is None and self.max_seconds is None:
-            raise ValueError("Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time.")
+        if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
+            raise ValueError(
+                "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
+            )
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property

@@ -1,27 +1,28 @@
 """nmt.train: from a configuration to a finished run directory."""
 
 import logging
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
-from lightning.pytorch.utilities import rank_zero_only
 
-from nmt.data.corpus import check_files
+from nmt.data.corpus import check_files, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
-from nmt.data.corpus import read_pairs
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
 from nmt.run.build import build_model, build_search, choose_device
 from nmt.run.compose import Job, make
 from nmt.run.exits import INTERRUPTED
-from nmt.run.fit import Fitting, build_fitting
+from nmt.run.fit import Fitting, build_fitting, quiet
 from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
+from nmt.run.rehearse import rehearse
 from nmt.run.resume import new_config, resumed_config, run_directory
 from nmt.run.rundir import RunDirectory
 from nmt.run.scoring import Scored, read_references, score
@@ -55,21 +56,23 @@ def train(job: Job) -> None:
     run = run_directory(job)
     resume = job.config["resume"]
     if not resume:
-        run.require_free(job.config["overwrite"] or rank_zero_only.rank != 0)
+        run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
+    quiet()
+    rehearse(settings)
     check_files([*settings.splits.train, *settings.splits.held_out], settings.direction)
     parts = _build(job, settings, run)
     task = _task(parts)
     fitting = _fitting(parts, task)
     _store(job, parts)
     _fit(fitting, parts, task)
-    if rank_zero_only.rank == 0:
+    if _rank() == 0:
         _finish(fitting, parts, task, start)
 
 
 def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
-    cache = run.path.__class__(str(job.config["cache_dir"]))
+    cache = Path(str(job.config["cache_dir"]))
     pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
     torch.manual_seed(config["seed"])
     model = build_model(config, pair)
@@ -89,16 +92,18 @@ def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
 
 
 def _max_steps(settings: Settings, rows: TrainingData) -> int:
-    """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
+    """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
+
+    Raises ValueError when the sentences cannot be put into batches.
+    """
     config, limit = settings.config, settings.max_steps or _NO_LIMIT
-    if settings.max_epochs is None:
-        return limit
-    steps, accumulate = 0, config["trainer"]["accumulate_grad_batches"]
-    for epoch in range(settings.max_epochs):
-        steps += len(plan(config["seed"], epoch, rows.lengths, config["batching"]["batch_tokens"], accumulate))
-        if steps >= limit:
-            return limit
-    return steps
+    budget, accumulate = config["batching"]["batch_tokens"], config["trainer"]["accumulate_grad_batches"]
+    steps = 0
+    for epoch in range(settings.max_epochs or 1):
+        steps += len(plan(config["seed"], epoch, rows.lengths, budget, accumulate))
+        if epoch == 0:
+            logger.info("An epoch has %d steps", steps)
+    return limit if settings.max_epochs is None else min(steps, limit)
 
 
 def _task(parts: Parts) -> TranslationTask:
@@ -122,7 +127,7 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
 
 def _store(job: Job, parts: Parts) -> None:
     """Writes what a resumed run and the commands that read it need, before the first step."""
-    if rank_zero_only.rank != 0:
+    if _rank() != 0:
         return
     run, settings = parts.run, parts.settings
     splits, direction = settings.splits, settings.direction
@@ -151,7 +156,7 @@ def _store(job: Job, parts: Parts) -> None:
 
 
 def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
-    last = parts.run.last if parts.settings is not None and parts.run.last.is_file() else None
+    last = parts.run.last if parts.run.last.is_file() else None
     logger.info("Run directory: %s%s", parts.run.path, f", resumed from {last.name}" if last else "")
     try:
         fitting.trainer.fit(task, parts.data, ckpt_path=last, weights_only=True)
@@ -163,11 +168,11 @@ def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
 
 
 def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float) -> None:
-    """Saves the best checkpoint's weights, scores them on the test split, and prints where the run lies and its scores."""
+    """Saves the best checkpoint's weights, scores the test split, and prints where the run lies and its scores."""
     run, settings = parts.run, parts.settings
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
-    safetensors.torch.save_model(parts.model, run.weights)
+    safetensors.torch.save_model(parts.model, str(run.weights))
     scored = _score_test(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
@@ -177,7 +182,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float)
         "best": {
             "step": best["global_step"],
             "metric": settings.monitor.metric,
-            "value": round(fitting.best.best_model_score.item(), 4),
+            "value": _rounded(fitting.best.best_model_score),
         },
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
@@ -199,3 +204,12 @@ def _score_test(parts: Parts) -> Scored | None:
         parts.model.eval().to(place), parts.tokenizers, build_search(config["search"], {}), device=place
     )
     return score(translator, read_references(splits.tests["test"], parts.settings.direction))
+
+
+def _rounded(value: torch.Tensor | None) -> float | None:
+    return None if value is None else round(value.item(), 4)
+
+
+def _rank() -> int:
+    """The number of this process among those of a distributed training; Lightning starts the others with it set."""
+    return int(os.environ.get("LOCAL_RANK", "0"))

@@ -16,14 +16,14 @@ logger = logging.getLogger(__name__)
 class Progress(Callback):
     """Logs `tokens_per_second` (target tokens trained on, EOS counted; validation's time left out) and time left.
 
-    `lines` writes a plain line every trainer.log_every_n_steps steps. `seconds` is the whole wall time of fitting and
+    `lines` writes a plain line every `every` steps. `seconds` is the whole wall time of fitting and
     `training_seconds` the part without validation, over all the processes that a resumed run has had.
     """
 
-    def __init__(self, task: TranslationTask, lines: bool, max_seconds: float | None = None) -> None:
+    def __init__(self, task: TranslationTask, every: int, lines: bool, max_seconds: float | None = None) -> None:
         self._task = task
         self.seconds = self.training_seconds = 0.0
-        self._lines, self._max_seconds = lines, max_seconds
+        self._every, self._lines, self._max_seconds = every, lines, max_seconds
         self._mark = self._window = 0.0
         self._tokens = self._step = 0
 
@@ -34,7 +34,7 @@ class Progress(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if trainer.global_step - self._step >= trainer.log_every_n_steps:
+        if trainer.global_step - self._step >= self._every:
             self._elapse(training=True)
             self._report(trainer)
             self._restart_window(trainer)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from lightning import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, Timer
+from lightning.pytorch.callbacks import Callback, EarlyStopping, Timer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from lightning import LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.nn import functional
 from torch.optim import Optimizer
@@ -91,14 +92,16 @@ class TranslationTask(LightningModule):
         nll, tokens = self._over_processes(self._valid_nll), self._over_processes(float(self._valid_tokens))
         self.log("valid_loss", nll / tokens, prog_bar=True)
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = self._optimizer(self.model.parameters())
         schedule = self._schedule(optimizer)
         # Lightning would move a plateau schedule after the checkpoint is written, which a resumed run would miss; to it
         # the training is one epoch, so this leaves the schedule to callbacks.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
-        settings = {"scheduler": schedule, "interval": interval, "monitor": "valid_loss", "strict": False}
-        return {"optimizer": optimizer, "lr_scheduler": settings}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": interval, "monitor": "valid_loss", "strict": False},
+        }
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["target_tokens"] = self.target_tokens

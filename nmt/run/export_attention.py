@@ -1,0 +1,67 @@
+"""nmt.export_attention: a picture and the weights of what a run attends to, for every sentence of a file."""
+
+import logging
+from pathlib import Path
+
+from nmt.data.corpus import read_lines
+from nmt.evaluation.maps import AttentionMap, write_maps
+from nmt.evaluation.plots import heat_map
+from nmt.run.attention_maps import Forced, forced_maps
+from nmt.run.build import Trained, build_translator, load_run
+from nmt.run.compose import Config, Job
+from nmt.run.refusals import existing_file
+from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
+
+
+def export_attention(job: Job) -> None:
+    """Writes out/NUMBER.png (cross attention, mean of the heads) and out/NUMBER.json (every site, layer and head).
+
+    NUMBER is the line in the input. The maps are those of forced decoding: of the lines of `target`, or of the best
+    hypothesis of the search. Prints the pictures' paths. Raises ValueError for a layer that the model does not have.
+    """
+    config = job.config
+    trained = load_run(Path(str(config["run_dir"])), config["device"])
+    source_lines = read_lines(existing_file("input", config["input"]))
+    sources = trained.tokenizers.source.encode_all([normalize(line) for line in source_lines])
+    targets = _targets(trained, config, sources)
+    out = Path(str(config["out"]))
+    out.mkdir(parents=True, exist_ok=True)
+    width = max(4, len(str(len(sources))))
+    drawn = []
+    for forced in forced_maps(trained, sources, targets, config["batch_tokens"]):
+        name = f"{forced.line + 1:0{width}}"
+        write_maps(out / f"{name}.json", forced.maps)
+        _draw(forced, config["layer"], out / f"{name}.png")
+        drawn.append(forced.line)
+        print(out / f"{name}.png", flush=True)
+    if missing := sorted(set(range(len(sources))) - set(drawn)):
+        logger.warning("No map for %d empty lines, the first is line %d.", len(missing), missing[0] + 1)
+
+
+def _targets(trained: Trained, config: Config, sources: list[list[int]]) -> list[list[int]]:
+    if config["target"] is None:
+        found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
+        return [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+    lines = read_lines(existing_file("target", config["target"]))
+    if len(lines) != len(sources):
+        raise ValueError(f"{config['input']} has {len(sources)} lines but {config['target']} has {len(lines)}.")
+    return trained.tokenizers.target.encode_all([normalize(line) for line in lines])
+
+
+def _draw(forced: Forced, layer: int | None, path: Path) -> None:
+    cross = forced.site("cross")
+    layers, heads = cross.weights.shape[:2]
+    if layer is not None and not 0 <= layer < layers:
+        raise ValueError(f"layer is {layer}; this model's layers are 0 to {layers - 1}, null is the mean of them.")
+    chosen = cross.weights.mean(0) if layer is None else cross.weights[layer]
+    title = f"cross attention, {_layer_name(layer, cross)}" + (f", mean of {heads} heads" if heads > 1 else "")
+    heat_map(chosen.mean(0), cross.columns, cross.outputs, path, title)
+
+
+def _layer_name(layer: int | None, cross: AttentionMap) -> str:
+    layers = len(cross.weights)
+    if layers == 1:
+        return "1 layer"
+    return f"mean of {layers} layers" if layer is None else f"layer {layer} of 0 to {layers - 1}"

@@ -1,0 +1,51 @@
+"""Everything that can be refused without reading the corpora, tried before they are read."""
+
+from typing import Any
+
+import torch
+from lightning import Trainer
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from nmt.run.build import build_search
+from nmt.run.compose import Config, make
+from nmt.run.settings import Settings
+from nmt.training import TranslationTask
+
+# Ours, because Lightning would count epochs and time differently.
+_LENGTHS = ("max_steps", "max_epochs", "max_time")
+# Any size will do: a model's parts do not depend on it.
+_VOCABULARY = 8
+
+
+def rehearse(settings: Settings) -> None:
+    """Makes the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
+
+    Raises ValueError for the first that refuses its values.
+    """
+    config = settings.config
+    try:
+        with torch.device("meta"):
+            model = make(config["model"])(source_vocab=_VOCABULARY, target_vocab=_VOCABULARY, joint=False)
+        task = TranslationTask(
+            model,
+            make(config["optimizer"]),
+            make(config["schedule"]),
+            seed=config["seed"],
+            label_smoothing=config["label_smoothing"],
+        )
+        task.configure_optimizers()
+    except ValueError as error:
+        # torch says what it refuses, but from its own lines, as if it were a failure.
+        raise ValueError(str(error)) from error
+    build_search(config["search"], {"beam_size": 1})
+    build_trainer(config, logger=False, enable_checkpointing=False)
+
+
+def build_trainer(config: Config, **ours: Any) -> Trainer:
+    """Lightning's Trainer with the user's options and ours. Raises ValueError when Lightning refuses an option."""
+    options = {key: value for key, value in config["trainer"].items() if value is not None and key not in _LENGTHS}
+    try:
+        # To Lightning the training is one long epoch: see nmt.data.module.
+        return Trainer(**options, **{"max_epochs": -1, **ours})
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise ValueError(f"Lightning refuses an option under trainer: {' '.join(str(error).split())}") from error

@@ -1,0 +1,109 @@
+"""A tiny corpus and the real commands, run as a person runs them."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
+VIETNAMESE = ["một", "hai", "ba", "bốn", "năm", "sáu", "bảy"]
+TINY = [
+    "data=files",
+    "data.train=[train]",
+    "data.valid=valid",
+    "data.test=test",
+    "tokenizer.size=293",
+    "tokenizer.joint=true",
+    "filters.drop_overlap=false",
+    "model=transformer",
+    "model.dim=12",
+    "model.ffn_dim=19",
+    "model.num_heads=2",
+    "model.num_layers=1",
+    "batching.batch_tokens=101",
+    "optimizer.lr=0.01",
+    "schedule.warmup=7",
+    "trainer.accelerator=cpu",
+    "validation.sentences=5",
+    "validation.monitor=loss",
+    "search.beam_size=2",
+    "run_dir=run",
+]
+
+Start = Callable[..., subprocess.Popen[str]]
+Command = Callable[..., "Ended"]
+
+
+class Ended(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def write_corpus(folder: Path, name: str, lines: int, seed: int) -> None:
+    """`lines` sentences of number words and their translation word by word."""
+    chosen = random.Random(seed)
+    sentences = [[chosen.randrange(len(ENGLISH)) for _ in range(chosen.randint(1, 11))] for _ in range(lines)]
+    for language, words in (("en", ENGLISH), ("vi", VIETNAMESE)):
+        text = "".join(" ".join(words[i] for i in sentence) + ".\n" for sentence in sentences)
+        (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder with train, valid and test."""
+    for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 5}.items()):
+        write_corpus(tmp_path, name, lines, seed)
+    return tmp_path
+
+
+@pytest.fixture
+def start(corpus: Path) -> Iterator[Start]:
+    """Starts a command in the corpus folder; what still runs after the test is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def popen(module: str, *overrides: str, stdin: int | None = None) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"nmt.{module}", *overrides],
+            cwd=corpus,
+            # One thread: results must not depend on how sums are split.
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        started.append(process)
+        return process
+
+    yield popen
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def command(start: Start) -> Command:
+    """Runs a command in the corpus folder to its end."""
+
+    def run(module: str, *overrides: str, text: str = "") -> Ended:
+        process = start(module, *overrides, stdin=subprocess.PIPE)
+        output, errors = process.communicate(text)
+        return Ended(process.returncode, output, errors)
+
+    return run
+
+
+@pytest.fixture
+def tiny() -> Callable[..., list[str]]:
+    """The overrides of a tiny training, with changes: double underscores stand for dots."""
+    return lambda **changes: [*TINY, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]
