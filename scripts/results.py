@@ -1,0 +1,236 @@
+"""The results table: every model with every scorer, trained and scored on the sample corpus.
+
+  python scripts/results.py                                    trains what is not finished yet, then writes the table
+  python scripts/results.py --models luong --scorers dot,general --jobs 1
+  python scripts/results.py --out runs/quick trainer.max_steps=100
+  python scripts/results.py --table-only                       the table of what there is
+
+Every pair has its run directory OUT/MODEL_SCORER and, beside it, OUT/MODEL_SCORER.log with all that its commands wrote.
+A finished run is taken as it is, a stopped one is resumed. Overrides of nmt.train at the line's end go to every run.
+Writes OUT/results.md and OUT/results.json and prints the table; Ctrl-C stops, and the same command goes on.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.run.rundir import RunDirectory, write_json
+
+MODELS = ("bahdanau", "luong", "transformer")
+SCORERS = ("additive", "dot", "scaled_dot", "general", "concat")
+SPLITS = ("test", "test_new", "phrases_test")
+COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
+COLUMNS += ("parameters", "target tokens/s", "minutes")
+
+
+class Pair(NamedTuple):
+    """A row of the table: where its run is and what its commands wrote."""
+
+    model: str
+    scorer: str
+    run: RunDirectory
+    log: Path
+
+    def training(self, overrides: Sequence[str]) -> list[str]:
+        """The command that begins or goes on with the run."""
+        command = [f"model={self.model}", f"scorer={self.scorer}", f"run_dir={self.run.path}", *overrides]
+        if self.run.started:
+            # Stopped before its first checkpoint there is nothing to go on with.
+            command.append("resume=true" if self.run.last.is_file() else "overwrite=true")
+        return ["nmt.train", *command]
+
+    def scores(self, split: str) -> Path:
+        """Where nmt.evaluate writes the scores of a split."""
+        return self.run.path / "evaluation" / split / "scores.json"
+
+    def evaluations(self) -> list[list[str]]:
+        """The commands that score the splits that have no scores of the present weights."""
+        has = self.run.config()["data"]
+        done = [
+            split
+            for split in SPLITS
+            if self.scores(split).is_file() and self.scores(split).stat().st_mtime >= self.run.weights.stat().st_mtime
+        ]
+        missing = [split for split in SPLITS if has.get(split) and split not in done]
+        return [["nmt.evaluate", f"run_dir={self.run.path}", f"split={split}"] for split in missing]
+
+
+def pairs(models: Sequence[str], scorers: Sequence[str], out: Path) -> list[Pair]:
+    """All pairs, in the order of the table."""
+    names = [(model, scorer, out / f"{model}_{scorer}") for model in models for scorer in scorers]
+    return [
+        Pair(model, scorer, RunDirectory(path), path.with_name(f"{path.name}.log")) for model, scorer, path in names
+    ]
+
+
+def complete(pair: Pair, overrides: Sequence[str], threads: int) -> None:
+    """Trains and scores a pair as far as that is still to be done; a command that fails ends it."""
+    if not pair.run.finished and not _run(pair, pair.training(overrides), threads):
+        return
+    for command in pair.evaluations():
+        if not _run(pair, command, threads):
+            return
+    print(f"{pair.run.path.name}: done", file=sys.stderr)
+
+
+def _run(pair: Pair, command: list[str], threads: int) -> bool:
+    """Runs a command of the package, its output appended to the pair's log; whether it succeeded."""
+    print(f"{pair.run.path.name}: python -m {shlex.join(command)}", file=sys.stderr)
+    pair.log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    with pair.log.open("a", encoding="utf-8") as log:
+        print(f"$ OMP_NUM_THREADS={threads} python -m {shlex.join(command)}", file=log, flush=True)
+        code = subprocess.run([sys.executable, "-m", *command], stdout=log, stderr=log, env=environment).returncode
+    if code:
+        print(f"{pair.run.path.name}: failed, exit code {code}: {_last_line(pair.log)}", file=sys.stderr)
+    return code == 0
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "not started")
+
+
+def complete_all(rows: Sequence[Pair], overrides: Sequence[str], jobs: int, threads: int) -> None:
+    """Completes `jobs` pairs at once."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(complete, pair, overrides, threads) for pair in rows]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            # The commands get Ctrl-C themselves; those that have not begun shall not begin.
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def record(pair: Pair) -> dict[str, Any]:
+    """A row as plain values: {metrics, scores by split}, or why it has none."""
+    row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer}
+    if not pair.run.finished:
+        return {**row, "problem": f"not finished: {_last_line(pair.log)}"}
+    missing = [command[-1] for command in pair.evaluations()]
+    if missing:
+        row["problem"] = f"without {', '.join(missing)}: {_last_line(pair.log)}"
+    found = {split: pair.scores(split) for split in SPLITS if pair.scores(split).is_file()}
+    scores = {split: _read(path) for split, path in found.items() if f"split={split}" not in missing}
+    return {**row, "metrics": pair.run.metrics(), "scores": scores}
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """The cells of a row; a row without a finished run says why in one cell."""
+    names = [row["model"], row["scorer"]]
+    if "metrics" not in row:
+        return [*names, row["problem"]] + [""] * (len(COLUMNS) - 3)
+    metrics, scores = row["metrics"], row["scores"]
+    speed = metrics["target_tokens_per_second"]
+    found = [_score(scores, split, "BLEU") for split in SPLITS] + [_score(scores, "test", "chrF2")]
+    figures = [f"{score['value']:.2f}" if score else "" for score in found]
+    aer = scores.get("test", {}).get("aer")
+    return [
+        *names,
+        *figures,
+        f"{aer['value']:.3f}" if aer else "",
+        f"{metrics['parameters']:,}",
+        f"{speed:,}" if speed else "",
+        f"{metrics['target_tokens'] / speed / 60:.1f}" if speed else "",
+    ]
+
+
+def _score(scores: dict[str, Any], split: str, name: str) -> dict[str, Any] | None:
+    return next((score for score in scores.get(split, {}).get("scores", []) if score["name"] == name), None)
+
+
+def report(rows: Sequence[dict[str, Any]], made: dict[str, Any]) -> str:
+    """The table and, below it, what is needed to make it again."""
+    table = [COLUMNS, ["---"] * len(COLUMNS), *(cells(row) for row in rows)]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table]
+    finished = [row for row in rows if "metrics" in row]
+    problems = [f"{row['model']} {row['scorer']}: {row['problem']}" for row in finished if "problem" in row]
+    scores = [score for row in finished for split in row["scores"].values() for score in split["scores"]]
+    facts = {
+        "Command": f"`{made['command']}`",
+        "Each run": _values(f"`{row['metrics']['command']}`" for row in finished[:1]),
+        "Seed": _values(row["metrics"]["seed"] for row in finished),
+        "Direction": _values(row["metrics"]["direction"] for row in finished),
+        "Hardware": f"{made['cpu']}, {made['cores']} cores, {made['jobs']} runs at once of {made['threads']} threads",
+        "Date": made["date"],
+        "Versions": _values(f"{k} {v}" for row in finished for k, v in row["metrics"]["versions"].items()),
+        "Commit": _values(row["metrics"]["git_commit"] for row in finished),
+        "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
+        "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
+        "Minutes": "of training, validation left out",
+    }
+    return "\n".join([*lines, "", *problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])
+
+
+def _values(found: Iterable[Any]) -> str:
+    """Each different value once, in order of appearance."""
+    return ", ".join(dict.fromkeys(str(value) for value in found))
+
+
+def circumstances(arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
+    """Where and how the runs are made."""
+    return {
+        "command": shlex.join(["python", "scripts/results.py", *arguments]),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "jobs": jobs,
+        "threads": threads,
+        "date": date.today().isoformat(),
+    }
+
+
+def _cpu() -> str:
+    """The processor's name: Linux has it in /proc/cpuinfo only."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = (line.split(":", maxsplit=1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS), help="default: %(default)s")
+    parser.add_argument("--scorers", default=",".join(SCORERS), help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=Path("runs/results"), help="default: %(default)s")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="runs at once, which share the cores (default: %(default)s)"
+    )
+    parser.add_argument("--table-only", action="store_true", help="train and score nothing")
+    parser.add_argument("overrides", nargs="*", help="overrides of nmt.train for every run, such as seed=2")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = parse(arguments)
+    rows = pairs(options.models.split(","), options.scorers.split(","), options.out)
+    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    made, stored = circumstances(arguments, options.jobs, threads), options.out / "results.json"
+    if options.table_only:
+        made = _read(stored)["made"] if stored.is_file() else made
+    else:
+        complete_all(rows, options.overrides, options.jobs, threads)
+    records = [record(pair) for pair in rows]
+    text = report(records, made)
+    write_json(stored, {"made": made, "rows": records})
+    (options.out / "results.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

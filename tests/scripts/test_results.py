@@ -1,0 +1,155 @@
+"""What scripts/results.py begins, goes on with, takes as it is, and prints."""
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"
+spec = importlib.util.spec_from_file_location("results", SCRIPT)
+results = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(results)
+
+METRICS = {
+    "finished": True,
+    "seed": 3,
+    "direction": "en-vi",
+    "parameters": 1234567,
+    "target_tokens": 660000,
+    "target_tokens_per_second": 1100,
+    "command": "python -m nmt.train model=luong scorer=dot",
+    "versions": {"python": "3.11.7", "torch": "2.13.0"},
+    "git_commit": "abc123",
+}
+DATA = {"name": "sample", "valid": "sample:valid", **{split: f"sample:{split}" for split in results.SPLITS}}
+
+
+def scores(bleu: float, aer: float | None = None) -> dict:
+    found = [("BLEU", bleu), ("chrF2", bleu + 11)]
+    rows = [{"name": name, "value": value, "signature": f"{name}|sig"} for name, value in found]
+    return {"scores": rows, **({"aer": {"value": aer, "note": "(shift 1)"}} if aer is not None else {})}
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return results.pairs(["luong"], ["dot"], tmp_path / "out")[0]
+
+
+@pytest.fixture
+def finished(pair):
+    pair.run.write_config({"data": DATA})
+    pair.run.write_metrics(METRICS)
+    pair.run.weights.touch()
+    for number, split in enumerate(results.SPLITS):
+        pair.scores(split).parent.mkdir(parents=True)
+        pair.scores(split).write_text(json.dumps(scores(17.0 + number, 0.23 if split == "test" else None)))
+    return pair
+
+
+def test_all_fifteen_pairs_by_default():
+    rows = results.pairs(results.MODELS, results.SCORERS, Path("out"))
+    assert len({(row.model, row.scorer, row.run.path) for row in rows}) == 15
+
+
+def test_begins_a_run_that_is_not_there(pair):
+    assert pair.training(["seed=2"]) == [
+        "nmt.train",
+        "model=luong",
+        "scorer=dot",
+        f"run_dir={pair.run.path}",
+        "seed=2",
+    ]
+
+
+def test_begins_anew_where_no_checkpoint_is(pair):
+    pair.run.write_config({"data": DATA})
+    assert pair.training([])[-1] == "overwrite=true"
+
+
+def test_goes_on_from_a_checkpoint(pair):
+    pair.run.write_config({"data": DATA})
+    pair.run.checkpoints.mkdir()
+    pair.run.last.touch()
+    assert pair.training([])[-1] == "resume=true"
+
+
+def test_a_finished_run_is_taken_as_it_is(finished, capsys):
+    before = finished.run.metrics()
+    results.complete(finished, ["seed=7"], threads=1)
+    assert finished.run.metrics() == before
+    assert not finished.log.exists()
+
+
+def test_only_splits_of_the_run_are_scored(finished):
+    for split in results.SPLITS:
+        finished.scores(split).unlink()
+    finished.run.write_config({"data": {**DATA, "test_new": None}})
+    assert [command[-1] for command in finished.evaluations()] == ["split=test", "split=phrases_test"]
+
+
+def test_scores_of_older_weights_are_made_again_and_not_shown(finished):
+    later = finished.scores("test").stat().st_mtime + 7
+    os.utime(finished.run.weights, (later, later))
+    assert len(finished.evaluations()) == 3
+    assert results.record(finished)["scores"] == {}
+
+
+def test_the_row_of_a_finished_run(finished):
+    row = dict(zip(results.COLUMNS, results.cells(results.record(finished)), strict=True))
+    assert row == {
+        "model": "luong",
+        "scorer": "dot",
+        "BLEU test": "17.00",
+        "BLEU test_new": "18.00",
+        "BLEU phrases_test": "19.00",
+        "chrF test": "28.00",
+        "AER test": "0.230",
+        "parameters": "1,234,567",
+        "target tokens/s": "1,100",
+        "minutes": "10.0",
+    }
+
+
+def test_a_missing_score_is_an_empty_cell_and_told(finished):
+    finished.scores("test_new").unlink()
+    finished.log.write_text("error: no memory\n", encoding="utf-8")
+    row = results.record(finished)
+    assert dict(zip(results.COLUMNS, results.cells(row), strict=True))["BLEU test_new"] == ""
+    made = results.circumstances([], jobs=2, threads=1)
+    assert "luong dot: without split=test_new: error: no memory" in results.report([row], made)
+
+
+def test_below_the_table_stands_what_makes_it_again(finished):
+    made = results.circumstances(["--jobs", "2"], jobs=2, threads=1)
+    text = results.report([results.record(finished)], made)
+    for part in (
+        "python scripts/results.py --jobs 2",
+        "Seed: 3",
+        "torch 2.13.0",
+        "`BLEU|sig`",
+        "2 runs at once",
+        "abc123",
+    ):
+        assert part in text
+    assert made["cpu"]
+
+
+def test_a_failed_run_is_a_row_that_says_why(tmp_path, capsys):
+    out = tmp_path / "out"
+    results.main(["--models", "lung", "--scorers", "dot", "--out", str(out), "--jobs", "1"])
+    table = capsys.readouterr().out
+    assert "| lung | dot | not finished: error: Unknown model 'lung'. Did you mean 'luong'? |" in table
+    assert table == (out / "results.md").read_text(encoding="utf-8")
+    assert "$ OMP_NUM_THREADS=" in (out / "lung_dot.log").read_text(encoding="utf-8")
+
+
+def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, capsys):
+    out = finished.run.path.parent
+    (out / "results.json").write_text(json.dumps({"made": results.circumstances(["first"], jobs=7, threads=5)}))
+    results.main(["--models", "luong", "--scorers", "dot,general", "--out", str(out), "--table-only"])
+    table = capsys.readouterr().out
+    assert "| luong | general | not finished: not started |" in table
+    assert "7 runs at once of 5 threads" in table
+    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["rows"][0]["metrics"] == METRICS
