@@ -1,0 +1,1 @@
+"""The synchronous English-Vietnamese grammar that derives the embedded sample corpus (CC0)."""

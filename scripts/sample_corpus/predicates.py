@@ -1,0 +1,79 @@
+"""Predicates: a verb with its complements and adverbials, to be written in any of its forms."""
+
+from dataclasses import dataclass
+
+from .lexicon import Verb
+from .noun_phrases import NounPhrase
+from .participants import Participants
+from .phrase import Phrase, compose, lexical
+
+FORMS = ("base", "third", "past", "participle", "ing")
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A verb whose complements are chosen but whose form is not."""
+
+    verb: Verb
+    complements: dict[str, Phrase | None]
+    adverbial: Phrase | None = None
+
+    def form(self, name: str) -> Phrase:
+        """Return the predicate with the verb in the form base, third, past, participle or ing."""
+        word = getattr(self.verb, name)
+        source = self.verb.source.replace("V", word, 1)
+        links = " ".join(
+            word + item[1:] if item[0] == "V" and item[1] in "=~" else item for item in self.verb.links.split()
+        )
+        phrase = compose(
+            source + " {x}", self.verb.target + " {x}", links, head=word, x=self.adverbial, **self.complements
+        )
+        return phrase.tagged(lexemes=[f"verb:{self.verb.key}"])
+
+
+class Predicates:
+    """Chooses verbs and completes them."""
+
+    def __init__(self, participants: Participants) -> None:
+        self.participants = participants
+        self.sampler, self.lexicon = participants.sampler, participants.lexicon
+        self.adverbs = {entry.english: entry for entry in self.lexicon.entries("adverbs")}
+
+    def complete(
+        self, verb: Verb, subject: NounPhrase | None, nps: str, *, place: bool = True, manner: bool = True, omit: str = ""
+    ) -> Predicate:
+        """Return the verb with an object, recipient and place as its frame asks for, and sometimes an adverbial.
+
+        The complement named by `omit` is left out on both sides, to be put elsewhere by a template.
+        """
+        people = self.participants
+        slots: dict[str, Phrase | None] = {}
+        if "{o}" in verb.source:
+            slots["o"] = None if omit == "o" else people.object(verb, nps, subject).phrase
+        if "{r}" in verb.source:
+            slots["r"] = people.someone("PERSON", subject).phrase
+        if "{d}" in verb.source:
+            slots["d"] = people.destination()
+        if "{c}" in verb.source:
+            slots["c"] = people.city()
+        if "{q}" in verb.source:
+            slots["q"] = people.adverbial(["region", "home"])
+        return Predicate(verb, slots, self.adverbial(verb, subject, place, manner))
+
+    def adverbial(self, verb: Verb, subject: NounPhrase | None, place: bool, manner: bool) -> Phrase | None:
+        """Return a manner adverb, a place, or nothing."""
+        if manner and verb.manner and self.sampler.chance(0.35):
+            return self.manner(verb, subject)
+        return self.participants.adverbial(verb.where) if place and verb.where and self.sampler.chance(0.45) else None
+
+    def manner(self, verb: Verb, subject: NounPhrase | None) -> Phrase | None:
+        """Return a manner adverb that suits the verb; `together` needs several subjects."""
+        alone = subject is None or not subject.several
+        names = [name for name in verb.manner if name != "together" or not alone]
+        if not names:
+            return None
+        entry = self.adverbs[self.sampler.rare(names, lambda name: name)]
+        adverb = lexical(entry.english, entry.vietnamese, f"adverb:{entry.english}")
+        if entry.tags[0] == "yes" and self.sampler.chance(0.4):
+            adverb = compose("very {a}", "rất {a}", "very=rất", a=adverb)
+        return adverb.tagged("manner adverb")

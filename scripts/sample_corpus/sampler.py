@@ -1,0 +1,46 @@
+"""Seeded choices that prefer what the corpus has used least, so that every word and construction gets its share."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+class NothingFits(ValueError):
+    """The choices made so far cannot be completed to a sentence: the derivation is to be drawn again."""
+
+
+class Sampler:
+    """Draws from lists with `Random.random()` only, whose sequence Python guarantees to stay the same."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self.used: Counter[str] = Counter()
+
+    def chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def fraction(self) -> float:
+        return self._random.random()
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        """Return one of the items, all equally likely. Raises NothingFits if there is none."""
+        if not items:
+            raise NothingFits("nothing to pick from: the lexicon has no entry that fits")
+        return items[int(self._random.random() * len(items))]
+
+    def weighted(self, items: Sequence[tuple[Item, float]]) -> Item:
+        """Return an item with a probability proportional to its weight."""
+        point = self._random.random() * sum(weight for _, weight in items)
+        for item, weight in items:
+            point -= weight
+            if point < 0:
+                return item
+        return items[-1][0]
+
+    def rare(self, items: Sequence[Item], form: Callable[[Item], str], tries: int = 12) -> Item:
+        """Return, of some items drawn at random (at most a third), the one whose written form has been used least."""
+        tries = min(tries, 1 + len(items) // 3)
+        return min((self.pick(items) for _ in range(tries)), key=lambda item: self.used[form(item).lower()])
