@@ -33,4 +33,4 @@ def _scaled_keep_mask(x: Tensor, dropped_bytes: int) -> Tensor:
     # With no bounds random_ never sets the top bit, and every eighth byte would be below 128.
     words.random_(-(2**63), None)
     keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped_bytes
-    return keep.to(x.dtype) * (256 / (256 - dropped_bytes))
+    return keep.to(x.dtype).mul_(256 / (256 - dropped_bytes))

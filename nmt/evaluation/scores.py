@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
@@ -15,6 +15,21 @@ BUCKETS = (10, 20, 30, 40, 50)
 
 _DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
 _ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
+
+
+class PlainNumbers:
+    """Hands a sacrebleu metric Python's numbers: resampling gives it numpy's, whose mean with a plain 0.0 fails."""
+
+    def _compute_score_from_stats(self, stats: Iterable[Any]) -> Any:
+        return super()._compute_score_from_stats([float(number) for number in stats])  # type: ignore[misc]
+
+
+class Bleu(PlainNumbers, BLEU):
+    """BLEU (Papineni et al. 2002)."""
+
+
+class Chrf(PlainNumbers, CHRF):
+    """chrF (Popović 2015)."""
 
 
 class Score(NamedTuple):
@@ -42,14 +57,14 @@ class Bucket(NamedTuple):
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], *, tokenized: bool = False) -> list[Score]:
     """BLEU (13a) and chrF of whole texts, one reference each; the headline is first.
 
-    BLEU: Papineni et al. 2002; chrF: Popović 2015. For a corpus that is already tokenised the headline is BLEU over its
+    For a corpus that is already tokenised the headline is BLEU over its
     own tokens (tokenize=none). Resampling uses sacrebleu's seed: 12345, or the environment's SACREBLEU_SEED.
     Raises ValueError when the numbers of lines differ or there are none.
     """
     _check(hypotheses, references)
-    metrics: list[Metric] = [BLEU(tokenize="13a", force=True), CHRF()]
+    metrics: list[Metric] = [Bleu(tokenize="13a", force=True), Chrf()]
     if tokenized:
-        metrics.insert(0, BLEU(tokenize="none", force=True))
+        metrics.insert(0, Bleu(tokenize="none", force=True))
     return [_score(metric, hypotheses, references) for metric in metrics]
 
 
@@ -67,7 +82,7 @@ def by_length(
     for shortest, longest in zip((0, *(end + 1 for end in BUCKETS)), (*BUCKETS, None), strict=True):
         chosen = [i for i, n in enumerate(words) if shortest <= n and (longest is None or n <= longest)]
         if chosen:
-            metric = BLEU(tokenize="none" if tokenized else "13a", force=True)
+            metric = Bleu(tokenize="none" if tokenized else "13a", force=True)
             score = _score(metric, [hypotheses[i] for i in chosen], [references[i] for i in chosen])
             buckets.append(Bucket(shortest, longest, len(chosen), score))
     return buckets
@@ -76,7 +91,7 @@ def by_length(
 def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """chrF of each line: BLEU says little about a single sentence. Raises ValueError like `corpus_scores`."""
     _check(hypotheses, references)
-    metric = CHRF()
+    metric = Chrf()
     return [
         metric.sentence_score(hypothesis, [reference]).score
         for hypothesis, reference in zip(hypotheses, references, strict=True)

@@ -7,12 +7,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
-def token_embeddings(source_vocab: int, target_vocab: int, dim: int, joint: bool) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embedding tables of both sides, one table if the vocabulary is joint; entries have variance 1 / dim."""
+def token_embeddings(
+    source_vocab: int, target_vocab: int, dim: int, joint: bool, std: float = 1.0
+) -> tuple[nn.Embedding, nn.Embedding]:
+    """The embedding tables of both sides, one table if the vocabulary is joint; entries start normal with width `std`."""
     target = nn.Embedding(target_vocab, dim)
     source = target if joint else nn.Embedding(source_vocab, dim)
     for table in {source, target}:
-        nn.init.normal_(table.weight, std=dim**-0.5)
+        nn.init.normal_(table.weight, std=std)
     return source, target
 
 

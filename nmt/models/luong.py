@@ -38,6 +38,7 @@ class Luong(RecurrentSeq2Seq):
         decoder_dim: int,
         num_layers: int,
         dropout: float,
+        word_dropout: float,
         input_feeding: bool,
         source_vocab: int,
         target_vocab: int,
@@ -63,7 +64,7 @@ class Luong(RecurrentSeq2Seq):
         self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, target_vocab, bias=False)
-        self.dropout = Dropout(dropout)
+        self.dropout, self.word_dropout = Dropout(dropout), Dropout(word_dropout)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         outputs, hidden, cell = self.source_embedding(source), [], []

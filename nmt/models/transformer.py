@@ -54,7 +54,9 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         self.dim = dim
-        self.source_embedding, self.target_embedding = token_embeddings(source_vocab, target_vocab, dim, joint)
+        self.source_embedding, self.target_embedding = token_embeddings(
+            source_vocab, target_vocab, dim, joint, std=dim**-0.5
+        )
         sizes = (dim, ffn_dim, num_heads, dropout, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))

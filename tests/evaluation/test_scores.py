@@ -94,3 +94,10 @@ def test_different_numbers_of_lines_are_refused() -> None:
         by_length(["a"], ["a"], ["a", "b"])
     with pytest.raises(ValueError, match="no sentences to score"):
         sentence_scores([], [])
+
+
+def test_resamples_with_and_without_a_match_have_an_interval() -> None:
+    hypotheses = [", , , ,"] * 9 + ["x y z w"]
+    references = ["a b c d e f."] + ["x y z w v u."] * 9
+    bleu = corpus_scores(hypotheses, references)[0]
+    assert bleu.low < bleu.value < bleu.high

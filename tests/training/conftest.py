@@ -1,0 +1,47 @@
+"""A sequence-to-sequence model of a few lines: the loss must not depend on what the model is."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batch import Batch, collate
+from nmt.models.base import Seq2Seq
+
+VOCABULARY = 11
+
+
+class Bag(Seq2Seq):
+    """p(next) from the last piece and the mean of the source embeddings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, 5)
+        self.output = nn.Linear(5, VOCABULARY)
+
+    def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+        weights = source_mask.float() / source_mask.sum(1, keepdim=True)
+        return (self.embedding(source) * weights.unsqueeze(-1)).sum(1)
+
+    def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
+        return self.output(self.embedding(target_input) + memory.unsqueeze(1))
+
+    def start(self, memory: Tensor, beams: int) -> Tensor:
+        return memory.new_zeros(len(memory) * beams)
+
+    def step(self, tokens: Tensor, state: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        return self.decode(tokens, memory).log_softmax(-1), state
+
+
+@pytest.fixture
+def model() -> Bag:
+    torch.manual_seed(0)
+    return Bag()
+
+
+@pytest.fixture
+def batches() -> list[Batch]:
+    """Three batches with unequal numbers of target tokens."""
+    examples = [(0, [4, 5], [6]), (1, [7], [8, 9, 10, 4, 5]), (2, [4, 4, 6], [5, 7]), (3, [9], [9])]
+    return [collate(examples[:1]), collate(examples[1:3]), collate(examples[3:])]

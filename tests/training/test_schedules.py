@@ -1,0 +1,68 @@
+"""Each schedule against its formula at a few steps."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.optim import Optimizer
+
+from nmt.training.schedules import inverse_sqrt, noam, plateau, step_halving
+
+
+def optimizer(lr: float) -> Optimizer:
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+
+
+def rates(make: Callable[[Optimizer], torch.optim.lr_scheduler.LRScheduler], lr: float, steps: int) -> list[float]:
+    """The rate of steps 1, 2, ..."""
+    adam = optimizer(lr)
+    schedule = make(adam)
+    found = []
+    for _ in range(steps):
+        found.append(adam.param_groups[0]["lr"])
+        adam.step()
+        schedule.step()
+    return found
+
+
+def test_inverse_sqrt_rises_to_the_rate_and_falls_with_the_root() -> None:
+    found = rates(lambda o: inverse_sqrt(o, warmup=5), 0.3, 20)
+    assert found[:5] == pytest.approx([0.06, 0.12, 0.18, 0.24, 0.3])
+    assert found[19] == pytest.approx(0.3 * (5 / 20) ** 0.5)
+    assert max(found) == found[4]
+
+
+def test_noam_is_the_paper_s_equation_3() -> None:
+    found = rates(lambda o: noam(o, dim=7, warmup=3), 1.0, 11)
+    assert found == pytest.approx([7**-0.5 * min(n**-0.5, n * 3**-1.5) for n in range(1, 12)])
+
+
+def test_step_halving_warms_up_and_then_halves_every_few_steps() -> None:
+    assert rates(lambda o: step_halving(o, warmup=2, start=3, every=2), 1.0, 8) == [0.5, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.125]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_plateau_waits_for_its_patience(sign: int) -> None:
+    """Values that are losses (positive) or minus scores (negative): less is better for both."""
+    adam = optimizer(1.0)
+    schedule = plateau(adam, factor=0.5, patience=1, min_lr=0.2)
+    values = [3.0, 2.0, 2.5, 2.4, 1.0] if sign > 0 else [-1.0, -2.0, -1.5, -1.6, -3.0]
+    found = []
+    for value in values:
+        schedule.step(value)
+        found.append(adam.param_groups[0]["lr"])
+    assert found == [1.0, 1.0, 1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda o: inverse_sqrt(o, warmup=0), "schedule.warmup is 0"),
+        (lambda o: noam(o, dim=0, warmup=1), "schedule.dim is 0"),
+        (lambda o: step_halving(o, warmup=1, start=1, every=0), "schedule.every is 0"),
+        (lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0), "schedule.factor is 1.0"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(make: Callable[[Optimizer], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(optimizer(1.0))

@@ -1,0 +1,99 @@
+"""The gradient of a step is that of the mean over all its target tokens, however they come."""
+
+from functools import partial
+
+import lightning
+import pytest
+import torch
+from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
+
+from nmt.data.batch import Batch, collate
+from nmt.models.base import Seq2Seq
+from nmt.text import PAD
+from nmt.training.task import TranslationTask, batch_seed
+
+CONSTANT = partial(LambdaLR, lr_lambda=lambda step: 1.0)
+
+
+def task_of(model: Seq2Seq, label_smoothing: float = 0.0) -> TranslationTask:
+    optimizer = partial(torch.optim.SGD, lr=0.7)
+    return TranslationTask(model, optimizer, CONSTANT, seed=3, label_smoothing=label_smoothing)
+
+
+def fit(task: TranslationTask, batches: list[Batch], **options: object) -> lightning.Trainer:
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=1,
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        **options,
+    )
+    loader = torch.utils.data.DataLoader(batches, batch_size=None)
+    trainer.fit(task, loader, loader)
+    return trainer
+
+
+@pytest.mark.parametrize("clip", [None, 0.05])
+def test_accumulated_step_equals_the_step_on_one_batch(
+    model: Seq2Seq, batches: list[Batch], clip: float | None
+) -> None:
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    task = task_of(model)
+    fit(task, batches, accumulate_grad_batches=len(batches), gradient_clip_val=clip)
+    ours = {name: value.clone() for name, value in model.state_dict().items()}
+
+    model.load_state_dict(start)
+    loss = sum(task.nll(batch) for batch in batches) / sum(batch.tokens for batch in batches)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.7)
+    optimizer.zero_grad()
+    loss.backward()
+    if clip is not None:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    torch.testing.assert_close(dict(model.state_dict()), ours)
+    assert task.target_tokens == sum(batch.tokens for batch in batches)
+
+
+def test_nll_is_in_nats_over_target_tokens_and_eos(model: Seq2Seq) -> None:
+    batch = collate([(0, [4, 5], [6, 7]), (1, [8], [9])])
+    log_probs = model(batch.source, batch.source_mask, batch.target_input).log_softmax(-1)
+    expected = -sum(
+        log_probs[row, position, token]
+        for row, ids in enumerate(batch.target_output.tolist())
+        for position, token in enumerate(ids)
+        if token != PAD
+    )
+    torch.testing.assert_close(task_of(model).nll(batch), expected)
+    assert batch.tokens == 5
+
+
+def test_smoothing_acts_in_training_only(model: Seq2Seq, batches: list[Batch]) -> None:
+    task = task_of(model, label_smoothing=0.3)
+    smoothed, plain = task.training_step(batches[0], 0), task.nll(batches[0])
+    assert not torch.isclose(smoothed, plain)
+    task._valid_nll = torch.zeros(())
+    task.validation_step(batches[0], 0)
+    torch.testing.assert_close(task._valid_nll, plain)
+    logits = model(batches[0].source, batches[0].source_mask, batches[0].target_input).flatten(0, 1)
+    torch.testing.assert_close(
+        smoothed,
+        functional.cross_entropy(logits, batches[0].target_output.flatten(), reduction="sum", label_smoothing=0.3),
+    )
+
+
+def test_a_batch_seed_depends_on_each_of_its_parts() -> None:
+    seeds = {batch_seed(seed, batch, rank) for seed in range(3) for batch in range(5) for rank in range(2)}
+    assert len(seeds) == 30
+    assert batch_seed(1, 23, 0) != batch_seed(12, 3, 0)
+    torch.manual_seed(max(seeds))
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: float) -> None:
+    with pytest.raises(ValueError, match=f"label_smoothing is {smoothing}"):
+        task_of(model, smoothing)
