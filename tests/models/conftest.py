@@ -20,7 +20,7 @@ CLASSES = {
 }
 
 
-def make_model(model: str, scorer: str) -> Seq2Seq:
+def build(model: str, scorer: str) -> Seq2Seq:
     """A small model in float64 with random weights and dropout, in evaluation mode."""
     torch.manual_seed(5)
     site = partial(Attention, CLASSES[scorer], windows.Global, normalizers.Softmax)
@@ -40,9 +40,14 @@ def make_model(model: str, scorer: str) -> Seq2Seq:
     return made.double().eval()
 
 
+@pytest.fixture
+def make_model() -> Callable[[str, str], Seq2Seq]:
+    return build
+
+
 @pytest.fixture(params=[(model, scorer) for model in MODELS for scorer in SCORERS], ids="-".join)
 def model(request: pytest.FixtureRequest) -> Seq2Seq:
-    return make_model(*request.param)
+    return build(*request.param)
 
 
 @pytest.fixture

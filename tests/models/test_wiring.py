@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from conftest import make_model
 
 from nmt.models.embeddings import sinusoids
 from nmt.models.recurrent import direction_dim
@@ -17,7 +16,9 @@ def cross_map(model, source, mask, target):
 
 
 @pytest.mark.parametrize(("name", "asks_with_previous_state"), [("bahdanau", True), ("luong", False)])
-def test_bahdanau_asks_with_the_previous_state_and_luong_with_the_current(name, asks_with_previous_state, sentences):
+def test_bahdanau_asks_with_the_previous_state_and_luong_with_the_current(
+    name, asks_with_previous_state, sentences, make_model
+):
     source, mask, target = sentences
     model, other = make_model(name, "additive"), target.clone()
     other[:, 0] = 4 + (target[:, 0] - 3) % 19
@@ -25,7 +26,7 @@ def test_bahdanau_asks_with_the_previous_state_and_luong_with_the_current(name, 
     assert first[0].equal(first[1]) == asks_with_previous_state
 
 
-def test_luong_attentional_vector(sentences, close):
+def test_luong_attentional_vector(sentences, close, make_model):
     """h~_t = tanh(W_c [c_t; h_t]), c_t = sum_s a_t(s) h_s, score = h_t . h_s, by hand for one step."""
     model, (source, mask, _) = make_model("luong", "dot"), sentences
     memory = model.encode(source[:1], mask[:1])
@@ -39,7 +40,7 @@ def test_luong_attentional_vector(sentences, close):
     close(new.attentional[0], by_hand)
 
 
-def test_luong_input_feeding_is_a_switch(sentences):
+def test_luong_input_feeding_is_a_switch(sentences, make_model):
     source, mask, _ = sentences
     model = make_model("luong", "general")
     memory = model.encode(source, mask)
@@ -49,7 +50,7 @@ def test_luong_input_feeding_is_a_switch(sentences):
     assert state.attentional.eq(0).all(), "zeros at t = 0"
 
 
-def test_bahdanau_first_state_and_readout(sentences, close):
+def test_bahdanau_first_state_and_readout(sentences, close, make_model):
     """s_0 = tanh(W_s h_1), h_1 backward; readout = maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t."""
     model, (source, mask, _) = make_model("bahdanau", "dot"), sentences
     memory = model.encode(source[1:2], mask[1:2])
@@ -73,14 +74,14 @@ def test_sinusoids():
     torch.testing.assert_close(sinusoids(torch.tensor([7]), 4)[0], torch.tensor(expected))
 
 
-def test_transformer_ties_its_output_to_the_target_embedding():
+def test_transformer_ties_its_output_to_the_target_embedding(make_model):
     model = make_model("transformer", "dot")
     assert model.output.weight is model.target_embedding.weight
     assert model.source_embedding is not model.target_embedding
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_normalisation_place(norm_first, sentences):
+def test_normalisation_place(norm_first, sentences, make_model):
     """Post-norm (the paper's) ends each sub-layer normalised; pre-norm has one norm at the end of the stack."""
     model = make_model("transformer", "scaled_dot")
     for layer in model.encoder:
