@@ -37,7 +37,6 @@ class Bahdanau(RecurrentSeq2Seq):
         decoder_dim: int,
         maxout_dim: int,
         dropout: float,
-        word_dropout: float,
         source_vocab: int,
         target_vocab: int,
         joint: bool,
@@ -52,7 +51,7 @@ class Bahdanau(RecurrentSeq2Seq):
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, target_vocab)
-        self.dropout, self.word_dropout = Dropout(dropout), Dropout(word_dropout)
+        self.dropout = Dropout(dropout)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.dropout(self.source_embedding(source))

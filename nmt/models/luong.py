@@ -38,7 +38,6 @@ class Luong(RecurrentSeq2Seq):
         decoder_dim: int,
         num_layers: int,
         dropout: float,
-        word_dropout: float,
         input_feeding: bool,
         source_vocab: int,
         target_vocab: int,
@@ -64,7 +63,7 @@ class Luong(RecurrentSeq2Seq):
         self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, target_vocab, bias=False)
-        self.dropout, self.word_dropout = Dropout(dropout), Dropout(word_dropout)
+        self.dropout = Dropout(dropout)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         outputs, hidden, cell = self.source_embedding(source), [], []

@@ -30,10 +30,9 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     target_embedding: nn.Embedding
     dropout: Dropout
-    word_dropout: Dropout
 
     def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
-        embedded = self.dropout(self._without_some_words(self.target_embedding(target_input)))
+        embedded = self.dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
         maps: list[Tensor] = []
         for piece in embedded.split(1, dim=1):
@@ -42,12 +41,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         if watch:
             watch("cross", 0, torch.cat(maps, dim=2))
         return self.logits(torch.cat(results, dim=1))
-
-    def _without_some_words(
-        self, embedded: Float[Tensor, "batch target embedding_dim"]
-    ) -> Float[Tensor, "batch target embedding_dim"]:
-        """Word dropout (Gal & Ghahramani 2016): a decoder that cannot see the last word has to look at the source."""
-        return embedded * self.word_dropout(torch.ones_like(embedded[..., :1]))
 
     def start(self, memory: Memory, beams: int) -> Any:
         return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))

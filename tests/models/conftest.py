@@ -25,7 +25,6 @@ def build(model: str, scorer: str) -> Seq2Seq:
     torch.manual_seed(5)
     site = partial(Attention, CLASSES[scorer], windows.Global, normalizers.Softmax)
     vocabularies = {"source_vocab": SOURCE_VOCAB, "target_vocab": TARGET_VOCAB, "joint": False, "dropout": 0.3}
-    recurrent = {"word_dropout": 0.2, **vocabularies}
     made: Seq2Seq
     if model == "transformer":
         made = Transformer(
@@ -33,10 +32,10 @@ def build(model: str, scorer: str) -> Seq2Seq:
         )
     elif model == "luong":
         made = Luong(
-            site, embedding_dim=11, encoder_dim=14, decoder_dim=14, num_layers=2, input_feeding=True, **recurrent
+            site, embedding_dim=11, encoder_dim=14, decoder_dim=14, num_layers=2, input_feeding=True, **vocabularies
         )
     else:
-        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **recurrent)
+        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **vocabularies)
     return made.double().eval()
 
 
