@@ -11,11 +11,14 @@ def token_embeddings(
     source_vocab: int, target_vocab: int, dim: int, joint: bool, std: float = 1.0
 ) -> tuple[nn.Embedding, nn.Embedding]:
     """The embedding tables of both sides, one table if the vocabulary is joint; entries start normal with width `std`."""
-    target = nn.Embedding(target_vocab, dim)
-    source = target if joint else nn.Embedding(source_vocab, dim)
-    for table in {source, target}:
-        nn.init.normal_(table.weight, std=std)
-    return source, target
+    target = _table(target_vocab, dim, std)
+    return target if joint else _table(source_vocab, dim, std), target
+
+
+def _table(vocab: int, dim: int, std: float) -> nn.Embedding:
+    table = nn.Embedding(vocab, dim)
+    nn.init.normal_(table.weight, std=std)
+    return table
 
 
 def sinusoids(positions: Int[Tensor, "*axes"], dim: int) -> Float[Tensor, "*axes {dim}"]:
