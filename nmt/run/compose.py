@@ -17,14 +17,16 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf import OmegaConf
+from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
 from nmt.run.exits import exit_code, report
 from nmt.run.explain import help_text
 from nmt.run.refusals import check_type, unknown
 
 Config = dict[str, Any]
+# OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
+Composed = Any
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # In the wheel the configurations lie inside the package, in a checkout beside it.
@@ -77,7 +79,7 @@ def _run(name: str, run: str) -> int:
         if argument.startswith("--") and "=" in argument:
             raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{argument.lstrip('-')}'.")
 
-    def job(config: DictConfig) -> None:
+    def job(config: Composed) -> None:
         codes.append(_outcome(config, name, run))
 
     try:
@@ -87,7 +89,7 @@ def _run(name: str, run: str) -> int:
     return max(codes, default=0, key=lambda code: (code == 1, code))
 
 
-def _outcome(config: DictConfig, name: str, run: str) -> int:
+def _outcome(config: Composed, name: str, run: str) -> int:
     """Runs a job and reports its error here: Hydra would add a line of its own, and end a sweep without the others."""
     in_sweep = HydraConfig.get().mode == RunMode.MULTIRUN
     prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if in_sweep else "error"
@@ -95,8 +97,6 @@ def _outcome(config: DictConfig, name: str, run: str) -> int:
         described = _describe(config, name, in_sweep)
         module, function = run.split(":")
         getattr(importlib.import_module(module), function)(described)
-    except BrokenPipeError:
-        raise
     except (HydraException, OmegaConfBaseException) as error:
         print(f"{prefix}: {_sentence(error)}", file=sys.stderr)
         return 2
@@ -105,12 +105,15 @@ def _outcome(config: DictConfig, name: str, run: str) -> int:
     return 0
 
 
-def _describe(config: DictConfig, name: str, in_sweep: bool) -> Job:
+def _describe(config: Composed, name: str, in_sweep: bool) -> Job:
     loader = GlobalHydra.instance().config_loader()
     task = list(HydraConfig.get().overrides.task)
     overrides = OverridesParser.create().parse_overrides(task)
     groups = [override for override in overrides if loader.get_group_options(override.key_or_group)]
     values = [override for override in overrides if override not in groups]
+    for override in values:
+        if override.is_delete():
+            raise ValueError(f"'{override.input_line}' deletes a key that the command needs; give it another value.")
     base = loader.load_configuration(name, [o.input_line for o in groups if o.input_line], RunMode.RUN)
     _check_values(values, _plain(base, whole=False), _plain(config, whole=False))
     return Job(
@@ -125,19 +128,17 @@ def _key(override: Override) -> str:
     return override.package if override.package else override.key_or_group.replace("/", ".")
 
 
-def _plain(config: DictConfig, whole: bool) -> Config:
+def _plain(config: Composed, whole: bool) -> Config:
     """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
     config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
 
 
 def _check_values(overrides: list[Override], base: Config, config: Config) -> None:
-    """Refuses what Hydra lets pass: new keys, deleted keys, and values of another type than the default's."""
+    """Refuses what Hydra lets pass: new keys, and values of another type than the default's."""
     for override in overrides:
         key = override.key_or_group
         siblings, name = _siblings(base, key), key.rsplit(".", maxsplit=1)[-1]
-        if override.is_delete():
-            raise ValueError(f"'~{key}' deletes a key that the command needs; give it another value instead.")
         if name in siblings:
             if not key.startswith(_UNTYPED):
                 check_type(key, siblings[name], _siblings(config, key)[name])
@@ -164,6 +165,8 @@ def _sentence(error: Exception) -> str:
         return f"Cannot read '{error.override}': write key=value, and quote special characters, as in 'key=\"a, b\"'."
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key} is missing; add {cause.full_key}=VALUE to the command."
+    if isinstance(cause, InterpolationResolutionError):
+        return f"The configuration cannot be resolved: {str(cause).splitlines()[0]}."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
         parent = str(cause.full_key).removesuffix(str(cause.key))
         return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])

@@ -22,11 +22,16 @@ def is_mistake(error: BaseException) -> bool:
 
 
 def report(error: BaseException, prefix: str = "error") -> int:
-    """Writes an error to standard error, a mistake as one sentence and all else with its traceback; the exit code."""
+    """The exit code of an error; prints it to standard error, a mistake as one sentence, all else with a traceback."""
+    if isinstance(error, BrokenPipeError):
+        # The reader wants no more. The interpreter flushes standard output once again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     if is_mistake(error):
         print(f"{prefix}: {error}", file=sys.stderr)
         return 2
     traceback.print_exception(error)
+    print(f"{prefix}: {type(error).__name__}", file=sys.stderr)
     return 1
 
 
@@ -39,10 +44,6 @@ def exit_code(action: Callable[[], int]) -> int:
         return code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The interpreter flushes standard output once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
     except Exception as error:
         return report(error)
 

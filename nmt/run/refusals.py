@@ -17,9 +17,11 @@ _KINDS = {
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     """The sentence for a name that does not exist, with the nearest one that does, or all of them if none is near."""
-    choices = sorted(choices)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
-    remedy = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(choices)}."
+    # Of dotted keys the last part is compared; parts such as _target_ are not for the command line.
+    parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
+    parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
+    near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
+    remedy = f"Did you mean '{parts[near[0]]}'?" if near else f"There are: {', '.join(parts.values())}."
     return f"Unknown {kind} '{name}'. {remedy}"
 
 

@@ -37,7 +37,7 @@ def rehearse(settings: Settings) -> None:
     except ValueError as error:
         # torch says what it refuses, but from its own lines, as if it were a failure.
         raise ValueError(str(error)) from error
-    build_search(config["search"], {"beam_size": 1})
+    build_search(config["search"], {})
     build_trainer(config, logger=False, enable_checkpointing=False)
 
 

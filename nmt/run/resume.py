@@ -1,6 +1,7 @@
 """Which configuration a training runs with: the composed one, or the stored one of the run that it resumes."""
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
 def run_directory(job: Job) -> RunDirectory:
     """The folder that a training job writes to."""
-    return RunDirectory(job.sweep_dir or Path(str(job.config["run_dir"])))
+    if job.sweep_dir is None:
+        return RunDirectory(Path(str(job.config["run_dir"])))
+    return RunDirectory(Path(os.path.relpath(job.sweep_dir)))
 
 
 def new_config(job: Job) -> Config:

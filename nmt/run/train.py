@@ -161,6 +161,7 @@ def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
     try:
         fitting.trainer.fit(task, parts.data, ckpt_path=last, weights_only=True)
     except SystemExit as stop:
+        logger.warning("Stopped at step %d; resume=true goes on from the last validation.", fitting.trainer.global_step)
         # Lightning ends with 1 after Ctrl-C.
         if fitting.trainer.interrupted and stop.code == 1:
             sys.exit(INTERRUPTED)

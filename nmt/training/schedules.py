@@ -18,12 +18,10 @@ def noam(optimizer: Optimizer, dim: int, warmup: int) -> LambdaLR:
 
 
 def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> LambdaLR:
-    """lr min(n / warmup, 1) until step `start`, then half of it every `every` steps (Luong et al. 2015, section 4.1)."""
+    """lr min(n / warmup, 1) up to step `start`, then halved every `every` (Luong et al. 2015, section 4.1)."""
     _at_least_one(warmup, "schedule.warmup")
     _at_least_one(every, "schedule.every")
-    return LambdaLR(
-        optimizer, lambda done: min((done + 1) / warmup, 1.0) * 0.5 ** max(0, (done - start) // every + 1)
-    )
+    return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0) * 0.5 ** max(0, (done - start) // every + 1))
 
 
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:

@@ -57,12 +57,23 @@ def write_corpus(folder: Path, name: str, lines: int, seed: int) -> None:
         (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
 
 
+def write_corpora(folder: Path) -> Path:
+    """Train, valid and test; the folder."""
+    for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 1}.items()):
+        write_corpus(folder, name, lines, seed)
+    return folder
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A folder with train, valid and test."""
-    for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 5}.items()):
-        write_corpus(tmp_path, name, lines, seed)
-    return tmp_path
+    return write_corpora(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def session_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, for what all tests of a session share."""
+    return write_corpora(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture
@@ -88,7 +99,10 @@ def start(corpus: Path) -> Iterator[Start]:
     yield popen
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 @pytest.fixture
@@ -103,7 +117,7 @@ def command(start: Start) -> Command:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny() -> Callable[..., list[str]]:
     """The overrides of a tiny training, with changes: double underscores stand for dots."""
     return lambda **changes: [*TINY, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]

@@ -38,7 +38,16 @@ def test_noam_is_the_paper_s_equation_3() -> None:
 
 
 def test_step_halving_warms_up_and_then_halves_every_few_steps() -> None:
-    assert rates(lambda o: step_halving(o, warmup=2, start=3, every=2), 1.0, 8) == [0.5, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.125]
+    assert rates(lambda o: step_halving(o, warmup=2, start=3, every=2), 1.0, 8) == [
+        0.5,
+        1,
+        1,
+        0.5,
+        0.5,
+        0.25,
+        0.25,
+        0.125,
+    ]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

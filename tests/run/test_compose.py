@@ -1,0 +1,143 @@
+"""What a command line becomes, and the one sentence for each that cannot be read."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nmt.run.compose import CONFIGS, Job, command
+
+Compose = Callable[..., tuple[int, list[Job]]]
+
+
+@pytest.fixture
+def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compose:
+    """Runs a command whose work is to keep its jobs; the exit code and the jobs."""
+    jobs: list[Job] = []
+    recorder = ModuleType("recorder")
+    recorder.run = jobs.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "recorder", recorder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+
+    def run(name: str, *overrides: str) -> tuple[int, list[Job]]:
+        monkeypatch.setattr(sys, "argv", [f"nmt.{name}", *overrides])
+        with pytest.raises(SystemExit) as stopped:
+            command(name, "What it does.", "recorder:run")
+        return int(stopped.value.code or 0), jobs
+
+    return run
+
+
+def test_a_configuration_is_plain_and_resolved(compose: Compose) -> None:
+    code, [job] = compose("train", "model=luong", "scorer=general", "seed=7", "direction=vi-en")
+    assert code == 0
+    assert job.config["run_dir"] == "runs/sample_vi-en/luong_general_global_softmax/seed7"
+    assert type(job.config["data"]["train"]) is list
+    assert "hydra" not in job.config
+    assert job.given == ("model", "scorer", "seed", "direction")
+    assert job.command == "python -m nmt.train model=luong scorer=general seed=7 direction=vi-en"
+    assert job.sweep_dir is None
+
+
+def test_the_command_line_beats_a_model_s_own_scorer(compose: Compose) -> None:
+    _, [own] = compose("train", "model=transformer")
+    assert own.config["scorer"]["_target_"].endswith("ScaledDot")
+    _, [_, given] = compose("train", "model=transformer", "scorer=dot")
+    assert given.config["scorer"]["_target_"].endswith(".Dot")
+
+
+def test_one_site_takes_a_scorer_of_its_own(compose: Compose) -> None:
+    _, [job] = compose("train", "model=transformer", "scorer@cross=additive", "cross.hidden_dim=3")
+    scorer = job.config["model"]["cross"]["scorer"]
+    assert scorer["_target_"].endswith("Additive")
+    assert scorer["hidden_dim"] == 3
+    assert job.config["model"]["encoder_self"]["scorer"]["_target_"].endswith("ScaledDot")
+
+
+def test_splits_may_be_added_to_the_data(compose: Compose) -> None:
+    code, [job] = compose("train", "data=files", "data.train=A", "data.valid=B", "+data.news=C")
+    assert code == 0
+    assert job.config["data"]["news"] == "C"
+
+
+def test_a_sweep_runs_every_combination(compose: Compose) -> None:
+    code, jobs = compose("train", "-m", "model=luong", "scorer=dot,general", "seed=1,2")
+    assert code == 0
+    assert [(job.config["scorer"]["_target_"].split(".")[-1], job.config["seed"]) for job in jobs] == [
+        ("Dot", 1),
+        ("Dot", 2),
+        ("General", 1),
+        ("General", 2),
+    ]
+    assert [job.sweep_dir.name for job in jobs if job.sweep_dir] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["scorer=dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
+        (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
+        (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
+        (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
+        (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
+        (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
+        (["+typo=1"], "Unknown key 'typo'. There are: "),
+        (["trainer.max_step=5"], "Unknown key 'trainer.max_step'. Did you mean 'trainer.max_steps'?"),
+        (["seed=abc"], "seed must be a whole number, not 'abc'."),
+        (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
+        (["seed"], "Cannot read 'seed': write key=value"),
+        (["run_dir=a=b"], "Cannot read 'run_dir=a=b': write key=value"),
+        (["--seed=3"], "Unknown option '--seed=3': write key=value without dashes, 'seed=3'."),
+        (["~seed"], "'~seed' deletes a key that the command needs"),
+        (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),
+        (["model=luong", "scorer@cross=dot"], "model=transformer takes scorer@encoder_self"),
+        (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
+        (["model.dim=${nothing}"], "The configuration cannot be resolved: Interpolation key 'nothing' not found."),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    compose: Compose, capsys: pytest.CaptureFixture[str], overrides: list[str], sentence: str
+) -> None:
+    code, jobs = compose("train", *overrides)
+    output, errors = capsys.readouterr()
+    assert (code, jobs, output) == (2, [], "")
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert sentence in errors
+
+
+def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, jobs = compose("train", "-m", "seed=1,abc,3")
+    assert code == 2
+    assert [job.config["seed"] for job in jobs] == [1, 3]
+    assert "error in seed=abc: seed must be a whole number, not 'abc'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention"])
+def test_help_shows_every_choice_with_a_line_and_every_key(
+    compose: Compose, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, _ = compose(name, "--help")
+    text = capsys.readouterr().out
+    assert code == 0
+    assert text.startswith("What it does.")
+    assert "hydra" not in text.replace("hydra:runtime", "")
+    if name == "train":
+        for file in CONFIGS.glob("*/*.yaml"):
+            line = next(
+                line
+                for line in text.splitlines()
+                if line.split()[:1] == [file.stem] or line.split()[:2] == ["*", file.stem]
+            )
+            assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
+
+
+@pytest.mark.parametrize("name", ["evaluate", "translate"])
+def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert compose(name)[0] == 2
+    assert capsys.readouterr().err == "error: run_dir is missing; add run_dir=VALUE to the command.\n"

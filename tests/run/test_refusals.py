@@ -1,0 +1,66 @@
+"""Sentences about values that cannot be used."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.run.refusals import check_type, existing_file, unknown
+
+
+def test_the_nearest_choice_is_named() -> None:
+    assert unknown("scorer", "dott", ["dot", "additive"]) == "Unknown scorer 'dott'. Did you mean 'dot'?"
+
+
+def test_without_a_near_choice_all_are_listed() -> None:
+    assert unknown("scorer", "xyz", ["dot", "additive"]) == "Unknown scorer 'xyz'. There are: additive, dot."
+
+
+def test_of_dotted_keys_the_last_part_is_compared_and_private_ones_are_left_out() -> None:
+    choices = ["model.dim", "model._target_", "model.cross"]
+    assert unknown("key", "model.dimm", choices) == "Unknown key 'model.dimm'. Did you mean 'model.dim'?"
+    assert "_target_" not in unknown("key", "model.xxxxxx", choices)
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        (1, 2),
+        (1.5, 2),
+        (1.5, 2.5),
+        (True, False),
+        ("a", "b"),
+        ("a", 2024),
+        (None, [1]),
+        ("???", 3),
+        ([1], ["a"]),
+        ({"a": 1}, {"a": 2}),
+    ],
+)
+def test_values_of_the_default_s_type_pass(default: Any, value: Any) -> None:
+    check_type("key", default, value)
+
+
+@pytest.mark.parametrize(
+    ("default", "value", "message"),
+    [
+        (1, "abc", "key must be a whole number, not 'abc'."),
+        (1, 1.5, "key must be a whole number, not '1.5'."),
+        (1, True, "key must be a whole number, not 'true'."),
+        (1, None, "key must be a whole number, not 'null'."),
+        (1.5, "fast", "key must be a number, not 'fast'."),
+        (True, 1, "key must be true or false, not '1'."),
+        ("a", ["b"], r"key must be a word, not '\['b'\]'."),
+        ([1], "a", r"key must be a list, as in 'key=\[A,B\]', not 'a'."),
+        ({"lr": 1.0}, {"lr": "x"}, "key.lr must be a number, not 'x'."),
+        ({"lr": 1.0}, {"rl": 1.0}, "Unknown key 'key.rl'. Did you mean 'key.lr'?"),
+    ],
+)
+def test_values_of_another_type_are_refused(default: Any, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        check_type("key", default, value)
+
+
+def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file"):
+        existing_file("input", tmp_path / "in.en")

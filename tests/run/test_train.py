@@ -1,0 +1,237 @@
+"""A training from its configuration to its run directory, and the commands that need nothing but that."""
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from safetensors.torch import load_file
+
+import nmt
+from nmt.run.compose import CONFIGS, Job
+from nmt.run.evaluate import evaluate
+from nmt.run.export_attention import export_attention
+from nmt.run.train import train
+
+
+@pytest.fixture(scope="session")
+def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
+    """The job of a command line, composed by Hydra; to be run in the corpus folder."""
+
+    def make(name: str, **changes: object) -> Job:
+        written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
+        overrides = tiny(**changes) if name == "train" else written
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            config: Any = OmegaConf.to_container(compose(name, overrides), resolve=True)
+        return Job(config, tuple(key.replace("__", ".") for key in changes), "python -m nmt.train THE COMMAND", None)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(job: Callable[..., Job], session_corpus: Path) -> str:
+    """Trains 9 steps in the session's folder; what that printed."""
+    torch.set_num_threads(1)
+    output = io.StringIO()
+    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
+        train(job("train", trainer__max_steps=9, validation__every=4))
+    return output.getvalue()
+
+
+@pytest.fixture
+def here(session_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the session's folder, entered."""
+    folder = shutil.copytree(session_corpus, tmp_path / "here")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def trained(finished: str, here: Path) -> Path:
+    """The finished run in that copy."""
+    return here / "run"
+
+
+def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
+    names = {path.name for path in trained.iterdir()}
+    assert names == {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json", "logs", "checkpoints"}
+    output = finished.splitlines()
+    assert output[0] == "run"
+    assert [line.split()[:2] for line in output[1:]] == [["test", "BLEU"], ["test", "chrF2"]]
+    metrics = json.loads((trained / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["finished"] is True
+    assert metrics["command"] == "python -m nmt.train THE COMMAND"
+    assert (metrics["steps"], metrics["seed"], metrics["direction"]) == (9, 1, "en-vi")
+    assert metrics["scores"]["test"][0]["signature"].startswith("nrefs:1|")
+    assert set(metrics["corpora"]) == {f"{name}.{side}" for name in ("train", "valid", "test") for side in ("en", "vi")}
+    assert metrics["parameters"] > 0
+    assert metrics["target_tokens_per_second"] > 0
+    assert metrics["wall_time_seconds"] > 0
+    assert "torch" in metrics["versions"]
+
+
+def test_training_ends_with_a_validation_and_the_best_weights(trained: Path) -> None:
+    """9 steps are no multiple of 4: the last validation is at step 9."""
+    checkpoints = {path.name for path in (trained / "checkpoints").iterdir()}
+    assert checkpoints == {"best-step=4.ckpt", "best-step=8.ckpt", "best-step=9.ckpt", "last.ckpt"}
+    best = json.loads((trained / "metrics.json").read_text(encoding="utf-8"))["best"]
+    stored = torch.load(trained / "checkpoints" / f"best-step={best['step']}.ckpt", weights_only=True)["state_dict"]
+    for name, value in load_file(trained / "model.safetensors").items():
+        torch.testing.assert_close(value, stored[f"model.{name}"], rtol=0, atol=0)
+
+
+def test_a_moved_run_directory_translates_alone(trained: Path, tmp_path: Path) -> None:
+    lines = ["one two.", "", "seven"]
+    before = nmt.load(trained, device="cpu").translate(lines)
+    elsewhere = tmp_path / "elsewhere" / "copy"
+    shutil.copytree(trained, elsewhere, ignore=shutil.ignore_patterns("checkpoints", "logs"))
+    shutil.rmtree(trained)
+    assert nmt.load(elsewhere, device="cpu").translate(lines) == before
+    assert before[1] == ""
+    assert len(before) == 3
+
+
+def test_a_longer_training_equals_one_that_was_long_from_the_start(
+    job: Callable[..., Job], trained: Path, here: Path
+) -> None:
+    """And the folder has been moved in between, and its best checkpoints are still known."""
+    trained.rename(here / "moved")
+    train(job("train", run_dir="moved", trainer__max_steps=13, resume="true"))
+    train(job("train", run_dir="long", trainer__max_steps=13, validation__every=4))
+    moved, long = (
+        torch.load(here / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("moved", "long")
+    )
+    torch.testing.assert_close(moved["state_dict"], long["state_dict"], rtol=0, atol=0)
+    assert len(list((here / "moved" / "checkpoints").glob("best-*.ckpt"))) == 3
+    assert moved["target_tokens"] == long["target_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"resume": "true"}, "is finished; give another trainer.max_steps"),
+        ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr differs from the run that is resumed \(0.01\)"),
+        ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
+        ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
+        ({"run_dir": "new", "data__valid": "absent"}, "No file absent.en"),
+        ({"run_dir": "new", "data__train": "[]"}, "data.train is empty"),
+        ({"run_dir": "new", "data__test": "[test]"}, "data.test must be the PREFIX of aligned files"),
+        ({"run_dir": "new", "direction": "en"}, "Unknown direction 'en'"),
+        ({"run_dir": "new", "validation__monitor": "bleus"}, "Unknown validation.monitor 'bleus'. Did you mean 'bleu'"),
+        ({"run_dir": "new", "validation__every": 0}, "validation.every is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "trainer__max_time": "10m"}, "trainer.max_time is '10m'; write days:hours:minutes:seconds"),
+        ({"run_dir": "new", "trainer__max_steps": "null"}, "Training would never end"),
+        ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
+        ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
+        ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
+        ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
+        ({"run_dir": "new", "search__beam_size": 0}, "search.beam_size is 0|beam_size"),
+        ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
+        ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
+    job: Callable[..., Job], here: Path, changes: dict[str, Any], message: str
+) -> None:
+    (here / "run").mkdir(exist_ok=True)
+    (here / "run" / "config.yaml").write_text(yaml.safe_dump({**job("train").config, "resume": None}))
+    (here / "run" / "model.safetensors").write_bytes(b"")
+    (here / "run" / "metrics.json").write_text('{"finished": true}')
+    with pytest.raises((ValueError, OSError), match=message):
+        train(job("train", **changes))
+    assert not (here / "new").exists()
+
+
+def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], trained: Path, here: Path) -> None:
+    for side in ("en", "vi"):
+        with (here / f"valid.{side}").open("a", encoding="utf-8") as file:
+            file.write("two.\n")
+    with pytest.raises(ValueError, match=r"valid\.en has changed since the run was started"):
+        train(job("train", trainer__max_steps=13, resume="true"))
+
+
+def test_evaluation_of_a_split_and_of_files(
+    job: Callable[..., Job], trained: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, lines in (("valid", 7), ("test", 1)):
+        (here / f"{name}.en-vi.align").write_text("0-0\n" * lines)
+    capsys.readouterr()
+    evaluate(job("evaluate", run_dir="run"))
+    split = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in split] == ["BLEU", "chrF2", *["BLEU"] * (len(split) - 3), "AER"]
+    assert "chosen on the validation split" in split[-1]
+    evaluate(job("evaluate", run_dir="run", source="test.en", reference="test.vi", alignment="test.en-vi.align"))
+    assert capsys.readouterr().out.splitlines() == split
+    folder = trained / "evaluation" / "test"
+    assert len((folder / "hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 1
+    assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
+    assert set(json.loads((folder / "scores.json").read_text())) == {"scores", "by_length", "aer"}
+
+
+def test_attention_is_exported_as_a_picture_and_its_weights(
+    job: Callable[..., Job], trained: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "in.en").write_text("one two.\n\nthree\n")
+    (here / "in.vi").write_text("một hai.\nba\nba\n", encoding="utf-8")
+    capsys.readouterr()
+    export_attention(job("export_attention", run_dir="run", input="in.en", target="in.vi", out="maps"))
+    assert sorted(capsys.readouterr().out.split()) == ["maps/0001.png", "maps/0003.png"]
+    assert (here / "maps" / "0001.png").read_bytes().startswith(b"\x89PNG")
+    sites = json.loads((here / "maps" / "0001.json").read_text(encoding="utf-8"))
+    assert set(sites) == {"encoder_self", "decoder_self", "cross"}
+    cross = sites["cross"]
+    assert "".join(cross["outputs"]).replace("▁", " ").removesuffix("</s>").strip() == "một hai."
+    rows = torch.tensor(cross["weights"])
+    assert rows.shape == (1, 2, len(cross["outputs"]), len(cross["columns"]))
+    torch.testing.assert_close(rows.sum(-1), torch.ones(rows.shape[:-1]), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("evaluate", {"split": "tst"}, "Unknown split 'tst'. Did you mean 'test'"),
+        ("evaluate", {"source": "test.en"}, "source is given without reference"),
+        ("evaluate", {"reference": "test.vi"}, "reference is given without source"),
+        ("evaluate", {"alignment": "x"}, "alignment belongs to files of your own"),
+        ("evaluate", {"source": "test.en", "reference": "valid.vi"}, r"test\.en has 1 lines but valid\.vi has 7"),
+        ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
+        ("evaluate", {"device": "gpu"}, "device is 'gpu'; it must be one of auto, cpu, cuda"),
+        ("export_attention", {"input": "absent", "out": "m"}, "input is absent, and there is no such file"),
+        (
+            "export_attention",
+            {"input": "test.en", "out": "m", "layer": 4},
+            "layer is 4; this model's layers are 0 to 0",
+        ),
+        ("export_attention", {"input": "test.en", "target": "valid.vi", "out": "m"}, "has 1 lines but valid.vi has 7"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(
+    job: Callable[..., Job], trained: Path, name: str, changes: dict[str, Any], message: str
+) -> None:
+    run = {"evaluate": evaluate, "export_attention": export_attention}[name]
+    with pytest.raises((ValueError, OSError), match=message):
+        run(job(name, run_dir="run", **changes))
+
+
+def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    config["search"]["_target_"] = "os.system"
+    (trained / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(ValueError, match=r"names 'os\.system', which is no part of nmt"):
+        nmt.load(trained)
+
+
+def test_weights_of_another_model_are_refused(trained: Path) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    config["model"]["ffn_dim"] = 23
+    (trained / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(ValueError, match="does not hold the weights of the model"):
+        nmt.load(trained)
