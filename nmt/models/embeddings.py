@@ -10,7 +10,7 @@ from torch import Tensor, nn
 def token_embeddings(
     source_vocab: int, target_vocab: int, dim: int, joint: bool, std: float = 1.0
 ) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embedding tables of both sides, one table if the vocabulary is joint; entries start normal with width `std`."""
+    """The embedding tables of both sides, one table if the vocabulary is joint; entries start with deviation `std`."""
     target = _table(target_vocab, dim, std)
     return target if joint else _table(source_vocab, dim, std), target
 
