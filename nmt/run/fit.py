@@ -73,8 +73,10 @@ def build_fitting(
     return Fitting(trainer, best, progress)
 
 
-def quiet() -> None:
-    """Silences what Lightning says about itself; our own lines, warnings and errors stay."""
+def quiet(leader: bool) -> None:
+    """Silences what Lightning says about itself, and our own lines in all processes but the leader; warnings stay."""
+    if not leader:
+        logging.getLogger("nmt").setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)

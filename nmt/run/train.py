@@ -58,7 +58,7 @@ def train(job: Job) -> None:
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
-    quiet()
+    quiet(leader=_rank() == 0)
     rehearse(settings)
     check_files([*settings.splits.train, *settings.splits.held_out], settings.direction)
     parts = _build(job, settings, run)
