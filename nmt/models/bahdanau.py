@@ -66,12 +66,12 @@ class Bahdanau(RecurrentSeq2Seq):
         state: State,
         memory: Memory,
         watch: SiteWatch | None = None,
-    ) -> tuple[Float[Tensor, "sentences beams result_dim"], State]:
+    ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         previous = state.hidden.unflatten(0, embedded.shape[:2])
         context = attend_to(self.attention, previous, memory, watch)
         hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
         return torch.cat([previous, embedded, context], dim=-1), State(hidden)
 
-    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
-        maxout = self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1)
+    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
+        maxout = self.readout(outputs).unflatten(-1, (-1, 2)).amax(dim=-1)
         return self.output(self.dropout(maxout))

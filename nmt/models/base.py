@@ -30,15 +30,21 @@ class Seq2Seq(nn.Module, ABC):
         self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None
     ) -> Logits:
         """Logits of every next piece, the pieces before it given (teacher forcing)."""
-        return self.decode(target_input, self.encode(source, source_mask, watch), watch)
+        return self.logits(self.decode(target_input, self.encode(source, source_mask, watch), watch))
 
     @abstractmethod
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
         """The Memory of the sources: keys, values and mask, projected once."""
 
     @abstractmethod
-    def decode(self, target_input: Target, memory: Any, watch: Watch | None = None) -> Logits:
-        """Logits after each of the target's positions."""
+    def decode(
+        self, target_input: Target, memory: Any, watch: Watch | None = None
+    ) -> Float[Tensor, "batch target output_dim"]:
+        """What the output layer reads after each of the target's positions."""
+
+    @abstractmethod
+    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
+        """The output layer; apart, so that training need not hold the logits of a whole batch at once."""
 
     @abstractmethod
     def start(self, memory: Any, beams: int) -> Any:

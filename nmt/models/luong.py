@@ -82,7 +82,7 @@ class Luong(RecurrentSeq2Seq):
         state: State,
         memory: Memory,
         watch: SiteWatch | None = None,
-    ) -> tuple[Float[Tensor, "sentences beams result_dim"], State]:
+    ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         inputs = embedded.flatten(0, 1)
         if self.input_feeding:
             inputs = torch.cat([inputs, state.attentional], dim=-1)
@@ -92,8 +92,8 @@ class Luong(RecurrentSeq2Seq):
         attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
         return attentional, State(hidden, cell, attentional.flatten(0, 1))
 
-    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
-        return self.output(self.dropout(results))
+    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
+        return self.output(self.dropout(outputs))
 
     def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
         """One time step through the stack: hidden states and cells (rows, layers, decoder_dim)."""

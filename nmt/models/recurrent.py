@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Logits, Seq2Seq, Target, Watch
+from nmt.models.base import Seq2Seq, Target, Watch
 
 SiteWatch = Callable[[Tensor], None]
 
@@ -31,7 +31,9 @@ class RecurrentSeq2Seq(Seq2Seq):
     target_embedding: nn.Embedding
     dropout: Dropout
 
-    def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
+    def decode(
+        self, target_input: Target, memory: Memory, watch: Watch | None = None
+    ) -> Float[Tensor, "batch target output_dim"]:
         embedded = self.dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
         maps: list[Tensor] = []
@@ -40,7 +42,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             results.append(result)
         if watch:
             watch("cross", 0, torch.cat(maps, dim=2))
-        return self.logits(torch.cat(results, dim=1))
+        return torch.cat(results, dim=1)
 
     def start(self, memory: Memory, beams: int) -> Any:
         return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))
@@ -58,12 +60,8 @@ class RecurrentSeq2Seq(Seq2Seq):
         state: Any,
         memory: Memory,
         watch: SiteWatch | None = None,
-    ) -> tuple[Float[Tensor, "sentences beams result_dim"], Any]:
+    ) -> tuple[Float[Tensor, "sentences beams output_dim"], Any]:
         """Reads one piece per beam: what the output layer needs of it, and the new State."""
-
-    @abstractmethod
-    def logits(self, results: Float[Tensor, "batch n result_dim"]) -> Float[Tensor, "batch n vocab"]:
-        """The output layer, outside the loop over positions."""
 
 
 def annotate(

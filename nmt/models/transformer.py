@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Logits, Seq2Seq, Source, SourceMask, Target, Watch
+from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.embeddings import sinusoids, token_embeddings
 from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, final_norm
 
@@ -74,7 +74,9 @@ class Transformer(Seq2Seq):
         x = self.encoder_norm(x)
         return Memory(tuple(layer.cross.project(x) for layer in self.decoder), source_mask)
 
-    def decode(self, target_input: Target, memory: Memory, watch: Watch | None = None) -> Logits:
+    def decode(
+        self, target_input: Target, memory: Memory, watch: Watch | None = None
+    ) -> Float[Tensor, "batch target output_dim"]:
         size = target_input.shape[1]
         x = self._embed(self.target_embedding, target_input, torch.arange(size, device=target_input.device))
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
@@ -82,7 +84,10 @@ class Transformer(Seq2Seq):
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
             x = layer.read(x, layer.keys_values(x), causal, watch_self)
             x = layer.look(x, memory.cross[index], source_mask, watch_cross)
-        return self.output(self.decoder_norm(x))
+        return x
+
+    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
+        return self.output(self.decoder_norm(outputs))
 
     def start(self, memory: Memory, beams: int) -> State:
         rows = memory.mask.shape[0] * beams
@@ -104,7 +109,7 @@ class Transformer(Seq2Seq):
             row = layer.read(row, kept, seen[:, None, None, :])
             x = layer.look(row.view(sentences, beams, self.dim), cross, source_mask)
             read.append(kept)
-        log_probs = self.output(self.decoder_norm(x)).float().log_softmax(dim=-1)
+        log_probs = self.logits(x).float().log_softmax(dim=-1)
         return log_probs, State(tuple(read), state.position + 1)
 
     def _embed(

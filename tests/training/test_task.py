@@ -97,3 +97,17 @@ def test_a_batch_seed_depends_on_each_of_its_parts() -> None:
 def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: float) -> None:
     with pytest.raises(ValueError, match=f"label_smoothing is {smoothing}"):
         task_of(model, smoothing)
+
+
+def test_the_loss_in_parts_is_torchs_own_in_value_and_gradient(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.training.task._LOSS_TOKENS", 2)
+    batch = collate([(0, [4, 5], [6, 7]), (1, [8], [9])])
+    logits = model(batch.source, batch.source_mask, batch.target_input).flatten(0, 1)
+    targets = batch.target_output.flatten()
+    whole = functional.cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=0.1)
+    parts = task_of(model).nll(batch, 0.1)
+    torch.testing.assert_close(parts, whole)
+    parameters = list(model.parameters())
+    pairs = zip(torch.autograd.grad(parts, parameters), torch.autograd.grad(whole, parameters), strict=True)
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours, theirs)
