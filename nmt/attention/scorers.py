@@ -42,7 +42,7 @@ class Dot(Scorer):
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__()
-        _require_equal_widths(type(self).__name__, query_dim, key_dim)
+        _require_equal_widths(query_dim, key_dim)
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
         return queries
@@ -130,9 +130,9 @@ def _per_head_matrix(num_heads: int, rows: int, columns: int) -> Float[Tensor, "
     return torch.empty(num_heads, rows, columns).uniform_(-bound, bound)
 
 
-def _require_equal_widths(name: str, query_dim: int, key_dim: int) -> None:
+def _require_equal_widths(query_dim: int, key_dim: int) -> None:
     if query_dim != key_dim:
         raise ValueError(
-            f"scorer {name} multiplies queries with keys and needs equal widths, but queries are {query_dim} wide and "
-            f"keys {key_dim}: make the widths equal or use scorer=general."
+            f"The inner product of a query and a key (scorer=dot, scorer=scaled_dot) needs equal widths, but queries are "
+            f"{query_dim} wide and keys {key_dim}: make the widths equal or use scorer=general."
         )
