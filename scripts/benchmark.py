@@ -253,7 +253,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    quiet()
+    quiet(leader=True)
     record = train(options)
     print(table(record))
     if options.json:
