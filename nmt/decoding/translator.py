@@ -46,7 +46,7 @@ class Translator:
         self.device = torch.device(device)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """One translation per line, in order; an empty line gives an empty one.
+        """One translation per line, in order and normalised, so that it is one line; an empty line gives an empty one.
 
         A line longer than `max_source_tokens` is translated in parts, joined by a space, with a warning in the log.
         """
@@ -83,7 +83,8 @@ class Translator:
         parts = [self._parts(line, number) for number, line in enumerate(lines, first_line)]
         encoded = self.tokenizers.source.encode_all([part for line in parts for part in line])
         outputs = iter([self.tokenizers.target.decode(found[0].ids) for found in self.search_ids(encoded)])
-        return [" ".join(islice(outputs, len(line))) for line in parts]
+        # A model may write any byte, line feeds too: only what is normalised is one line for sure.
+        return [normalize(" ".join(islice(outputs, len(line)))) for line in parts]
 
     def _parts(self, line: str, number: int) -> list[str]:
         text = normalize(line)

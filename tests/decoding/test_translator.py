@@ -132,6 +132,27 @@ def test_an_over_long_line_is_translated_in_parts_with_one_warning(
     assert max(width for _, width in model.shapes) <= 13
 
 
+class Script(Echo):
+    """Says the same ids to every source."""
+
+    def __init__(self, vocab: int, ids: list[int]) -> None:
+        super().__init__(vocab)
+        self.ids = torch.tensor([ids])
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor]:
+        return (self.ids.expand(len(source), -1),)
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r", "\t", "\r\n", "\u2028", "\x85", "\xa0"])
+def test_a_line_stays_a_line_whatever_bytes_the_model_writes(tokenizers: TokenizerPair, separator: str) -> None:
+    ids = tokenizers.target.encode(f"red{separator}cat") + tokenizers.target.encode("\n")
+    assert "<0x0A>" in tokenizers.target.pieces(ids)
+    assert tokenizers.target.decode(ids) != "red cat"
+    model = Script(tokenizers.target.size, [*ids, EOS])
+    subject = Translator(model, tokenizers, BeamSearch(beam_size=2, max_length_offset=31))
+    assert subject.translate(["blue", "", "dog"]) == ["red cat", "", "red cat"]
+
+
 def test_stream_reads_no_further_than_its_window(tokenizers: TokenizerPair) -> None:
     read = []
 
