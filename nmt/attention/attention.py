@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nmt.attention import kernels
 from nmt.attention.dropout import Dropout
+from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
@@ -28,7 +29,7 @@ class Attention(nn.Module):
         self,
         scorer: Callable[..., Scorer],
         window: Callable[[], nn.Module],
-        normalizer: Callable[[], nn.Module],
+        normalizer: Callable[[], Normalizer],
         *,
         query_dim: int,
         key_dim: int,
@@ -48,7 +49,7 @@ class Attention(nn.Module):
 
     def context(self, queries: Queries, keys: Keys, values: Values, mask: Mask) -> Context:
         """The weighted mean of the values, by whichever way is fastest on this device."""
-        if not (self.scorer.inner_product and kernels.prefers_fused(queries)):
+        if not (self.scorer.inner_product and self.normalizer.fused and kernels.prefers_fused(queries)):
             return self.attend(queries, keys, values, mask)[0]
         dropout = self.dropout.p if self.training else 0.0
         projected = self.scorer.project_queries(queries)

@@ -57,4 +57,5 @@ def inner_product_context(
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """softmax(q . k) v through torch's fused kernel; a query with nothing allowed gets zeros."""
     context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
-    return context * mask.any(dim=-1, keepdim=True)
+    # Some kernels give NaN for a query with nothing allowed, and NaN times 0 is NaN.
+    return context.masked_fill(~mask.any(dim=-1, keepdim=True), 0)

@@ -1,5 +1,7 @@
 """Normalisers: scores to weights. Blocked keys get exactly 0; a row with nothing allowed is all zeros."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -17,8 +19,21 @@ def masked_softmax(
     return torch.softmax(scores.masked_fill(~mask, lowest), dim=-1) * mask
 
 
-class Softmax(nn.Module):
+class Normalizer(nn.Module, ABC):
+    """Weights of scores and a mask. `fused` says that a fused kernel computes it, together with an inner product."""
+
+    fused = False
+
+    @abstractmethod
+    def forward(
+        self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "*batch queries keys"]: ...
+
+
+class Softmax(Normalizer):
     """weight_i = exp(score_i) / sum_j exp(score_j) over the allowed keys j."""
+
+    fused = True
 
     def forward(
         self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]

@@ -2,7 +2,7 @@ from functools import partial
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.attention import Attention, MultiHeadAttention, kernels, lengths_to_mask, normalizers, scorers, windows
 
@@ -64,6 +64,30 @@ def test_the_fused_kernel_equals_the_formula_in_value_and_gradient(name: str, mo
     assert results[1][0][1].eq(0).all()
     for explicit, fused_result in zip(*results, strict=True):
         torch.testing.assert_close(fused_result, explicit)
+
+
+class ArgMax(normalizers.Normalizer):
+    """All the weight on the allowed key with the highest score, which no fused kernel computes."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        best = scores.masked_fill(~mask, -torch.inf).argmax(dim=-1)
+        return nn.functional.one_hot(best, scores.shape[-1]).to(scores.dtype) * mask
+
+
+def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernels, "prefers_fused", lambda queries: True)
+    attention = Attention(scorers.Dot, windows.Global, ArgMax, query_dim=3, key_dim=3)
+    queries, keys = torch.randn(2, 1, 4, 3), torch.randn(2, 1, 5, 3)
+    mask = lengths_to_mask(torch.tensor([5, 2]), 5)[:, None, None, :]
+    context = attention.context(queries, keys, keys, mask)
+    torch.testing.assert_close(context, attention.attend(queries, keys, keys, mask)[0])
+
+
+def test_what_a_fused_kernel_gives_where_nothing_is_allowed_does_not_matter(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernels.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan))
+    queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
+    keys = torch.randn(1, 1, 5, 3)
+    assert kernels.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
 
 
 def test_multihead_equals_torchs_own():
