@@ -5,11 +5,13 @@ import logging
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -61,6 +63,12 @@ def command(name: str, description: str | None, run: str) -> NoReturn:
         print(help_text(CONFIGS, name, description or ""))
         sys.exit(0)
     sys.exit(exit_code(lambda: _run(name, run)))
+
+
+def configuration(name: str, overrides: Sequence[str]) -> Config:
+    """The configuration of a command, composed without running it; that of nmt.train needs a run_dir."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return _plain(compose(name, list(overrides)), whole=True)
 
 
 def make(node: Config, **arguments: Any) -> Any:

@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from nmt.run.build import build_model, build_search, choose_device
-from nmt.run.compose import CONFIGS
+from nmt.run.compose import CONFIGS, configuration, make
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 
@@ -21,8 +19,27 @@ def tokenizers() -> TokenizerPair:
 
 @pytest.fixture
 def config(tiny: Callable[..., list[str]]) -> dict[str, object]:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return OmegaConf.to_container(compose("train", tiny()), resolve=True)  # type: ignore[return-value]
+    return configuration("train", tiny())
+
+
+@pytest.mark.parametrize("model", ["bahdanau", "luong", "transformer"])
+@pytest.mark.parametrize("schedule", sorted(file.stem for file in CONFIGS.glob("schedule/*.yaml")))
+def test_every_schedule_goes_with_the_sample_corpus(model: str, schedule: str) -> None:
+    config = configuration("train", ["data=sample", f"schedule={schedule}", f"model={model}", "run_dir=run"])
+    optimizer = make(config["optimizer"])([torch.nn.Parameter(torch.zeros(3))])
+    assert make(config["schedule"])(optimizer).optimizer is optimizer
+
+
+def test_the_sample_corpus_brings_a_schedule_as_short_as_its_training() -> None:
+    config = configuration("train", ["run_dir=run"])
+    assert config["schedule"]["_target_"].endswith("step_halving")
+    assert config["schedule"]["start"] < config["trainer"]["max_steps"]
+
+
+@pytest.mark.parametrize(("change", "width"), [("model.dim=12", 12), ("model=luong", 128)])
+def test_noam_takes_the_width_of_the_model(change: str, width: int) -> None:
+    config = configuration("train", [change, "schedule=noam", "run_dir=run"])
+    assert (config["schedule"]["dim"], config["optimizer"]["lr"]) == (width, 1.0)
 
 
 def test_a_seed_determines_the_weights(config: dict[str, object], tokenizers: TokenizerPair) -> None:

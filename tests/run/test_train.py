@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from safetensors.torch import load_file
 
 import nmt
-from nmt.run.compose import CONFIGS, Job
+from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
 from nmt.run.train import train
@@ -29,9 +27,12 @@ def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
     def make(name: str, **changes: object) -> Job:
         written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
         overrides = tiny(**changes) if name == "train" else written
-        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            config: Any = OmegaConf.to_container(compose(name, overrides), resolve=True)
-        return Job(config, tuple(key.replace("__", ".") for key in changes), "python -m nmt.train THE COMMAND", None)
+        return Job(
+            configuration(name, overrides),
+            tuple(key.replace("__", ".") for key in changes),
+            "python -m nmt.train THE COMMAND",
+            None,
+        )
 
     return make
 
