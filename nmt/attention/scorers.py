@@ -133,6 +133,6 @@ def _per_head_matrix(num_heads: int, rows: int, columns: int) -> Float[Tensor, "
 def _require_equal_widths(query_dim: int, key_dim: int) -> None:
     if query_dim != key_dim:
         raise ValueError(
-            f"The inner product of a query and a key (scorer=dot, scorer=scaled_dot) needs equal widths, but queries are "
-            f"{query_dim} wide and keys {key_dim}: make the widths equal or use scorer=general."
+            f"The inner product of a query and a key (scorer=dot, scorer=scaled_dot) needs equal widths, but queries "
+            f"are {query_dim} wide and keys {key_dim}: make the widths equal or use scorer=general."
         )

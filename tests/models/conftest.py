@@ -20,7 +20,7 @@ CLASSES = {
 }
 
 
-def build(model: str, scorer: str) -> Seq2Seq:
+def build(model: str, scorer: str, *, input_feeding: bool = True, norm_first: bool = True) -> Seq2Seq:
     """A small model in float64 with random weights and dropout, in evaluation mode."""
     torch.manual_seed(5)
     site = partial(Attention, CLASSES[scorer], windows.Global, normalizers.Softmax)
@@ -28,11 +28,17 @@ def build(model: str, scorer: str) -> Seq2Seq:
     made: Seq2Seq
     if model == "transformer":
         made = Transformer(
-            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=True, **vocabularies
+            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **vocabularies
         )
     elif model == "luong":
         made = Luong(
-            site, embedding_dim=11, encoder_dim=14, decoder_dim=14, num_layers=2, input_feeding=True, **vocabularies
+            site,
+            embedding_dim=11,
+            encoder_dim=14,
+            decoder_dim=14,
+            num_layers=2,
+            input_feeding=input_feeding,
+            **vocabularies,
         )
     else:
         made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **vocabularies)
@@ -40,13 +46,20 @@ def build(model: str, scorer: str) -> Seq2Seq:
 
 
 @pytest.fixture
-def make_model() -> Callable[[str, str], Seq2Seq]:
+def make_model() -> Callable[..., Seq2Seq]:
     return build
 
 
-@pytest.fixture(params=[(model, scorer) for model in MODELS for scorer in SCORERS], ids="-".join)
+ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {
+    "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
+    "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
+}
+
+
+@pytest.fixture(params=ROWS.values(), ids=ROWS.keys())
 def model(request: pytest.FixtureRequest) -> Seq2Seq:
-    return build(*request.param)
+    made: Seq2Seq = request.param()
+    return made
 
 
 @pytest.fixture

@@ -40,13 +40,15 @@ def test_luong_attentional_vector(sentences, close, make_model):
     close(new.attentional[0], by_hand)
 
 
-def test_luong_input_feeding_is_a_switch(sentences, make_model):
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_luong_input_feeding_is_a_switch(input_feeding, sentences, make_model):
     source, mask, _ = sentences
-    model = make_model("luong", "general")
+    model = make_model("luong", "general", input_feeding=input_feeding)
     memory = model.encode(source, mask)
     state, embedded = model.start(memory, beams=1), torch.randn(3, 1, 11, dtype=torch.float64)
     fed = state._replace(attentional=torch.ones_like(state.attentional))
-    assert not model.advance(embedded, state, memory)[0].equal(model.advance(embedded, fed, memory)[0])
+    same = model.advance(embedded, state, memory)[0].equal(model.advance(embedded, fed, memory)[0])
+    assert same != input_feeding
     assert state.attentional.eq(0).all(), "zeros at t = 0"
 
 
@@ -83,13 +85,13 @@ def test_transformer_ties_its_output_to_the_target_embedding(make_model):
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_normalisation_place(norm_first, sentences, make_model):
     """Post-norm (the paper's) ends each sub-layer normalised; pre-norm has one norm at the end of the stack."""
-    model = make_model("transformer", "scaled_dot")
-    for layer in model.encoder:
-        layer.around_attention.norm_first = layer.around_ffn.norm_first = norm_first
+    model = make_model("transformer", "scaled_dot", norm_first=norm_first)
     x = torch.randn(2, 5, 12, dtype=torch.float64) * 9
     out = model.encoder[0](x, torch.ones(2, 1, 1, 5, dtype=torch.bool))
     normalised = torch.allclose(out.mean(dim=-1), torch.zeros(2, 5, dtype=torch.float64), atol=1e-9)
     assert normalised != norm_first
+    assert isinstance(model.encoder_norm, torch.nn.LayerNorm) == norm_first
+    assert isinstance(model.decoder_norm, torch.nn.LayerNorm) == norm_first
 
 
 def test_an_odd_encoder_width_is_refused():
