@@ -1,0 +1,110 @@
+"""Every model works with every scorer, window and normaliser that has a configuration, or says why not."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch.optim.lr_scheduler import ConstantLR
+
+from nmt.attention import Attention
+from nmt.data.batch import collate
+from nmt.models import Seq2Seq
+from nmt.run.compose import CONFIGS, configuration, make
+from nmt.training.task import TranslationTask
+
+GROUPS = ("model", "scorer", "window", "normalizer")
+CHOICES = {group: sorted(path.stem for path in (CONFIGS / group).glob("*.yaml")) for group in GROUPS}
+COMBINATIONS = [
+    tuple(f"{group}={choice}" for group, choice in zip(GROUPS, choices, strict=True))
+    for choices in product(*CHOICES.values())
+]
+BATCH = collate([(0, [4, 5, 6, 7, 8], [9, 10, 11]), (1, [12, 13], [14, 15, 16, 17])])
+
+
+def build(*overrides: str) -> Seq2Seq:
+    """The model that `python -m nmt.train` with these overrides trains, with tiny vocabularies."""
+    torch.manual_seed(2)
+    config = configuration("train", [*overrides, "run_dir=unused"])
+    made: Seq2Seq = make(config["model"])(source_vocab=19, target_vocab=23, joint=False)
+    return made
+
+
+def sites(model: Seq2Seq) -> list[Attention]:
+    return [module for module in model.modules() if isinstance(module, Attention)]
+
+
+def target(group: str, choice: str) -> str:
+    """The class that a configuration names."""
+    lines = (CONFIGS / group / f"{choice}.yaml").read_text(encoding="utf-8").splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("_target_:"))
+
+
+def name(part: object) -> str:
+    return f"{type(part).__module__}.{type(part).__name__}"
+
+
+def test_the_configurations_are_found():
+    assert set(CHOICES["model"]) >= {"bahdanau", "luong", "transformer"}
+    assert {"global"} <= set(CHOICES["window"])
+    assert {"softmax"} <= set(CHOICES["normalizer"])
+    assert len(CHOICES["scorer"]) >= 5
+
+
+@pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+def test_every_combination_learns(overrides: tuple[str, ...]):
+    """One step of gradient descent on the loss of a batch lowers that loss."""
+    model = build(*overrides)
+    task = TranslationTask(model.eval(), lambda parameters: torch.optim.SGD(parameters, lr=1e-3), ConstantLR, seed=1)
+    before = task.nll(BATCH)
+    before.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    torch.optim.SGD(model.parameters(), lr=1e-3).step()
+    assert task.nll(BATCH) < before
+
+
+@pytest.mark.parametrize("overrides", COMBINATIONS, ids=" ".join)
+def test_the_parts_are_those_that_were_named(overrides: tuple[str, ...]):
+    _, scorer, window, normalizer = (override.partition("=")[2] for override in overrides)
+    cross = sites(build(*overrides))[-1]
+    assert name(cross.scorer) == target("scorer", scorer)
+    assert name(cross.window) == target("window", window)
+    assert name(cross.normalizer) == target("normalizer", normalizer)
+
+
+@pytest.mark.parametrize(
+    ("model", "scorer"), [("bahdanau", "additive"), ("luong", "general"), ("transformer", "scaled_dot")]
+)
+def test_a_model_brings_its_natural_scorer(model: str, scorer: str):
+    assert {name(site.scorer) for site in sites(build(f"model={model}"))} == {target("scorer", scorer)}
+
+
+@pytest.mark.parametrize("site", ["encoder_self", "decoder_self", "cross"])
+def test_a_site_of_the_transformer_may_have_a_scorer_of_its_own(site: str):
+    model = build("model=transformer", f"scorer@{site}=additive", "model.num_layers=1")
+    encoder, decoder = model.encoder[0], model.decoder[0]
+    scorers = {"encoder_self": encoder.attention, "decoder_self": decoder.attention, "cross": decoder.cross}
+    for where, multihead in scorers.items():
+        expected = target("scorer", "additive" if where == site else "scaled_dot")
+        assert name(multihead.attention.scorer) == expected
+
+
+REFUSED = {
+    (model, scorer, "model.encoder_dim=64"): "queries are 128 wide and keys 64: make the widths equal or use scorer="
+    for model in ("model=bahdanau", "model=luong")
+    for scorer in ("scorer=dot", "scorer=scaled_dot")
+} | {
+    ("model=luong", "model.encoder_dim=65"): "encoder_dim=65 is shared by two directions: choose an even number",
+    ("model=transformer", "model.num_heads=5"): "num_heads=5 does not divide dim=128: choose a divisor",
+}
+
+
+@pytest.mark.parametrize(("overrides", "sentence"), REFUSED.items(), ids=map(" ".join, REFUSED))
+def test_a_combination_that_cannot_work_is_refused_in_a_sentence(overrides: tuple[str, ...], sentence: str):
+    with pytest.raises(ValueError, match=sentence):
+        build(*overrides)
+
+
+@pytest.mark.parametrize("scorer", ["general", "additive", "concat"])
+@pytest.mark.parametrize("model", ["bahdanau", "luong"])
+def test_the_other_scorers_take_unequal_widths(model: str, scorer: str):
+    assert build(f"model={model}", f"scorer={scorer}", "model.encoder_dim=64")(*BATCH[:3]).isfinite().all()
