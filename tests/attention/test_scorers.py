@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from nmt.attention import kernels, scorers
 
 BATCH, HEADS, QUERIES, KEYS, DIM, HIDDEN = 2, 3, 4, 5, 6, 7
 Vectors = tuple[Tensor, Tensor]
+MakeScorer = Callable[..., scorers.Scorer]
 
 
 @pytest.fixture
@@ -21,22 +23,24 @@ def score_of(scorer: scorers.Scorer, queries: Tensor, keys: Tensor) -> Tensor:
     return scorer.score(scorer.project_queries(queries), scorer.project_keys(keys))
 
 
-def formula(name: str, scorer: scorers.Scorer, q: Tensor, k: Tensor, head: int) -> Tensor:
-    """The paper's equation for one query and one key."""
-    if name == "Dot":
-        return q @ k
-    if name == "ScaledDot":
-        return q @ k / math.sqrt(DIM)
-    if name == "General":
-        return q @ scorer.weight[head].T @ k
-    if name == "Concat":
-        return scorer.vector[head] @ torch.tanh(torch.cat([q, k]) @ scorer.weight[head])
-    return scorer.vector[head] @ torch.tanh(q @ scorer.query_weight[head] + k @ scorer.key_weight[head])
+def additive(s: scorers.Additive, q: Tensor, k: Tensor, head: int) -> Tensor:
+    return s.vector[head] @ torch.tanh(q @ s.query_weight[head] + k @ s.key_weight[head])
 
 
-@pytest.mark.parametrize("name", ["Dot", "ScaledDot", "General", "Additive", "Concat"])
-def test_score_and_gradients_equal_the_formula_in_plain_loops(name: str, vectors: Vectors):
-    scorer = getattr(scorers, name)(DIM, DIM, HEADS).double()
+FORMULAS = {
+    "additive": additive,
+    "concat": lambda s, q, k, head: s.vector[head] @ torch.tanh(torch.cat([q, k]) @ s.weight[head]),
+    "dot": lambda s, q, k, head: q @ k,
+    "general": lambda s, q, k, head: q @ s.weight[head].T @ k,
+    "scaled_dot": lambda s, q, k, head: q @ k / math.sqrt(DIM),
+}
+"""The papers' equations for one query and one key of one head; a row for each configuration of a scorer."""
+
+
+def test_score_and_gradients_equal_the_formula_in_plain_loops(
+    scorer_name: str, make_scorer: MakeScorer, vectors: Vectors
+):
+    scorer, formula = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double(), FORMULAS[scorer_name]
     inputs = [*vectors, *scorer.parameters()]
     fast = score_of(scorer, *vectors)
     slow = torch.empty_like(fast)
@@ -44,7 +48,7 @@ def test_score_and_gradients_equal_the_formula_in_plain_loops(name: str, vectors
         for h in range(HEADS):
             for i in range(QUERIES):
                 for j in range(KEYS):
-                    slow[b, h, i, j] = formula(name, scorer, vectors[0][b, h, i], vectors[1][b, h, j], h)
+                    slow[b, h, i, j] = formula(scorer, vectors[0][b, h, i], vectors[1][b, h, j], h)
     torch.testing.assert_close(fast, slow, rtol=0, atol=1e-9)
     direction = torch.randn_like(fast)
     for a, b in zip(
@@ -53,25 +57,20 @@ def test_score_and_gradients_equal_the_formula_in_plain_loops(name: str, vectors
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["General", "Additive", "Concat"])
-def test_queries_and_keys_may_differ_in_width(name: str):
-    scorer = getattr(scorers, name)(3, 5, 1)
-    assert score_of(scorer, torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5)).shape == (2, 1, 7, 11)
+def test_queries_and_keys_may_differ_in_width_where_a_matrix_is_between_them(make_scorer: MakeScorer):
+    widths = {"query_dim": 3, "key_dim": 5, "num_heads": 1}
+    if list(make_scorer(query_dim=5, key_dim=5, num_heads=1).parameters()):
+        scores = score_of(make_scorer(**widths), torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5))
+        assert scores.shape == (2, 1, 7, 11)
+    else:
+        with pytest.raises(ValueError, match="queries are 3 wide and keys 5: make the widths equal or use scorer="):
+            make_scorer(**widths)
 
 
-@pytest.mark.parametrize("name", ["Dot", "ScaledDot"])
-def test_unequal_widths_are_refused_where_they_cannot_work(name: str):
-    message = "queries are 3 wide and keys 5: make the widths equal or use scorer=general"
-    with pytest.raises(ValueError, match=message):
-        getattr(scorers, name)(3, 5, 1)
-
-
-@pytest.mark.parametrize("name", ["Dot", "ScaledDot", "General"])
-def test_an_inner_product_says_so(name: str, vectors: Vectors):
-    scorer = getattr(scorers, name)(DIM, DIM, HEADS).double()
+def test_an_inner_product_says_so_and_nothing_else_does(make_scorer: MakeScorer, vectors: Vectors):
+    scorer = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double()
     projected = scorer.project_queries(vectors[0]) @ scorer.project_keys(vectors[1]).transpose(-2, -1)
-    assert scorer.inner_product
-    torch.testing.assert_close(score_of(scorer, *vectors), projected)
+    assert torch.allclose(score_of(scorer, *vectors), projected) == scorer.inner_product
 
 
 def test_additive_gradient_is_the_numerical_one():

@@ -3,27 +3,22 @@ from functools import partial
 
 import pytest
 import torch
+import yaml
 from torch import Tensor
 
-from nmt.attention import Attention, normalizers, scorers, windows
+from nmt.attention import Attention, normalizers, windows
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
+from nmt.run.compose import CONFIGS, make
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
 MODELS = ("bahdanau", "luong", "transformer")
-SCORERS = ("additive", "dot", "scaled_dot", "general", "concat")
-CLASSES = {
-    "additive": scorers.Additive,
-    "dot": scorers.Dot,
-    "scaled_dot": scorers.ScaledDot,
-    "general": scorers.General,
-    "concat": scorers.Concat,
-}
+SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
 
 
 def build(model: str, scorer: str, *, input_feeding: bool = True, norm_first: bool = True) -> Seq2Seq:
     """A small model in float64 with random weights and dropout, in evaluation mode."""
     torch.manual_seed(5)
-    site = partial(Attention, CLASSES[scorer], windows.Global, normalizers.Softmax)
+    site = partial(Attention, SCORERS[scorer], windows.Global, normalizers.Softmax)
     vocabularies = {"source_vocab": SOURCE_VOCAB, "target_vocab": TARGET_VOCAB, "joint": False, "dropout": 0.3}
     made: Seq2Seq
     if model == "transformer":
