@@ -44,7 +44,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
-        """The output layer; apart, so that training need not hold the logits of a whole batch at once."""
+        """The output layer; apart, so that training can leave out padding and go through the tokens in parts."""
 
     @abstractmethod
     def start(self, memory: Any, beams: int) -> Any:

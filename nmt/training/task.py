@@ -16,7 +16,7 @@ from nmt.data.batch import Batch
 from nmt.models.base import Seq2Seq
 from nmt.text import PAD
 
-# Tokens whose logits are held at once; 512 measured fastest on a CPU.
+# Tokens that go through the output layer and the loss together; 512 measured fastest on a CPU.
 _LOSS_TOKENS = 512
 
 
@@ -56,8 +56,9 @@ class TranslationTask(LightningModule):
     def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
         """-sum log p of the batch's target tokens, in nats.
 
-        The output layer and the loss go through the tokens, padding left out, a few at a time: the logits of a whole
-        batch are its largest tensor by far, and writing it to memory and back costs more than the loss.
+        The output layer and the loss go through the tokens, padding left out, a part at a time. The backward pass still
+        needs the log probabilities of every part; what is saved is the padding and the other copies of a whole batch's
+        logits (on a CPU 4,080 tokens x 8,000 pieces take 0.7 s instead of 1.0 s).
         """
         outputs = self.model.decode(batch.target_input, self.model.encode(batch.source, batch.source_mask))
         tokens = batch.target_output != PAD
