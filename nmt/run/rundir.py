@@ -12,6 +12,7 @@ from nmt.data.corpus import Direction
 from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
+_PARTS = ("model", "search", "direction", "data")
 _FOLDERS = ("checkpoints", "logs", "evaluation")
 
 
@@ -33,9 +34,7 @@ class RunDirectory:
     @property
     def finished(self) -> bool:
         """Whether training has come to its end: the best weights are saved and scored."""
-        return (
-            self.started and self.weights.is_file() and (self.path / _METRICS).is_file() and self.metrics()["finished"]
-        )
+        return self.started and self.weights.is_file() and self.metrics().get("finished", False)
 
     def require_finished(self) -> None:
         """Raises FileNotFoundError or ValueError when this is no run directory or its training has not ended."""
@@ -50,7 +49,7 @@ class RunDirectory:
             )
 
     def require_free(self, overwrite: bool) -> None:
-        """Raises FileExistsError when a new run would overwrite something; deletes an old run if that is asked for."""
+        """Raises FileExistsError when a new run would overwrite something; an old run may be, if asked for."""
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
@@ -71,11 +70,19 @@ class RunDirectory:
         _write(self.path / _CONFIG, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
 
     def config(self) -> dict[str, Any]:
-        """The stored configuration. Raises ValueError when it is not readable."""
+        """The stored configuration. Raises ValueError when the file is not readable or not that of a training."""
+        file = self.path / _CONFIG
         try:
-            return yaml.safe_load((self.path / _CONFIG).read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
-            raise ValueError(f"{self.path / _CONFIG} is damaged: it is not YAML.") from error
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} is damaged: it is not YAML.") from error
+        missing = [part for part in _PARTS if not isinstance(config, dict) or not config.get(part)]
+        if missing:
+            raise ValueError(
+                f"{file} is not the configuration of a training: it lacks {', '.join(missing)}; "
+                "run_dir is the folder that nmt.train printed."
+            )
+        return config
 
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
         """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""
@@ -98,9 +105,17 @@ class RunDirectory:
         write_json(self.path / _METRICS, metrics)
 
     def metrics(self) -> dict[str, Any]:
-        """What metrics.json holds; empty before it is written."""
+        """What metrics.json holds; empty before it is written. Raises ValueError when it is not a run's."""
         file = self.path / _METRICS
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if not file.is_file():
+            return {}
+        try:
+            metrics = json.loads(file.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} is damaged: it is not JSON.") from error
+        if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
+            raise ValueError(f"{file} is not the record of a training: it does not say whether that is finished.")
+        return metrics
 
     def _tokenizer_file(self, language: str) -> Path:
         return self.path / f"tokenizer.{language}.model"

@@ -8,7 +8,14 @@ from nmt.data.corpus import Direction
 from nmt.run.rundir import RunDirectory
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
-CONFIG = {"direction": "en-vi", "optimizer": {"lr": 1e-05}, "data": {"train": ["á", "b"]}, "cross": None}
+CONFIG = {
+    "direction": "en-vi",
+    "optimizer": {"lr": 1e-05},
+    "data": {"train": ["á", "b"]},
+    "cross": None,
+    "model": {"dim": 3},
+    "search": {"beam_size": 2},
+}
 EN_VI = Direction("en", "vi")
 
 
@@ -85,8 +92,33 @@ def test_clearing_deletes_a_run_and_nothing_else(run: RunDirectory) -> None:
     assert [path.name for path in run.path.iterdir()] == ["notes.txt"]
 
 
-def test_a_damaged_configuration_is_named(run: RunDirectory) -> None:
-    run.write_config(CONFIG)
-    (run.path / "config.yaml").write_text("a: [")
-    with pytest.raises(ValueError, match=r"config\.yaml is damaged"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", r"config\.yaml is damaged: it is not YAML"),
+        ("", r"config\.yaml is not the configuration of a training: it lacks model, search, direction, data"),
+        ("- model", "it lacks model, search, direction, data"),
+        ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; run_dir is the folder that nmt.train"),
+    ],
+)
+def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:
+    finish(run)
+    (run.path / "config.yaml").write_text(text)
+    with pytest.raises(ValueError, match=message):
         run.config()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"metrics\.json is damaged: it is not JSON"),
+        ('{"accuracy": 0.9}', r"metrics\.json is not the record of a training"),
+        ("[1]", r"metrics\.json is not the record of a training"),
+    ],
+)
+def test_a_record_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:
+    finish(run)
+    (run.path / "metrics.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        run.require_finished()
+    run.require_free(overwrite=True)
