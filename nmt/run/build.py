@@ -12,12 +12,14 @@ from nmt.data.corpus import Direction
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
-from nmt.run.compose import Config, make
+from nmt.run.compose import Config, make, module_of
 from nmt.run.refusals import check_type
 from nmt.run.rundir import RunDirectory
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
+# A run directory may name classes of these packages and no others.
+_LOADED = ("nmt.models.", "nmt.attention.", "nmt.decoding.")
 
 
 class Trained(NamedTuple):
@@ -81,13 +83,18 @@ def choose_device(name: str) -> torch.device:
 
 
 def _only_ours(node: Any, path: Path) -> None:
-    """A run directory may come from elsewhere: its configuration must not name anything but this package's classes."""
+    """A run directory may come from elsewhere: its configuration must name nothing but classes of a model or search."""
     if isinstance(node, dict):
-        target = node.get("_target_", "nmt.")
-        if not str(target).startswith("nmt."):
-            raise ValueError(f"{path / 'config.yaml'} names '{target}', which is no part of nmt; it is not loaded.")
+        if "_target_" in node and not (module_of(str(node["_target_"])) or "").startswith(_LOADED):
+            raise ValueError(
+                f"{path / 'config.yaml'} names '{node['_target_']}', which is no model, attention or search of nmt; "
+                "it is not loaded."
+            )
         for part in node.values():
             _only_ours(part, path)
     elif isinstance(node, list):
         for part in node:
             _only_ours(part, path)
+    elif isinstance(node, str) and "${" in node:
+        # A resolver could make a node of it that nobody has looked at.
+        raise ValueError(f"{path / 'config.yaml'} holds '{node}', which is not resolved; it is not loaded.")

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import pydoc
 import shlex
 import sys
 from collections.abc import Sequence
@@ -77,6 +78,14 @@ def make(node: Config, **arguments: Any) -> Any:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         raise error.__cause__ or error from None
+
+
+def module_of(target: str) -> str | None:
+    """The module of the class that a `_target_` names; None where it names none, or nothing of this package."""
+    if not target.startswith("nmt."):
+        return None
+    found = pydoc.locate(target)
+    return found.__module__ if isinstance(found, type) else None
 
 
 def _run(name: str, run: str) -> int:

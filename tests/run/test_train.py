@@ -222,11 +222,20 @@ def test_what_cannot_be_evaluated_is_refused(
         run(job(name, run_dir="run", **changes))
 
 
-def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path) -> None:
+@pytest.mark.parametrize("target", ["os.system", "nmt.run.rundir.os.system", "nmt.run.rundir.RunDirectory", "nmt.no"])
+def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path, target: str) -> None:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
-    config["search"]["_target_"] = "os.system"
+    config["search"]["_target_"] = target
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match=r"names 'os\.system', which is no part of nmt"):
+    with pytest.raises(ValueError, match=rf"names '{target}', which is no model, attention or search of nmt"):
+        nmt.load(trained)
+
+
+def test_an_interpolation_in_a_run_directory_is_not_loaded(trained: Path) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    config["search"]["beam_size"] = "${oc.create:{_target_: os.system}}"
+    (trained / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(ValueError, match="which is not resolved; it is not loaded"):
         nmt.load(trained)
 
 
