@@ -11,7 +11,7 @@ from nmt.run.compose import Config, Job
 from nmt.run.record import score_line, scores_record
 from nmt.run.refusals import existing_file, unknown
 from nmt.run.rundir import write_json
-from nmt.run.scoring import read_references
+from nmt.run.scoring import read_references, warn_of_changes
 from nmt.text import normalize
 
 
@@ -77,6 +77,7 @@ def _own_files(config: Config, trained: Trained) -> Task:
             f"{source_file} has {len(source)} lines but {reference_file} has {len(reference)}; "
             "line n of one must be the translation of line n of the other."
         )
+    warn_of_changes(reference_file, reference)
     out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / source_file.stem
     gold = existing_file("alignment", config["alignment"]) if config["alignment"] else None
     return Task(Pairs([normalize(line) for line in source], reference), gold, out)

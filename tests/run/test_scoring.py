@@ -1,0 +1,51 @@
+"""References: read as they stand, with a warning where normalisation would change them."""
+
+import logging
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.data.corpus import Direction
+from nmt.run.scoring import read_references, warn_of_changes
+
+COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[list[str]], str]:
+    """Writes a corpus with these references; its prefix."""
+
+    def prefix(references: list[str]) -> str:
+        (tmp_path / "t.en").write_text("a\u00a0line\n" * len(references), encoding="utf-8")
+        (tmp_path / "t.vi").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+        return str(tmp_path / "t")
+
+    return prefix
+
+
+def test_references_that_are_not_composed_are_kept_and_warned_of_once(
+    write: Callable[[list[str]], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    references = [unicodedata.normalize("NFD", line) for line in COMPOSED]
+    with caplog.at_level(logging.WARNING):
+        pairs = read_references(write(references), Direction("en", "vi"))
+    assert pairs.target == references
+    assert set(pairs.source) == {"a line"}
+    assert len(caplog.records) == 1
+    message = caplog.records[0].getMessage()
+    assert "t.vi: references are scored as they stand" in message
+    assert "normalisation would change 3 of 4 lines (nfc 2, spaces 1); BLEU may suffer" in message
+
+
+def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        warn_of_changes(Path("r.vi"), [unicodedata.normalize("NFD", "một  hai")])
+    assert "would change 1 of 1 lines (nfc 1, spaces 1)" in caplog.text
+
+
+def test_tidy_references_are_no_warning(write: Callable[[list[str]], str], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        read_references(write(["bảy con mèo", "một"]), Direction("en", "vi"))
+    assert not caplog.records
