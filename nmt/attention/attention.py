@@ -22,6 +22,7 @@ class Attention(nn.Module):
     """One attention site. Keys are projected once by `project_keys`; both ways through take them projected.
 
     `context` is for training and search and may use a fused kernel; `attend` also returns the weights, before dropout.
+    Calling the site is `context`, or `attend` when somebody watches.
     Scorer, window and normaliser are constructors: the site supplies the widths and owns what they build.
     """
 
@@ -46,6 +47,16 @@ class Attention(nn.Module):
         """The scorer's part that depends on the keys alone; per position, so it can be cached."""
         projected: Tensor = self.scorer.project_keys(keys)
         return projected
+
+    def forward(
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, watch: Callable[[Tensor], None] | None = None
+    ) -> Context:
+        """The weighted mean of the values; `watch` is shown the weights (batch, heads, queries, keys)."""
+        if watch is None:
+            return self.context(queries, keys, values, mask)
+        context, weights = self.attend(queries, keys, values, mask)
+        watch(weights)
+        return context
 
     def context(self, queries: Queries, keys: Keys, values: Values, mask: Mask) -> Context:
         """The weighted mean of the values, by whichever way is fastest on this device."""

@@ -41,12 +41,7 @@ class MultiHeadAttention(nn.Module):
         watch: Callable[[Tensor], None] | None = None,
     ) -> Float[Tensor, "batch queries dim"]:
         """Attends from `inputs` to `memory`; `watch` is shown the weights (batch, heads, queries, keys)."""
-        queries = self._split(self.query(inputs))
-        if watch is None:
-            context = self.attention.context(queries, *memory, mask)
-        else:
-            context, weights = self.attention.attend(queries, *memory, mask)
-            watch(weights)
+        context = self.attention(self._split(self.query(inputs)), *memory, mask, watch)
         return self.output(context.transpose(1, 2).flatten(2))
 
     def _split(self, x: Float[Tensor, "batch n dim"]) -> Float[Tensor, "batch heads n head_dim"]:

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.base import SiteWatch, Source, SourceMask, Watch
 from nmt.models.embeddings import token_embeddings
-from nmt.models.recurrent import Memory, RecurrentSeq2Seq, SiteWatch, annotate, attend_to, direction_dim
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
 
 class State(NamedTuple):

@@ -13,6 +13,9 @@ Watch = Callable[[str, int, Tensor], None]
 Sites are called encoder_self, decoder_self and cross; layers count from 0.
 """
 
+SiteWatch = Callable[[Tensor], None]
+"""A Watch as one layer of one site sees it: shown the weights (batch, heads, queries, keys)."""
+
 Source = Int[Tensor, "batch source"]
 SourceMask = Bool[Tensor, "batch source"]
 Target = Int[Tensor, "batch target"]

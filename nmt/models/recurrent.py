@@ -1,7 +1,6 @@
 """What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -11,9 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Seq2Seq, Target, Watch
-
-SiteWatch = Callable[[Tensor], None]
+from nmt.models.base import Seq2Seq, SiteWatch, Target, Watch
 
 
 class Memory(NamedTuple):
@@ -80,11 +77,7 @@ def attend_to(
     attention: Attention, queries: Float[Tensor, "sentences beams query_dim"], memory: Memory, watch: SiteWatch | None
 ) -> Float[Tensor, "sentences beams encoder_dim"]:
     """The context of each beam's query, by the one head that attends to the annotations."""
-    arguments = (queries.unsqueeze(1), memory.keys, memory.values, memory.mask[:, None, None, :])
-    if watch is None:
-        return attention.context(*arguments).squeeze(1)
-    context, weights = attention.attend(*arguments)
-    watch(weights)
+    context: Tensor = attention(queries.unsqueeze(1), memory.keys, memory.values, memory.mask[:, None, None, :], watch)
     return context.squeeze(1)
 
 

@@ -26,7 +26,7 @@ class Memory(NamedTuple):
 class State(NamedTuple):
     """Each decoder layer's keys and values of the pieces read so far, and how many those are in each row."""
 
-    read: tuple[KeysValues, ...]
+    self_attention: tuple[KeysValues, ...]
     position: Int[Tensor, " rows"]
 
 
@@ -82,8 +82,9 @@ class Transformer(Seq2Seq):
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
         for index, layer in enumerate(self.decoder):
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
-            x = layer.read(x, layer.keys_values(x), causal, watch_self)
-            x = layer.look(x, memory.cross[index], source_mask, watch_cross)
+            x = layer.self_attend(x, layer.keys_values(x), causal, watch_self)
+            x = layer.cross_attend(x, memory.cross[index], source_mask, watch_cross)
+            x = layer.apply_feed_forward(x)
         return x
 
     def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
@@ -101,16 +102,17 @@ class Transformer(Seq2Seq):
         """A row's newest piece attends to the keys the row has kept; the beams of a sentence query its one Memory."""
         sentences, beams = tokens.shape
         x = self._embed(self.target_embedding, tokens, state.position.view(sentences, beams))
-        source_mask, read = memory.mask[:, None, None, :], []
-        for layer, past, cross in zip(self.decoder, state.read, memory.cross, strict=True):
+        source_mask, self_attention = memory.mask[:, None, None, :], []
+        for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
             row = x.view(sentences * beams, 1, self.dim)
             kept = append(past, layer.keys_values(row), state.position)
             seen = torch.arange(kept.keys.shape[2], device=x.device) <= state.position[:, None]
-            row = layer.read(row, kept, seen[:, None, None, :])
-            x = layer.look(row.view(sentences, beams, self.dim), cross, source_mask)
-            read.append(kept)
+            row = layer.self_attend(row, kept, seen[:, None, None, :])
+            x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask)
+            x = layer.apply_feed_forward(x)
+            self_attention.append(kept)
         log_probs = self.logits(x).float().log_softmax(dim=-1)
-        return log_probs, State(tuple(read), state.position + 1)
+        return log_probs, State(tuple(self_attention), state.position + 1)
 
     def _embed(
         self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention
 from nmt.attention.dropout import Dropout
+from nmt.models.base import SiteWatch
 
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
-SiteWatch = Callable[[Tensor], None]
 
 CACHE_BLOCK = 16
 """How many positions a full cache grows by: larger wastes attention on empty places, smaller copies more often."""
@@ -73,7 +73,11 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the pieces read (`read`), then cross attention and the feed-forward net (`look`)."""
+    """Self-attention over the pieces so far, cross attention over the source, then the feed-forward net.
+
+    The three are separate steps, because in search the queries of self-attention are rows and those of cross attention
+    the beams of a sentence.
+    """
 
     def __init__(
         self,
@@ -97,11 +101,13 @@ class DecoderLayer(nn.Module):
         """What the self-attention keeps of the positions x."""
         return self.attention.project(self.around_attention.before(x))
 
-    def read(self, x: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
+    def self_attend(self, x: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
         return self.around_attention.after(x, self.attention(self.around_attention.before(x), kept, mask, watch))
 
-    def look(self, x: Inputs, memory: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, watch))
+    def cross_attend(self, x: Inputs, memory: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
+        return self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, watch))
+
+    def apply_feed_forward(self, x: Inputs) -> Inputs:
         return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))
 
 

@@ -45,6 +45,10 @@ def test_context_and_attend_agree(make_scorer: MakeScorer):
     projected = attention.project_keys(keys)
     context, weights = attention.attend(queries, projected, keys, mask)
     assert context.equal(attention.context(queries, projected, keys, mask))
+    assert context.equal(attention(queries, projected, keys, mask))
+    seen: list[Tensor] = []
+    assert context.equal(attention(queries, projected, keys, mask, seen.append))
+    assert seen[0].equal(weights)
     torch.testing.assert_close(context, weights @ keys)
 
 
