@@ -93,7 +93,9 @@ def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -
     def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
         return metric.corpus_score(hypotheses, [references]).score
 
-    share = settings.config["validation"]["time_share"]
+    # What decides when to stop and what is best may not depend on the clock.
+    decides = settings.monitor.metric == "valid_bleu"
+    share = 1.0 if decides else settings.config["validation"]["time_share"]
     return ValidationBleu(translator, valid.source[:sentences], valid.target[:sentences], bleu, share)
 
 

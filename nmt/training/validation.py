@@ -20,8 +20,9 @@ _COLLAPSED = 0.1
 class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
-    It may take `time_share` of the wall time: a validation in which it would take more logs NaN instead, except the
-    first and the last. Which validation is left out depends on the clock; time_share = 1 leaves none out.
+    It may take `time_share` of the wall time, over all the processes that a resumed run has had: a validation in which
+    it would take more logs NaN instead, except the first and the last. Which one is left out depends on the clock, so a
+    metric that decides about training must have time_share = 1, which leaves none out.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class ValidationBleu(Callback):
         self._translator, self._bleu, self._time_share = translator, bleu, time_share
         self._sources, self._references = sources, references
         self._start = time.monotonic()
-        self._spent = self._latest = 0.0
+        self._spent = self._latest = self._before = 0.0
         self._validations = 0
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -49,13 +50,23 @@ class ValidationBleu(Callback):
         pl_module.log("valid_bleu", bleu, prog_bar=True, rank_zero_only=True)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"validations": self._validations}
+        return {
+            "validations": self._validations,
+            "spent": self._spent,
+            "latest": self._latest,
+            "elapsed": self._elapsed(),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._validations = state_dict["validations"]
+        self._spent, self._latest, self._before = state_dict["spent"], state_dict["latest"], state_dict["elapsed"]
+
+    def _elapsed(self) -> float:
+        return self._before + time.monotonic() - self._start
 
     def _affordable(self) -> bool:
-        return self._spent + self._latest <= self._time_share * (time.monotonic() - self._start)
+        # Of a share of 1 the clock is not asked: no rounding may leave one out.
+        return self._time_share == 1 or self._spent + self._latest <= self._time_share * self._elapsed()
 
     def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
         if not trainer.is_global_zero:

@@ -13,7 +13,7 @@ CHANGES = {
     "trainer__accumulate_grad_batches": 2,
     "trainer__log_every_n_steps": 2,
     "validation__every": 14,
-    "validation__time_share": 1.0,
+    "validation__monitor": "bleu",
     "model__dropout": 0.3,
 }
 

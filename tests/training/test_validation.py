@@ -1,6 +1,7 @@
 """BLEU in validation keeps to its share of the time, and a collapsed model is told."""
 
 import logging
+import math
 from collections.abc import Sequence
 from unittest.mock import Mock
 
@@ -63,8 +64,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_validation_that_would_exceed_the_share_is_left_out(clock: Clock) -> None:
     run = Validated(clock, ["a"], share=0.1)
     assert run.after(5) == 7.0
-    assert run.after(11) != run.after(1)  # nan: 2 + 2 seconds are more than a tenth of 18 and of 19
+    assert all(math.isnan(run.after(seconds)) for seconds in (11, 1))  # 2 + 2 seconds: over a tenth of 18 and of 19
     assert run.after(21) == 7.0  # 4 seconds of 40
+
+
+def test_a_resumed_run_counts_the_time_before(clock: Clock) -> None:
+    run = Validated(clock, ["a"], share=0.1)
+    run.after(31)
+    resumed = Validated(clock, ["a"], share=0.1)
+    resumed.callback.load_state_dict(run.callback.state_dict())
+    assert math.isnan(resumed.after(5))  # 2 + 2 seconds of 33 + 5
+    assert resumed.after(3) == 7.0  # of 41
 
 
 def test_the_last_validation_is_never_left_out(clock: Clock) -> None:
