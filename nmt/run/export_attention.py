@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 from nmt.data.corpus import read_lines
 from nmt.evaluation.maps import AttentionMap, write_maps
@@ -10,7 +11,7 @@ from nmt.run.attention_maps import Forced, forced_maps
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file
-from nmt.text import normalize
+from nmt.text import UNK, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -19,10 +20,13 @@ def export_attention(job: Job) -> None:
     """Writes out/NUMBER.png (cross attention, mean of the heads) and out/NUMBER.json (every site, layer and head).
 
     NUMBER is the line in the input. The maps are those of forced decoding: of the lines of `target`, or of the best
-    hypothesis of the search. Prints the pictures' paths. Raises ValueError for a layer that the model does not have.
+    hypothesis of the search. Prints the pictures' paths. Raises ValueError for a layer that the model does not have,
+    before anything is searched.
     """
     config = job.config
+    _check_type(config["layer"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
+    _check_range(config["layer"], trained)
     source_lines = read_lines(existing_file("input", config["input"]))
     sources = trained.tokenizers.source.encode_all([normalize(line) for line in source_lines])
     targets = _targets(trained, config, sources)
@@ -40,6 +44,19 @@ def export_attention(job: Job) -> None:
         logger.warning("No map for %d empty lines, the first is line %d.", len(missing), missing[0] + 1)
 
 
+def _check_type(layer: Any) -> None:
+    if layer is not None and (not isinstance(layer, int) or isinstance(layer, bool)):
+        raise ValueError(f"layer is '{layer}'; it must be a whole number from 0, or null for the mean of the layers.")
+
+
+def _check_range(layer: int | None, trained: Trained) -> None:
+    # Only the maps tell how many there are; those of one unknown word cost nothing.
+    probe = next(forced_maps(trained, [[UNK]], [[UNK]], batch_tokens=1))
+    layers = len(probe.site("cross").weights)
+    if layer is not None and not 0 <= layer < layers:
+        raise ValueError(f"layer is {layer}; this model's layers are 0 to {layers - 1}, null is the mean of them.")
+
+
 def _targets(trained: Trained, config: Config, sources: list[list[int]]) -> list[list[int]]:
     if config["target"] is None:
         found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
@@ -52,9 +69,7 @@ def _targets(trained: Trained, config: Config, sources: list[list[int]]) -> list
 
 def _draw(forced: Forced, layer: int | None, path: Path) -> None:
     cross = forced.site("cross")
-    layers, heads = cross.weights.shape[:2]
-    if layer is not None and not 0 <= layer < layers:
-        raise ValueError(f"layer is {layer}; this model's layers are 0 to {layers - 1}, null is the mean of them.")
+    heads = cross.weights.shape[1]
     chosen = cross.weights.mean(0) if layer is None else cross.weights[layer]
     title = f"cross attention, {_layer_name(layer, cross)}" + (f", mean of {heads} heads" if heads > 1 else "")
     heat_map(chosen.mean(0), cross.columns, cross.outputs, path, title)
