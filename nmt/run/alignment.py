@@ -5,11 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.data.corpus import Direction, Pairs, alignment_file, read_pairs
+from nmt.data.corpus import Direction, Pairs, alignment_file, file_pair, read_pairs
 from nmt.evaluation.alignment import Alignment, Choice, aer, check_links, choose, links, read_alignments
 from nmt.run.attention_maps import forced_maps
 from nmt.run.build import Trained
 from nmt.text import normalize
+
+
+class Gold(NamedTuple):
+    """Normalised sentence pairs and the gold alignment of each."""
+
+    pairs: Pairs
+    alignments: list[Alignment]
 
 
 class Links(NamedTuple):
@@ -28,17 +35,38 @@ class Maps(NamedTuple):
     gold: list[Alignment]
 
 
-def alignment_error(trained: Trained, pairs: Pairs, gold: Path, batch_tokens: int) -> Links:
-    """AER against the links in `gold`; shift, layer and head are those of lowest AER on the validation split.
+def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
+    """The alignments in `path` of sentence pairs with normalised sources. Raises ValueError where they do not fit."""
+    pairs = Pairs(pairs.source, [normalize(line) for line in pairs.target])
+    alignments = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
+    check_links(path, alignments, pairs.source, pairs.target)
+    return Gold(pairs, alignments)
 
-    Where that split has no alignments, the rows that predict (shift 0) of the last layer are read, mean of the heads.
+
+def read_valid_gold(trained: Trained) -> Gold | None:
+    """The validation split of a run with its alignments; None when it has none.
+
+    Raises FileNotFoundError when the split itself is not there, since another choice would be another error rate.
     """
-    maps = _maps(trained, pairs, gold, batch_tokens)
-    valid_prefix = trained.config["data"]["valid"]
-    valid_gold = alignment_file(valid_prefix, trained.direction)
-    if valid_gold:
-        valid = _maps(trained, read_pairs(valid_prefix, trained.direction), valid_gold, batch_tokens)
-        choice, reason = choose(*valid), "chosen on the validation split"
+    prefix = trained.config["data"]["valid"]
+    absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
+    if absent:
+        raise FileNotFoundError(
+            f"No file {absent[0]} of the run's data.valid, on which the links of the alignment error rate are chosen; "
+            "run the command in the folder that the run was trained in, or put the file there."
+        )
+    path = alignment_file(prefix, trained.direction)
+    return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
+
+
+def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
+    """AER against `gold`; shift, layer and head are those of lowest AER on `valid`.
+
+    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
+    """
+    maps = _maps(trained, gold, batch_tokens)
+    if valid:
+        choice, reason = choose(*_maps(trained, valid, batch_tokens)), "chosen on the validation split"
     else:
         choice, reason = Choice(0, -1, None, 1.0), "not chosen: the validation split has no alignments"
     items = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
@@ -48,20 +76,13 @@ def alignment_error(trained: Trained, pairs: Pairs, gold: Path, batch_tokens: in
     return Links(rate, f"(shift {choice.shift}, {layer}, {head}; {reason})")
 
 
-def _maps(trained: Trained, pairs: Pairs, path: Path, batch_tokens: int) -> Maps:
-    targets = [normalize(line) for line in pairs.target]
-    gold = read_alignments(path, flip=_is_flipped(path, trained.direction))
-    check_links(path, gold, pairs.source, targets)
+def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
     tokenizers = trained.tokenizers
-    ids = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(targets)
+    ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
     found = sorted(forced_maps(trained, *ids, batch_tokens), key=lambda forced: forced.line)
     return Maps(
         [forced.site("cross").weights for forced in found],
         [forced.source_pieces for forced in found],
         [forced.target_pieces for forced in found],
-        [gold[forced.line] for forced in found],
+        [gold.alignments[forced.line] for forced in found],
     )
-
-
-def _is_flipped(path: Path, direction: Direction) -> bool:
-    return path.name.endswith(f".{direction.target}-{direction.source}.align")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.data.corpus import Pairs, alignment_file, check_files, read_lines
 from nmt.evaluation.scores import Bucket, by_length, corpus_scores, looks_tokenized, sentence_scores
-from nmt.run.alignment import Links, alignment_error
+from nmt.run.alignment import Links, alignment_error, read_gold, read_valid_gold
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Config, Job
 from nmt.run.record import score_line, scores_record
@@ -33,11 +33,14 @@ def evaluate(job: Job) -> None:
     _check_files_given(config)
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     task = _own_files(config, trained) if config["source"] else _split(config, trained)
+    # Before the long part: a file that does not fit is told at once.
+    gold = read_gold(task.gold, task.pairs, trained.direction) if task.gold else None
+    valid_gold = read_valid_gold(trained) if gold else None
     hypotheses = build_translator(trained, config["search"], config["batch_tokens"]).translate(task.pairs.source)
     tokenized = looks_tokenized(task.pairs.target)
     scores = corpus_scores(hypotheses, task.pairs.target, tokenized=tokenized)
     lengths = by_length(hypotheses, task.pairs.target, task.pairs.source, tokenized=tokenized)
-    links = alignment_error(trained, task.pairs, task.gold, config["batch_tokens"]) if task.gold else None
+    links = alignment_error(trained, gold, valid_gold, config["batch_tokens"]) if gold else None
     _save(
         task, hypotheses, {"scores": scores_record(scores), "by_length": _length_record(lengths), **_aer_record(links)}
     )

@@ -1,0 +1,103 @@
+"""What nmt.evaluate does before it translates."""
+
+import logging
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmt.run.evaluate
+from nmt.data.corpus import Direction
+from nmt.run.alignment import read_valid_gold
+from nmt.run.build import Trained
+from nmt.run.compose import Job
+from nmt.run.evaluate import evaluate
+from nmt.run.rundir import RunDirectory
+
+
+class TranslatedError(Exception):
+    """The translator was asked for."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Trained:
+    """A run in name only."""
+    absent: Any = None
+    config = {"data": {"valid": str(tmp_path / "v")}, "search": {}}
+    return Trained(RunDirectory(tmp_path), config, Direction("en", "vi"), absent, absent, absent)
+
+
+@pytest.fixture
+def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus of two lines, that run, and a translator that raises TranslatedError."""
+    (tmp_path / "t.en").write_text("one two\nthree\n", encoding="utf-8")
+    (tmp_path / "t.vi").write_text(unicodedata.normalize("NFD", "một hai\nba bốn\n"), encoding="utf-8")
+
+    def refuse(*_: Any) -> None:
+        raise TranslatedError
+
+    monkeypatch.setattr(nmt.run.evaluate, "load_run", lambda *_: run)
+    monkeypatch.setattr(nmt.run.evaluate, "build_translator", refuse)
+    return tmp_path
+
+
+def job(files: Path, **changes: Any) -> Job:
+    own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
+    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, **own, **changes}
+    return Job(config, (), "", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n", r"own\.align has 1 lines, but there are 2 source and 2 target sentences"),
+        ("0-0\n1-0\n", r"own\.align, line 2: link 1-0 is outside of a pair of 1 source and 2 target words"),
+        ("0-0\n0_0\n", r"own\.align, line 2"),
+    ],
+)
+def test_a_gold_alignment_is_refused_before_anything_is_translated(files: Path, text: str, message: str) -> None:
+    (files / "own.align").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_one_that_fits_is_let_through(files: Path) -> None:
+    (files / "own.align").write_text("0-0 1-1\n0-1\n", encoding="utf-8")
+    for language in ("en", "vi"):
+        (files / f"v.{language}").write_text("one\n", encoding="utf-8")
+    with pytest.raises(TranslatedError):
+        evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_references_of_one_s_own_are_warned_of(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), pytest.raises(TranslatedError):
+        evaluate(job(files))
+    assert [record.getMessage().split("; ")[0] for record in caplog.records] == [
+        f"{files / 't.vi'}: references are scored as they stand, but normalisation would change 2 of 2 lines (nfc 2)"
+    ]
+
+
+def test_without_the_validation_files_there_is_no_error_rate(files: Path) -> None:
+    (files / "own.align").write_text("0-0\n0-0\n", encoding="utf-8")
+    for language in ("en", "vi"):
+        (files / f"v.{language}").write_text("one\n", encoding="utf-8")
+    for language in ("vi", "en"):
+        (files / f"v.{language}").unlink()
+        message = rf"No file .*v\.{language} of the run's data\.valid, .*; run the command in the folder that"
+        with pytest.raises(FileNotFoundError, match=message):
+            evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_validation_files_without_alignments_are_none_and_with_alignments_are_checked(run: Trained) -> None:
+    folder = run.run.path
+    for language in ("en", "vi"):
+        (folder / f"v.{language}").write_text("one two\n", encoding="utf-8")
+    assert read_valid_gold(run) is None
+    (folder / "v.vi-en.align").write_text("1-0\n", encoding="utf-8")
+    gold = read_valid_gold(run)
+    assert gold is not None
+    assert gold.alignments[0].sure == {(0, 1)}
+    (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 is outside"):
+        read_valid_gold(run)
