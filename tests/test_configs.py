@@ -1,5 +1,6 @@
 """Every model works with every scorer, window and normaliser that has a configuration, or says why not."""
 
+from functools import cache
 from itertools import product
 
 import pytest
@@ -9,7 +10,7 @@ from torch.optim.lr_scheduler import ConstantLR
 from nmt.attention import Attention
 from nmt.data.batch import collate
 from nmt.models import Seq2Seq
-from nmt.run.compose import CONFIGS, configuration, make
+from nmt.run.compose import CONFIGS, Config, configuration, make
 from nmt.training.task import TranslationTask
 
 GROUPS = ("model", "scorer", "window", "normalizer")
@@ -21,11 +22,17 @@ COMBINATIONS = [
 BATCH = collate([(0, [4, 5, 6, 7, 8], [9, 10, 11]), (1, [12, 13], [14, 15, 16, 17])])
 
 
+@cache
+def model_node(*overrides: str) -> Config:
+    """The configuration of the model; composing it takes longer than a step of training."""
+    config: Config = configuration("train", [*overrides, "run_dir=unused"])["model"]
+    return config
+
+
 def build(*overrides: str) -> Seq2Seq:
     """The model that `python -m nmt.train` with these overrides trains, with tiny vocabularies."""
     torch.manual_seed(2)
-    config = configuration("train", [*overrides, "run_dir=unused"])
-    made: Seq2Seq = make(config["model"])(source_vocab=19, target_vocab=23, joint=False)
+    made: Seq2Seq = make(model_node(*overrides))(source_vocab=19, target_vocab=23, joint=False)
     return made
 
 
