@@ -53,16 +53,23 @@ class Translator:
         return self._translate(lines, first_line=1)
 
     def stream(self, lines: Iterable[str], read_ahead: int = 1024) -> Iterator[str]:
-        """translate() for input of any length, `read_ahead` lines at a time; line numbers in warnings go on.
+        """translate() for input of any length, in windows of 1, 2, 4, ... lines up to `read_ahead`.
 
-        Raises ValueError when `read_ahead` is below 1.
+        The first translations come soon, the many later ones in full batches; line numbers in warnings go on. A
+        ValueError of `lines` is raised after the translations of the lines before it. Raises ValueError when
+        `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise ValueError(f"read_ahead is {read_ahead}; it must be at least 1 line.")
-        remaining, first_line = iter(lines), 1
-        while window := list(islice(remaining, read_ahead)):
+        remaining, first_line, size = iter(lines), 1, 1
+        while True:
+            window, error = _take(remaining, size)
             yield from self._translate(window, first_line)
-            first_line += len(window)
+            if error:
+                raise error
+            if len(window) < size:
+                return
+            first_line, size = first_line + size, min(2 * size, read_ahead)
 
     def search_all(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first; none for an empty line. Long lines are searched whole."""
@@ -119,6 +126,17 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
         else:
             batches.append([index])
     return batches
+
+
+def _take(lines: Iterator[str], size: int) -> tuple[list[str], ValueError | None]:
+    """Up to `size` lines, and the error that ended them."""
+    window: list[str] = []
+    try:
+        # Not a list of islice: what was read before an error would be lost with it.
+        window.extend(islice(lines, size))
+    except ValueError as error:
+        return window, error
+    return window, None
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def test_a_line_stays_a_line_whatever_bytes_the_model_writes(tokenizers: Tokeniz
     assert subject.translate(["blue", "", "dog"]) == ["red cat", "", "red cat"]
 
 
-def test_stream_reads_no_further_than_its_window(tokenizers: TokenizerPair) -> None:
+def test_stream_reads_no_further_than_its_window_and_windows_double(tokenizers: TokenizerPair) -> None:
     read = []
 
     def endless() -> Iterator[str]:
@@ -161,10 +161,24 @@ def test_stream_reads_no_further_than_its_window(tokenizers: TokenizerPair) -> N
             read.append("red")
             yield "red cat"
 
-    stream = translator(tokenizers)[0].stream(endless(), read_ahead=3)
-    assert [next(stream), len(read), next(stream), next(stream), len(read), next(stream), len(read)] == [
-        "red cat", 3, "red cat", "red cat", 3, "red cat", 6,
-    ]  # fmt: skip
+    stream = translator(tokenizers)[0].stream(endless(), read_ahead=5)
+    seen = []
+    for _ in range(14):
+        assert next(stream) == "red cat"
+        seen.append(len(read))
+    assert seen == [1] + [3] * 2 + [7] * 4 + [12] * 5 + [17] * 2
+
+
+@pytest.mark.parametrize("good", [0, 1, 2, 5, 7])
+def test_an_error_of_the_input_comes_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
+    def lines() -> Iterator[str]:
+        yield from ["red cat"] * good
+        raise ValueError("line is broken")
+
+    found = []
+    with pytest.raises(ValueError, match="line is broken"):
+        found.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
+    assert found == ["red cat"] * good
 
 
 def test_search_all_gives_ids_that_decode_to_the_translation(tokenizers: TokenizerPair) -> None:
