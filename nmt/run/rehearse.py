@@ -6,8 +6,10 @@ import torch
 from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from nmt.models.base import Seq2Seq
 from nmt.run.build import build_search
 from nmt.run.compose import Config, make
+from nmt.run.exits import is_mistake
 from nmt.run.settings import Settings
 from nmt.training import TranslationTask
 
@@ -17,28 +19,36 @@ _LENGTHS = ("max_steps", "max_epochs", "max_time")
 _VOCABULARY = 8
 
 
-def rehearse(settings: Settings) -> None:
+def rehearse(settings: Settings) -> int:
     """Makes the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
 
-    Raises ValueError for the first that refuses its values.
+    The number of processes that will train. Raises ValueError for the first that refuses its values.
     """
     config = settings.config
     try:
         with torch.device("meta"):
             model = make(config["model"])(source_vocab=_VOCABULARY, target_vocab=_VOCABULARY, joint=False)
-        task = TranslationTask(
-            model,
-            make(config["optimizer"]),
-            make(config["schedule"]),
-            seed=config["seed"],
-            label_smoothing=config["label_smoothing"],
-        )
-        task.configure_optimizers()
-    except ValueError as error:
-        # torch says what it refuses, but from its own lines, as if it were a failure.
-        raise ValueError(str(error)) from error
+        build_task(config, model).configure_optimizers()
+    except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
+        if is_mistake(error):
+            raise
+        # torch and Python say what they refuse, but from their own lines, as if it were a failure.
+        reason = " ".join(str(error).split())
+        raise ValueError(f"The model or the optimizer cannot be made: {reason}") from error
     build_search(config["search"], {})
-    build_trainer(config, logger=False, enable_checkpointing=False)
+    trainer = build_trainer(config, logger=False, enable_checkpointing=False)
+    return trainer.num_devices * trainer.num_nodes
+
+
+def build_task(config: Config, model: Seq2Seq) -> TranslationTask:
+    """The training of a model with the optimiser and the schedule of a configuration."""
+    return TranslationTask(
+        model,
+        make(config["optimizer"]),
+        make(config["schedule"]),
+        seed=config["seed"],
+        label_smoothing=config["label_smoothing"],
+    )
 
 
 def build_trainer(config: Config, **ours: Any) -> Trainer:

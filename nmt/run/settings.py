@@ -49,6 +49,8 @@ class Settings:
             self.positive(key)
         for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
             self.positive(key)
+        for key in ("seed", "batching.workers"):
+            self._whole(key, at_least=0)
         if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
             raise ValueError(
                 "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
@@ -109,9 +111,12 @@ class Settings:
 
     def positive(self, key: str) -> int:
         """The whole number of at least 1 under a dotted key."""
+        return self._whole(key, at_least=1)
+
+    def _whole(self, key: str, at_least: int) -> int:
         value: Any = self.config
         for part in key.split("."):
             value = value[part]
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{key} is {value}; it must be a whole number of at least 1.")
+        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+            raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}.")
         return value
