@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
             "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
         )
     return config
+
+
+def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:
+    """Raises ValueError when a corpus file has another SHA-256 than when the run was started."""
+    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    if changed:
+        raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
+
+
+def lengthened_command(command: str, before: Config, after: Config) -> str:
+    """The command line that gives the same result without a stop: the run's own with the lengths that were changed."""
+    changed = {key: _get(after, key) for key in LENGTHS if _get(after, key) != _get(before, key)}
+    kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
+    given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
+    return shlex.join([*kept, *given])
 
 
 def _get(config: Config, key: str) -> Any:

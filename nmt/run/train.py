@@ -18,12 +18,12 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
 from nmt.run.build import build_model, build_search, choose_device
-from nmt.run.compose import Job, make
+from nmt.run.compose import Job
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
 from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
-from nmt.run.rehearse import rehearse
-from nmt.run.resume import new_config, resumed_config, run_directory
+from nmt.run.rehearse import build_task, rehearse
+from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
 from nmt.run.rundir import RunDirectory
 from nmt.run.scoring import Scored, read_references, score
 from nmt.run.settings import Settings
@@ -59,26 +59,34 @@ def train(job: Job) -> None:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
-    rehearse(settings)
-    check_files([*settings.splits.train, *settings.splits.held_out], settings.direction)
-    parts = _build(job, settings, run)
-    task = _task(parts)
+    processes = rehearse(settings)
+    corpora = [*settings.splits.train, *settings.splits.held_out]
+    check_files(corpora, settings.direction)
+    hashes = corpus_hashes(corpora, settings.direction)
+    if resume:
+        check_corpora(run.metrics().get("corpora", {}), hashes)
+    parts = _build(job, settings, run, processes)
+    task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
-    _store(job, parts)
+    if _rank() == 0:
+        _store(job, parts, hashes)
     _fit(fitting, parts, task)
     if _rank() == 0:
         _finish(fitting, parts, task, start)
 
 
-def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
+def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
-    pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
+    if job.config["resume"]:
+        pair = run.tokenizers(direction)
+    else:
+        pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
     torch.manual_seed(config["seed"])
     model = build_model(config, pair)
     rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     logger.info("Training data: %s", report)
-    max_steps = _max_steps(settings, rows)
+    max_steps = _max_steps(settings, rows, processes)
     data = TranslationData(
         rows,
         encode_pairs(read_pairs(splits.valid, direction), pair),
@@ -91,7 +99,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
     return Parts(settings, run, pair, model, data, max_steps)
 
 
-def _max_steps(settings: Settings, rows: TrainingData) -> int:
+def _max_steps(settings: Settings, rows: TrainingData, processes: int) -> int:
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
 
     Raises ValueError when the sentences cannot be put into batches.
@@ -100,21 +108,10 @@ def _max_steps(settings: Settings, rows: TrainingData) -> int:
     budget, accumulate = config["batching"]["batch_tokens"], config["trainer"]["accumulate_grad_batches"]
     steps = 0
     for epoch in range(settings.max_epochs or 1):
-        steps += len(plan(config["seed"], epoch, rows.lengths, budget, accumulate))
+        steps += len(plan(config["seed"], epoch, rows.lengths, budget, accumulate, processes))
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
     return limit if settings.max_epochs is None else min(steps, limit)
-
-
-def _task(parts: Parts) -> TranslationTask:
-    config = parts.settings.config
-    return TranslationTask(
-        parts.model,
-        make(config["optimizer"]),
-        make(config["schedule"]),
-        seed=config["seed"],
-        label_smoothing=config["label_smoothing"],
-    )
 
 
 def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
@@ -125,28 +122,21 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     return build_fitting(parts.settings, parts.run, task, translator, valid, parts.max_steps)
 
 
-def _store(job: Job, parts: Parts) -> None:
+def _store(job: Job, parts: Parts, hashes: dict[str, str]) -> None:
     """Writes what a resumed run and the commands that read it need, before the first step."""
-    if _rank() != 0:
-        return
-    run, settings = parts.run, parts.settings
-    splits, direction = settings.splits, settings.direction
-    hashes = corpus_hashes([*splits.train, *splits.held_out], direction)
-    before = run.metrics()
+    run, settings, command = parts.run, parts.settings, job.command
     if job.config["resume"]:
-        changed = [name for name, digest in hashes.items() if before.get("corpora", {}).get(name, digest) != digest]
-        if changed:
-            raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
+        command = lengthened_command(run.metrics().get("command", command), run.config(), settings.config)
     else:
         run.clear()
     run.write_config(settings.config)
-    run.write_tokenizers(parts.tokenizers, direction)
+    run.write_tokenizers(parts.tokenizers, settings.direction)
     run.write_metrics(
         {
             "finished": False,
-            "command": before.get("command", job.command) if job.config["resume"] else job.command,
+            "command": command,
             "seed": settings.config["seed"],
-            "direction": str(direction),
+            "direction": str(settings.direction),
             "parameters": sum(parameter.numel() for parameter in parts.model.parameters()),
             "corpora": hashes,
             "versions": versions(),

@@ -8,16 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
 
 import nmt
+from nmt.data.dataset import TrainingData
+from nmt.data.plan import plan
 from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
-from nmt.run.train import train
+from nmt.run.rehearse import rehearse
+from nmt.run.settings import Settings
+from nmt.run.train import _max_steps, train
 
 
 @pytest.fixture(scope="session")
@@ -113,6 +118,8 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
     torch.testing.assert_close(moved["state_dict"], long["state_dict"], rtol=0, atol=0)
     assert len(list((here / "moved" / "checkpoints").glob("best-*.ckpt"))) == 3
     assert moved["target_tokens"] == long["target_tokens"]
+    metrics = json.loads((here / "moved" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["command"] == "python -m nmt.train THE COMMAND trainer.max_steps=13"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +139,12 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ({"run_dir": "new", "trainer__max_steps": "null"}, "Training would never end"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
         ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
+        ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
+        ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
+        ({"run_dir": "new", "model__num_heads": 0}, "num_heads|The model or the optimizer cannot be made"),
+        ({"run_dir": "new", "model__dim": -4}, "dim|The model or the optimizer cannot be made"),
+        ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": "abc"}, "The model or the optimizer cannot"),
+        ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model or the optimizer cannot be made: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
         ({"run_dir": "new", "search__beam_size": 0}, "search.beam_size is 0|beam_size"),
@@ -149,6 +162,29 @@ def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
     with pytest.raises((ValueError, OSError), match=message):
         train(job("train", **changes))
     assert not (here / "new").exists()
+
+
+def test_a_resumed_run_reads_its_own_tokenizers(
+    job: Callable[..., Job], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trains(*_: object, **__: object) -> None:
+        raise RuntimeError("trains tokenizers again")
+
+    monkeypatch.setattr("nmt.run.train.trained_tokenizers", trains)
+    before = (trained / "tokenizer.model").read_bytes()
+    train(job("train", trainer__max_steps=10, resume="true"))
+    assert (trained / "tokenizer.model").read_bytes() == before
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callable[..., Job], processes: int) -> None:
+    changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
+    settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
+    assert rehearse(settings) == processes
+    rows = TrainingData.__new__(TrainingData)
+    rows.lengths = np.full((101, 2), 7)
+    steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
+    assert _max_steps(settings, rows, processes) == sum(steps)
 
 
 def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], trained: Path, here: Path) -> None:
