@@ -137,6 +137,17 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
             assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
 
 
+def test_help_shows_the_keys_and_values_that_a_run_has(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    compose("train", "--help")
+    text = capsys.readouterr().out
+    _, [job] = compose("train")
+    assert "\n  * sample        step_halving" in text
+    for group in ("tokenizer", "optimizer", "schedule", "trainer", "model", "search"):
+        for key, value in job.config[group].items():
+            if isinstance(value, int) and not isinstance(value, bool):
+                assert f"\n  {group}.{key}={value}\n" in text
+
+
 @pytest.mark.parametrize("name", ["evaluate", "translate"])
 def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert compose(name)[0] == 2
