@@ -21,19 +21,17 @@ from typing import Any, NamedTuple
 
 import lightning
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
+from nmt.run import compose
 from nmt.run.build import build_model
-from nmt.run.compose import CONFIGS, Config, make
 from nmt.run.fit import quiet
 from nmt.run.record import git_commit, versions
-from nmt.run.rehearse import build_trainer
+from nmt.run.rehearse import build_task, build_trainer
 from nmt.run.settings import Settings
 from nmt.text import PAD
 from nmt.training import TranslationTask
@@ -100,7 +98,7 @@ class Marks(lightning.Callback):
                 print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
 
 
-def configuration(overrides: Sequence[str]) -> Config:
+def configuration(overrides: Sequence[str]) -> compose.Config:
     """The configuration of nmt.train with this script's recipe and the overrides on top of it."""
     model = next(
         (text.removeprefix("model=") for text in reversed(overrides) if text.startswith("model=")), "transformer"
@@ -109,8 +107,7 @@ def configuration(overrides: Sequence[str]) -> Config:
         raise ValueError(f"There are no sizes for model={model}; choose one of {', '.join(SIZES)}.")
     # The default run_dir needs Hydra's own runtime; nothing is written here.
     given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONFIGS)):
-        return OmegaConf.to_container(compose("train", overrides=given), resolve=True)  # type: ignore[return-value]
+    return compose.configuration("train", given)
 
 
 def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
@@ -200,13 +197,7 @@ def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, Translati
     rows, report = training_dataset(train, direction, pair, settings.filters, [], cache)
     print(f"Training data: {report}", file=sys.stderr)
     torch.manual_seed(config["seed"])
-    task = TranslationTask(
-        build_model(config, pair),
-        make(config["optimizer"]),
-        make(config["schedule"]),
-        seed=config["seed"],
-        label_smoothing=config["label_smoothing"],
-    )
+    task = build_task(config, build_model(config, pair))
     data = TranslationData(
         rows,
         [],

@@ -67,9 +67,9 @@ def command(name: str, description: str | None, run: str) -> NoReturn:
 
 
 def configuration(name: str, overrides: Sequence[str]) -> Config:
-    """The configuration of a command, composed without running it; that of nmt.train needs a run_dir."""
+    """The configuration of a command, without running it; a missing value is '???', and nmt.train needs a run_dir."""
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return _plain(compose(name, list(overrides)), whole=True)
+        return _plain(compose(name, list(overrides)), whole=False)
 
 
 def make(node: Config, **arguments: Any) -> Any:
