@@ -12,6 +12,7 @@ State = Any
 """A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step."""
 
 
+# The test run checks the types of arguments, and can check this one only so.
 @runtime_checkable
 class Decodable(Protocol):
     """A model seen from search. Beams are a query axis: `memory` is never copied per beam."""

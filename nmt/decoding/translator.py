@@ -71,10 +71,6 @@ class Translator:
                 return
             first_line, size = first_line + size, min(2 * size, read_ahead)
 
-    def search_all(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        """The hypotheses of each line, best first; none for an empty line. Long lines are searched whole."""
-        return self.search_ids(self.tokenizers.source.encode_all([normalize(line) for line in lines]))
-
     def search_ids(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """The hypotheses of each source, given as ids without EOS, best first; none for an empty source."""
         results: list[list[Hypothesis]] = [[] for _ in sources]

@@ -47,14 +47,6 @@ def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
 
-def write_alignments(path: Path, alignments: Sequence[Alignment]) -> None:
-    """The file that `read_alignments` reads; links in order."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for gold in alignments:
-            links = sorted(gold.sure | gold.possible)
-            file.write(" ".join(f"{i}{'-' if (i, j) in gold.sure else '?'}{j}" for i, j in links) + "\n")
-
-
 def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[str], targets: Sequence[str]) -> None:
     """Raise ValueError where `alignments`, read from `path`, are not those of the sentence pairs."""
     if not len(alignments) == len(sources) == len(targets):

@@ -104,11 +104,6 @@ def looks_tokenized(references: Sequence[str]) -> bool:
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 
 
-def distinct_outputs(hypotheses: Sequence[str]) -> int:
-    """Number of different translations: a collapsed model says the same to every source."""
-    return len(set(hypotheses))
-
-
 def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     score = metric.corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
     signature = str(metric.get_signature())

@@ -14,11 +14,6 @@ def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
 
 
-def words(pieces: Sequence[str]) -> list[str]:
-    """The words that `merge_pieces` finds, without the mark."""
-    return ["".join(pieces[start:end]).removeprefix(_WORD_START) for start, end in merge_pieces(pieces)]
-
-
 def word_map(
     weights: Float[np.ndarray, "*stack rows columns"],
     source_pieces: Sequence[str],

@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.segments import split_line
 from nmt.decoding.translator import Translator, batches_by_length
-from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
+from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
 WORDS = [
     "red",
@@ -179,16 +179,6 @@ def test_an_error_of_the_input_comes_after_the_translations_before_it(tokenizers
     with pytest.raises(ValueError, match="line is broken"):
         found.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
     assert found == ["red cat"] * good
-
-
-def test_search_all_gives_ids_that_decode_to_the_translation(tokenizers: TokenizerPair) -> None:
-    subject, _ = translator(tokenizers)
-    found = subject.search_all(LINES)
-    assert [bool(hypotheses) for hypotheses in found] == [bool(line.strip()) for line in LINES]
-    assert [tokenizers.target.decode(best.ids) for best, *_ in filter(None, found)] == [
-        line for line in subject.translate(LINES) if line
-    ]
-    assert not any({PAD, BOS, EOS} & set(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses)
 
 
 @pytest.mark.parametrize("longest", [1, 2, 7, 19, 1000])

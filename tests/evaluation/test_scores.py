@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.evaluation.scores import by_length, corpus_scores, distinct_outputs, looks_tokenized, sentence_scores
+from nmt.evaluation.scores import by_length, corpus_scores, looks_tokenized, sentence_scores
 
 
 def corpus(lines: int) -> tuple[list[str], list[str], list[str]]:
@@ -80,11 +80,6 @@ def test_sentence_scores_tell_good_lines_from_bad_ones() -> None:
 )
 def test_tokenised_references_are_recognised(lines: list[str], expected: bool) -> None:
     assert looks_tokenized(lines) is expected
-
-
-def test_a_collapsed_model_has_one_output() -> None:
-    assert distinct_outputs(["the", "the", "the"]) == 1
-    assert distinct_outputs(["the", "a", "the"]) == 2
 
 
 def test_different_numbers_of_lines_are_refused() -> None:
