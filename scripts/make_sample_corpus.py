@@ -1,7 +1,7 @@
 """Write or check the embedded English-Vietnamese sample corpus, which a synchronous grammar derives (CC0).
 
-    python scripts/make_sample_corpus.py            write data/sample/{train,valid,test,test_new}.{en,vi} and .en-vi.align
-    python scripts/make_sample_corpus.py --check    derive again, compare byte by byte, check what the corpus promises
+python scripts/make_sample_corpus.py            write data/sample/{train,valid,test,test_new}.{en,vi} and .en-vi.align
+python scripts/make_sample_corpus.py --check    derive again, compare byte by byte, check what the corpus promises
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 from .grammar import Pair
@@ -37,7 +38,9 @@ def check_text(corpus: Corpus) -> list[str]:
                 if text != unicodedata.normalize("NFC", text):
                     wrong.append(f"{split}: not in NFC: {text!r}.")
                 if len(text.split()) not in LENGTHS:
-                    wrong.append(f"{split}: {len(text.split())} words, expected {LENGTHS[0]} to {LENGTHS[-1]}: {text!r}.")
+                    wrong.append(
+                        f"{split}: {len(text.split())} words, expected {LENGTHS[0]} to {LENGTHS[-1]}: {text!r}."
+                    )
                 if text in owner:
                     wrong.append(f"{split}: already in {owner[text]}: {text!r}.")
                 owner[text] = split
@@ -52,7 +55,8 @@ def check_counts(corpus: Corpus) -> list[str]:
     for side in ("source", "target"):
         counts = Counter(word for pair in train for word in words(getattr(pair, side)))
         rarest = min(counts, key=lambda word: (counts[word], word))
-        print(f"{side} words: {sum(counts.values())} in training, {len(counts)} different, rarest {rarest!r} {counts[rarest]}")
+        total = f"{sum(counts.values())} in training, {len(counts)} different"
+        print(f"{side} words: {total}, rarest {rarest!r} {counts[rarest]}")
         wrong += [
             f"The {side} word {word!r} occurs {n} times in training, at least {LEAST_WORD} expected."
             for word, n in sorted(counts.items())
@@ -85,7 +89,10 @@ def check_new(corpus: Corpus) -> list[str]:
     for split in ("train", "valid", "test"):
         leaks = [c for pair in corpus.splits[split] for c in pair.combinations if held_out(c)]
         wrong += [f"{split}: holds the held-out combination {leak}." for leak in leaks]
-    print("test_new pairs with an unseen combination of each kind: " + ", ".join(f"{k} {n}" for k, n in sorted(kinds.items())))
+    print(
+        "test_new pairs with an unseen combination of each kind: "
+        + ", ".join(f"{k} {n}" for k, n in sorted(kinds.items()))
+    )
     return wrong
 
 
@@ -102,7 +109,8 @@ def check_alignment(corpus: Corpus) -> list[str]:
                 wrong.append(f"{split}: a source word without link or a link outside: {pair.source!r}.")
         error = best_single_link_error(pairs)
         sure = sum(s for pair in pairs for *_, s in pair.links)
-        print(f"{split}: {sure} sure and {sum(len(p.links) for p in pairs) - sure} possible links, best single-link AER {error:.4f}")
+        possible = sum(len(pair.links) for pair in pairs) - sure
+        print(f"{split}: {sure} sure and {possible} possible links, best single-link AER {error:.4f}")
         if error > MOST_AER:
             wrong.append(f"{split}: the best single-link alignment has AER {error:.4f}, at most {MOST_AER} expected.")
     return wrong
@@ -114,7 +122,7 @@ def check_articles(corpus: Corpus) -> list[str]:
     for split, pairs in corpus.splits.items():
         for pair in pairs:
             tokens = words(pair.source)
-            for word, following in zip(tokens, tokens[1:], strict=False):
+            for word, following in pairwise(tokens):
                 vowel = following[0] in "aeiou" or following == "honest"
                 if word in ("a", "an") and (vowel and following not in ("useful", "university")) != (word == "an"):
                     wrong.append(f"{split}: wrong article in {pair.source!r}.")
@@ -124,7 +132,11 @@ def check_articles(corpus: Corpus) -> list[str]:
 def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
     """Check the hand-written phrase lists, where they are present, against each other and the splits."""
     files = {path.name: path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("phrases*.??"))}
-    wrong = [f"{name}: a line is not in NFC." for name, lines in files.items() if any(not unicodedata.is_normalized("NFC", x) for x in lines)]
+    wrong = [
+        f"{name}: a line is not in NFC."
+        for name, lines in files.items()
+        if any(not unicodedata.is_normalized("NFC", x) for x in lines)
+    ]
     for stem in ("phrases", "phrases_test"):
         sides = [files.get(f"{stem}.{language}") for language in ("en", "vi")]
         if sides[0] is None or sides[1] is None:
@@ -136,8 +148,14 @@ def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
     if "phrases.en" in files and len(files["phrases.en"]) < 800:
         wrong.append(f"phrases: {len(files['phrases.en'])} pairs, at least 800 expected.")
     trained = {pair.source for pair in corpus.splits["train"]} | set(files.get("phrases.en", []))
-    wrong += [f"phrases_test: {line!r} is a training sentence." for line in files.get("phrases_test.en", []) if line in trained]
-    tested = {text for split in ("valid", "test", "test_new") for p in corpus.splits[split] for text in (p.source, p.target)}
+    wrong += [
+        f"phrases_test: {line!r} is a training sentence."
+        for line in files.get("phrases_test.en", [])
+        if line in trained
+    ]
+    tested = {
+        text for split in ("valid", "test", "test_new") for p in corpus.splits[split] for text in (p.source, p.target)
+    }
     for name in ("phrases.en", "phrases.vi"):
         wrong += [f"{name}: {line!r} is in valid, test or test_new." for line in files.get(name, []) if line in tested]
     return wrong

@@ -1,28 +1,69 @@
-"""Sentences of more than one clause: conjunctions, reported clauses, coordinated predicates."""
+"""Sentences of more than one clause: conjunctions, reported clauses, embedded questions, coordination."""
+
+from collections.abc import Sequence
 
 from .descriptions import Descriptions
-from .noun_phrases import NounPhrase
+from .determiners import NounPhrase
 from .phrase import Phrase, compose, lexical
 from .relatives import Relatives
+from .sampler import NothingFitsError
+from .situations import CONDITIONS, DUTIES, FEELINGS, INDOORS, LEISURE, OUTDOORS, PAUSES, PROMISES
 
-# name: (source, target, links, main clause x, other clause y); clauses are events or `mood`, how someone feels
-JOINED = {
-    "because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("simple past", "past negation"), ("mood",)),
-    "because present": ("{x} because {y}", "{x} vì {y}", "because=vì", ("progressive", "not want to", "want to", "need to"), ("mood now",)),
-    "so": ("{y}, so {x}", "{y} nên {x}", "so=nên", ("simple past", "past negation"), ("mood",)),
-    "although": ("although {y}, {x}", "mặc dù {y}, {x}", "although=mặc although=dù", ("still past",), ("mood",)),
-    "but": ("{x}, but {y}", "{x} nhưng {y}", "but=nhưng", ("simple past", "perfect with already"), ("perfect with not yet",)),
-    "but want": ("{x}, but {y}", "{x} nhưng {y}", "but=nhưng", ("want to", "like doing"), ("inability", "mood now")),
-    "when": ("when {y}, {x}", "khi {y}, {x}", "when=khi", ("background",), ("arrival",)),
-    "when last": ("{x} when {y}", "{x} khi {y}", "when=khi", ("background",), ("arrival",)),
-    "after": ("after {y}, {x}", "sau khi {y}, {x}", "after=sau after=khi", ("simple past",), ("past clause",)),
-    "before": ("{x} before {y}", "{x} trước khi {y}", "before=trước before=khi", ("future", "must", "should"), ("present clause",)),
-    "while": ("{x} while {y}", "{x} trong khi {y}", "while=trong while=khi", ("background",), ("background",)),
-    "if": ("if {y}, {x}", "nếu {y}, {x}", "if=nếu", ("future", "ability", "future negation"), ("present clause", "rain")),
-    "if last": ("{x} if {y}", "{x} nếu {y}", "if=nếu", ("future", "should", "should not"), ("mood now", "rain")),
-    "two clauses": ("{x}, and {y}", "{x} và {y}", "and=và", ("progressive", "future", "simple past"), ("same",)),
+# name: (source, target, links, main clause x, other clause y). A clause is (event template, verb keys); as keys, `does`
+# and `avoids` stand for what a feeling makes one do or keeps one from doing; the clause `feeling` tells that feeling.
+JOINED: dict[str, tuple[str, str, str, tuple[str, Sequence[str]], tuple[str, Sequence[str]]]] = {
+    "because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("simple past", "does"), ("feeling", "WAS")),
+    "not because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("past negation", "avoids"), ("feeling", "WAS")),
+    "because now": ("{x} because {y}", "{x} vì {y}", "because=vì", ("want to", "does"), ("feeling", "BE")),
+    "so": ("{y}, so {x}", "{y} nên {x}", "so=nên", ("simple past", "does"), ("feeling", "WAS")),
+    "so not": ("{y}, so {x}", "{y} nên {x}", "so=nên", ("past negation", "avoids"), ("feeling", "WAS")),
+    "although": (
+        "although {y}, {x}",
+        "mặc dù {y}, {x}",
+        "although=mặc although=dù",
+        ("still past", "avoids"),
+        ("feeling", "WAS"),
+    ),
+    "but not yet": (
+        "{x}, but {y}",
+        "{x} nhưng {y}",
+        "but=nhưng",
+        ("simple past", DUTIES),
+        ("perfect with not yet", DUTIES),
+    ),
+    "but feeling": ("{x}, but {y}", "{x} nhưng {y}", "but=nhưng", ("want to", "avoids"), ("feeling", "BE")),
+    "when": ("when {y}, {x}", "khi {y}, {x}", "when=khi", ("background", ()), ("arrival", ())),
+    "when last": ("{x} when {y}", "{x} khi {y}", "when=khi", ("background", ()), ("arrival", ())),
+    "after": (
+        "after {y}, {x}",
+        "sau khi {y}, {x}",
+        "after=sau after=khi",
+        ("simple past", LEISURE),
+        ("past clause", DUTIES),
+    ),
+    "before": (
+        "{x} before {y}",
+        "{x} trước khi {y}",
+        "before=trước before=khi",
+        ("future", DUTIES),
+        ("present clause", PAUSES),
+    ),
+    "before must": (
+        "{x} before {y}",
+        "{x} trước khi {y}",
+        "before=trước before=khi",
+        ("must", DUTIES),
+        ("present clause", PAUSES),
+    ),
+    "while": ("{x} while {y}", "{x} trong khi {y}", "while=trong while=khi", ("background", ()), ("background", ())),
+    "if": ("if {y}, {x}", "nếu {y}, {x}", "if=nếu", ("future", PROMISES), ("present clause", CONDITIONS)),
+    "if rain": ("if {y}, {x}", "nếu {y}, {x}", "if=nếu", ("future", INDOORS), ("rain", ())),
+    "if last": ("{x} if {y}", "{x} nếu {y}", "if=nếu", ("future negation", OUTDOORS), ("rain", ())),
+    "if advice": ("{x} if {y}", "{x} nếu {y}", "if=nếu", ("should", "does"), ("feeling", "BE")),
+    "two clauses": ("{x}, and {y}", "{x} và {y}", "and=và", ("progressive", ()), ("progressive", ())),
+    "two past clauses": ("{x}, and {y}", "{x} và {y}", "and=và", ("simple past", DUTIES), ("simple past", DUTIES)),
 }
-SHARED = ("because", "because present", "so", "although", "but", "but want", "after", "before", "if last")
+SAME_SUBJECT = ("but not yet", "after", "before", "before must")
 REPORTS = {
     "think that": ("{s} THINK that {y}", "{s} nghĩ rằng {y}", "THINK=nghĩ that=rằng"),
     "know that": ("{s} KNOW that {y}", "{s} biết rằng {y}", "KNOW=biết that=rằng"),
@@ -30,7 +71,37 @@ REPORTS = {
     "hope that": ("{s} HOPE that {y}", "{s} hy vọng rằng {y}", "HOPE=hy HOPE=vọng that=rằng"),
     "say that": ("{s} SAY that {y}", "{s} nói rằng {y}", "SAY=nói that=rằng"),
 }
-ASKED = ("embedded what", "embedded what past", "embedded where", "embedded when", "embedded why", "embedded why past", "embedded whether", "who did", "who will", "who is doing")  # fmt: skip
+ASKS = {
+    "do you know": ("do you know {y}", "bạn có biết {y} không", "do=có do~không you=bạn know=biết"),
+    "not know": ("{s} DO not know {y}", "{s} không biết {y}", "DO~không not=không know=biết"),
+    "ask": ("{s} asked me {y}", "{s} đã hỏi tôi {y}", "asked=hỏi asked~đã me=tôi"),
+    "want to know": ("{s} WANT to know {y}", "{s} muốn biết {y}", "WANT=muốn know=biết to~biết"),
+}
+QUESTIONS = tuple(f"embedded {word}" for word in ("what", "what past", "where", "when", "why", "why past"))
+QUESTIONS += ("who did", "who will", "who is doing")
+REPORTED = (
+    "future",
+    "ability",
+    "state",
+    "progressive",
+    "future negation",
+    "should",
+    "must",
+    "perfect with already",
+    "present negation",
+    "passive future",
+)
+COORDINATED = {
+    "two predicates": ("{s} {x} and {y}", "{s} đã {x} và {y}", "and=và {x}~đã"),
+    "not only but also": (
+        "{s} not only {x} but also {y}",
+        "{s} không những {x} mà còn {y}",
+        "not=không only=những but=mà also=còn",
+    ),
+}
+BOTH = ("like doing", "want to", "future", "simple past", "ability", "state", "progressive")
+EMOTIONS = ("happy", "sad", "worried", "angry", "nervous")
+MOVING = ("story", "film", "song", "letter", "exam", "report")
 
 
 class Complexes:
@@ -38,125 +109,115 @@ class Complexes:
 
     def __init__(self, descriptions: Descriptions, relatives: Relatives) -> None:
         self.descriptions, self.relatives, self.events = descriptions, relatives, descriptions.events
-        self.people, self.nps, self.sampler = descriptions.people, descriptions.nps, descriptions.sampler
-        self.templates = {t.name: t for t in self.events.templates}
+        self.participants, self.nps, self.sampler = descriptions.participants, descriptions.nps, descriptions.sampler
+        self.lexicon = descriptions.lexicon
 
-    def echo(self, subject: NounPhrase) -> NounPhrase:
-        """Return the pronoun that takes up the subject again."""
-        pronoun = self.sampler.pick([p for p in self.descriptions.lexicon.pronouns if p.auxiliary == subject.auxiliary])
-        phrase = lexical(pronoun.subject, pronoun.vietnamese, f"pronoun:{pronoun.auxiliary}")
-        return NounPhrase(phrase, pronoun.agreement, pronoun.auxiliary)
+    def feeling(self, word: str, subject: NounPhrase, verb: str) -> Phrase:
+        """Return `I am very tired`; `verb` is BE or WAS."""
+        adjective = next(a for a in self.lexicon.adjectives if a.english == word and "temp" in a.uses)
+        slots = {"s": subject.phrase, "a": self.descriptions.quality(adjective, subject)}
+        links = f"very=rất {verb}~{{a}}"
+        return compose(
+            f"{{s}} {verb} very {{a}}", "{s} rất {a}", links, head="a", agreement=subject.agreement, slots=slots
+        )
 
-    def clause(self, name: str, subject: NounPhrase, bare: bool = True) -> Phrase | None:
-        """Return a clause by the name of an event template, or `mood`, `mood now`, `rain`."""
+    def clause(self, name: str, keys: Sequence[str], subject: NounPhrase, word: str) -> Phrase:
+        """Return a clause of JOINED about the subject; `word` is the feeling in question."""
         if name == "rain":
-            time = self.events.time("future", self.descriptions.lexicon.verbs[0])
+            time = self.events.time("future")
             return compose("it rains {t}", "{t} trời mưa", "it=trời rains=mưa", t=time).tagged("weather")
-        if name.startswith("mood"):
-            adjective = self.descriptions.predicative("temp")
-            quality = self.descriptions.quality(adjective, subject)
-            verb = "WAS" if name == "mood" else "BE"
-            return compose(
-                f"{{s}} {verb} very {{a}}", "{s} rất {a}", f"very=rất {verb}~{{a}}", head="a", agreement=subject.agreement,
-                s=subject.phrase, a=quality,
-            )  # fmt: skip
-        return self.events.build(self.templates[name], subject=subject, bare=bare)
+        if name == "feeling":
+            return self.feeling(word, subject, "".join(keys))
+        if keys in ("does", "avoids"):
+            keys = FEELINGS[word][keys == "avoids"]
+        return self.events.build(name, subject=subject, bare=True, among=keys)
 
-    def joined(self, name: str) -> Phrase | None:
+    def joined(self, name: str) -> Phrase:
         """Return two clauses joined as the item `name` of JOINED says."""
-        source, target, links, mains, others = JOINED[name]
-        main, other = self.sampler.pick(mains), self.sampler.pick(others)
-        other = main if other == "same" else other
-        first = self.people.person("subject")
-        second = self.people.person("subject")
-        second_first = source.startswith(("{y}", "when {y}", "after {y}", "although {y}", "if {y}"))
-        if name in SHARED:
-            again = self.echo(first)
-            first, second = (again, first) if second_first else (first, again)
-        elif first.auxiliary == second.auxiliary:
-            return None
-        x, y = self.clause(main, first, name != "two clauses"), self.clause(other, second)
-        if x is None or y is None:
-            return None
-        return compose(source, target, links, x=x, y=y).tagged(f"conjunction {name}")
+        source, target, links, main, other = JOINED[name]
+        word = self.sampler.rare(list(FEELINGS), lambda feeling: feeling)
+        earlier = self.participants.person("subject")
+        if other[0] == "feeling" or name in SAME_SUBJECT:
+            later = self.participants.people.echo(earlier)
+        else:
+            later = self.participants.person("subject")
+            if earlier.auxiliary == later.auxiliary:
+                raise NothingFitsError("two clauses need two subjects")
+        x_subject, y_subject = (earlier, later) if source.startswith("{x}") else (later, earlier)
+        slots = {"x": self.clause(*main, x_subject, word), "y": self.clause(*other, y_subject, word)}
+        return compose(source, target, links, slots=slots).tagged(f"conjunction {name}")
 
-    def statement(self) -> Phrase | None:
+    def statement(self) -> Phrase:
         """Return a statement of any kind that can be reported."""
-        kind = self.sampler.pick(("degree", "comparison", "event", "event", "relative"))
+        kind = self.sampler.pick(("degree", "comparison", "event", "event", "relative", "joined"))
         if kind == "degree":
             return self.descriptions.degree(self.sampler.pick(("degree very", "degree too", "quality negated")))
         if kind == "comparison":
             return self.descriptions.comparison(self.sampler.pick(("comparative", "much comparative", "equality")))
         if kind == "relative":
-            found = self.relatives.any(self.sampler.pick(("object relative", "noun with place", "subject relative progressive")))
-            return self.relatives.frame("quality", found) if found else None
-        names = ("future", "ability", "state", "progressive", "future negation", "should", "must", "perfect with already", "present negation", "passive future")
-        return self.events.build(self.templates[self.sampler.pick(names)])
+            kinds = ("object relative", "noun with place", "subject relative progressive")
+            return self.relatives.quality(self.relatives.noun_phrase(self.sampler.pick(kinds)))
+        if kind == "joined":
+            return self.joined(self.sampler.pick(("if", "if rain", "if last", "before", "because now", "but feeling")))
+        return self.events.build(self.sampler.pick(REPORTED))
 
-    def report(self, name: str) -> Phrase | None:
-        """Return `I think that this house is very big`."""
+    def report(self, name: str) -> Phrase:
+        """Return `I think that this house is very big`, by the name of an item of REPORTS."""
         source, target, links = REPORTS[name]
-        subject = self.people.person("subject")
-        if name == "hope that":
-            inner = self.events.build(self.templates[self.sampler.pick(("future", "ability", "future negation"))])
-        else:
-            inner = self.statement()
-        if inner is None:
-            return None
-        return compose(source, target, links, agreement=subject.agreement, s=subject.phrase, y=inner).tagged(name)
+        subject = self.participants.person("subject")
+        hoped = ("future", "ability", "future negation")
+        inner = self.events.build(self.sampler.pick(hoped)) if name == "hope that" else self.statement()
+        slots = {"s": subject.phrase, "y": inner}
+        return compose(source, target, links, agreement=subject.agreement, slots=slots).tagged(name)
 
-    def asked(self, name: str) -> Phrase | None:
-        """Return `I do not know where he went` or `do you know who wrote this letter`."""
-        inner = self.events.build(self.templates[self.sampler.pick(ASKED)])
-        if inner is None or (name == "do you know" and "embedded whether" in inner.constructions):
-            return None
-        if name == "do you know":
-            links = "do=có do~không you=bạn know=biết"
-            return compose("do you know {y}", "bạn có biết {y} không", links, y=inner).tagged(name)
-        subject = self.people.person("subject")
-        source, target, links = {
-            "not know": ("{s} DO not know {y}", "{s} không biết {y}", "DO~không not=không know=biết"),
-            "ask": ("{s} asked me {y}", "{s} đã hỏi tôi {y}", "asked=hỏi asked~đã me=tôi"),
-            "want to know": ("{s} WANT to know {y}", "{s} muốn biết {y}", "WANT=muốn know=biết to~biết"),
-        }[name]
-        return compose(source, target, links, agreement=subject.agreement, s=subject.phrase, y=inner).tagged(name)
+    def asked(self, name: str) -> Phrase:
+        """Return `I do not know where he went` and its kin, by the name of an item of ASKS."""
+        source, target, links = ASKS[name]
+        whether = () if name == "do you know" else ("embedded whether",)
+        slots = {"y": self.events.build(self.sampler.pick((*QUESTIONS, *whether)))}
+        agreement = "you"
+        if "{s}" in source:
+            subject = self.participants.person("subject", ("I", "we") if name == "ask" else ())
+            slots["s"], agreement = subject.phrase, subject.agreement
+        return compose(source, target, links, head="y", agreement=agreement, slots=slots).tagged(name)
 
-    def predicates(self, name: str) -> Phrase | None:
+    def predicates(self, name: str) -> Phrase:
         """Return two predicates of one subject: joined by `and`, or by `not only ... but also`."""
-        subject = self.people.person("subject")
-        form = "past" if name == "two predicates" else "third" if subject.agreement == "he" else "base"
-        verbs = [v for v in self.descriptions.lexicon.verbs if "person" in v.subjects and v.past != v.base]
-        verbs = [v for v in verbs if ("act" in v.aspect and (form == "past" or v.habit))]
+        source, target, links = COORDINATED[name]
+        past = name == "two predicates"
+        subject = self.participants.person("subject") if past else self.participants.third()
+        form = "past" if past else "third" if subject.agreement == "he" else "base"
+        verbs = [v for v in self.lexicon.verbs if "person" in v.subjects and "act" in v.aspect and v.past != v.base]
+        verbs = [v for v in verbs if past or v.habit]
         one, two = (self.sampler.rare(verbs, lambda v: getattr(v, form), 30) for _ in range(2))
-        nps = "any" if form == "past" else "generic"
-        first, second = (self.events.predicates.complete(v, subject, nps, manner=False).form(form) for v in (one, two))
-        source, target, links = {
-            "two predicates": ("{s} {x} and {y}", "{s} đã {x} và {y}", "and=và {x}~đã"),
-            "not only but also": (
-                "{s} not only {x} but also {y}", "{s} không những {x} mà còn {y}", "not=không only=những but=mà also=còn",
-            ),
-        }[name]  # fmt: skip
-        pairs = [("construction+verb", name, one.key), ("construction+verb", name, two.key)]
-        return compose(source, target, links, head="x", s=subject.phrase, x=first, y=second).tagged(name, combinations=pairs)
+        nps = "any" if past else "generic"
+        make = self.events.predicates.complete
+        slots = {
+            "s": subject.phrase,
+            "x": make(one, subject, nps, manner=False).form(form),
+            "y": make(two, subject, nps, manner=False).form(form),
+        }
+        pairs = [("construction+verb", name, verb.key) for verb in (one, two)]
+        return compose(source, target, links, head="x", slots=slots).tagged(name, combinations=pairs)
 
-    def both(self) -> Phrase | None:
+    def both(self) -> Phrase:
         """Return `both Lan and Nam like swimming`."""
-        first, second = self.people.person("subject"), self.people.person("subject")
-        if first.auxiliary in ("I", "you", "we", "they") or second.auxiliary in ("I", "you", "we", "they"):
-            return None
-        subject = compose("both {x} and {y}", "cả {x} và {y} đều", "both=cả and=và both~đều", x=first.phrase, y=second.phrase)
-        name = self.sampler.pick(("like doing", "want to", "future", "simple past", "ability", "state", "progressive"))
-        template = self.templates[name]
-        inner = self.events.build(template, subject=NounPhrase(subject, "they", "they"), bare=True)
-        return inner.tagged("both and") if inner else None
+        people = self.participants.people
+        first, second = (self.sampler.pick((people.name, people.relative, self.participants.third))() for _ in range(2))
+        slots = {"x": first.phrase, "y": second.phrase}
+        both = compose("both {x} and {y}", "cả {x} và {y} đều", "both=cả and=và both~đều", slots=slots)
+        subject = NounPhrase(both, "they", "they")
+        return self.events.build(self.sampler.pick(BOTH), subject=subject, bare=True).tagged("both and")
 
-    def made(self) -> Phrase | None:
+    def made(self) -> Phrase:
         """Return `this film made my mother very sad`."""
-        noun = self.sampler.rare(self.nps.of_class(["story", "film", "song", "letter", "exam", "report"]), lambda n: n.singular)
-        cause = self.nps.common(noun, "topic", 0.2)
-        person = self.people.someone("PERSON", None)
-        word = self.sampler.pick(("happy", "sad", "worried", "angry", "nervous"))
-        adjective = next(a for a in self.descriptions.lexicon.adjectives if a.english == word and "temp" in a.uses)
-        quality = lexical(word, adjective.vietnamese, f"adjective:{adjective.key}")
-        links = "made=làm made~đã very=rất"
-        return compose("{s} made {r} very {a}", "{s} đã làm {r} rất {a}", links, s=cause.phrase, r=person.phrase, a=quality).tagged("made someone feel")
+        cause = self.nps.common(self.sampler.rare(self.nps.of_class(MOVING), lambda n: n.singular), "topic", 0.3)
+        word = self.sampler.pick(EMOTIONS)
+        adjective = next(a for a in self.lexicon.adjectives if a.english == word and "temp" in a.uses)
+        slots = {
+            "s": cause.phrase,
+            "r": self.participants.someone("PERSON", None).phrase,
+            "a": lexical(word, adjective.vietnamese, f"adjective:{adjective.key}"),
+        }
+        source, target, links = "{s} made {r} very {a}", "{s} đã làm {r} rất {a}", "made=làm made~đã very=rất"
+        return compose(source, target, links, slots=slots).tagged("made someone feel")

@@ -73,8 +73,11 @@ class Verb:
     @property
     def plain(self) -> bool:
         """Whether the object is last on both sides, so that it can be asked for, relativised or made a subject."""
-        return self.source.startswith("V") and self.source.endswith("{o}") and self.target.endswith("{o}") and (
-            self.source.count("{") == 1
+        return (
+            self.source.startswith("V")
+            and self.source.endswith("{o}")
+            and self.target.endswith("{o}")
+            and (self.source.count("{") == 1)
         )
 
 
@@ -141,9 +144,25 @@ class Lexicon:
 
     @cached_property
     def verbs(self) -> list[Verb]:
-        split = ("aspect", "subjects", "objects", "where", "manner")
         return [
-            Verb(**{k: _split(v) if k in split else v == "y" if k == "habit" else v for k, v in row.items()})
+            Verb(
+                row["base"],
+                row["third"],
+                row["past"],
+                row["participle"],
+                row["ing"],
+                row["source"],
+                row["target"],
+                row["links"],
+                _split(row["aspect"]),
+                row["habit"] == "y",
+                _split(row["subjects"]),
+                _split(row["objects"]),
+                row["nps"],
+                row["passive"],
+                _split(row["where"]),
+                _split(row["manner"]),
+            )
             for row in _rows("verbs")
         ]
 

@@ -2,22 +2,29 @@
 
 from collections.abc import Iterable
 
+from .determiners import NounPhrase
 from .lexicon import Lexicon, Noun, Verb
-from .noun_phrases import NounPhrase, NounPhrases
+from .noun_phrases import NounPhrases
+from .people import People
 from .phrase import Phrase, compose, lexical
 from .sampler import Sampler
 
 PEOPLE = ("PERSON", "KIN", "NAME")
-CONSUMED = frozenset("edible drink document text media growable animal".split())
+CONSUMED = frozenset(["edible", "drink", "document", "text", "media", "growable", "animal"])
+# The kind of noun phrase for an object, by what the template asks for and what the verb does; else what the verb does.
 OBJECT_KINDS = {
-    ("generic", "known"): "known",
-    ("generic", "knownplural"): "knownplural",
-    ("generic", "like"): "like",
-    ("generic", "new"): "new",
+    ("generic", "any"): "generic",
+    ("generic", "one"): "single",
+    ("generic", "plural"): "bare",
+    ("generic", "wares"): "bare",
+    ("known", "wares"): "known",
     ("known", "any"): "known",
     ("known", "new"): "known",
+    ("known", "one"): "single",
     ("known", "like"): "known",
+    ("known", "plural"): "known",
 }
+REFLEXIVE = {"I": ("I", "we"), "we": ("I", "we")}
 
 
 class Participants:
@@ -25,91 +32,96 @@ class Participants:
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler) -> None:
         self.lexicon, self.sampler = lexicon, sampler
-        self.nps = NounPhrases(lexicon, sampler)
+        self.people = People(lexicon, sampler)
+        self.nps = NounPhrases(lexicon, sampler, self.people)
+        self.cities = lexicon.entries("cities")
 
-    def person(self, role: str, banned: Iterable[str] = (), several: bool = False) -> NounPhrase:
-        """Return a person or persons as `subject` or `object`; `several` asks for a plural."""
-        banned = tuple(banned)
-        if several:
-            kind = self.sampler.weighted([("pronoun", 3), ("and", 4), ("parents", 1), ("common", 2)])
-        else:
-            kind = self.sampler.weighted([("pronoun", 6), ("name", 4), ("kin", 4), ("common", 5), ("and", 0.7)])
+    def person(self, role: str, banned: Iterable[str] = ()) -> NounPhrase:
+        """Return a person or persons as `subject`, `topic` (a known subject) or `object`; no banned pronoun."""
+        kind = self.sampler.weighted([("pronoun", 6), ("name", 4), ("kin", 4), ("common", 5), ("and", 0.7)])
         if kind == "pronoun":
-            only = ("I", "he", "she", "you") if several else ()
-            return self.nps.pronoun(role, (*banned, *only)) if not several or "we" not in banned else self.nps.name()
+            return self.people.pronoun("object" if role == "object" else "subject", banned)
         if kind == "name":
-            return self.nps.name()
+            return self.people.name()
         if kind == "kin":
-            return self.nps.relative()
+            return self.people.relative()
         if kind == "and":
-            return self.nps.together(self.sampler.pick([self.nps.name, self.nps.relative, self.nps.name]))
-        nouns = self.nps.of_class(["person"])
-        noun = self.sampler.rare(nouns, lambda n: n.plural if several else n.singular)
-        return self.nps.common(noun, "group" if several else "subject" if role == "subject" else "known")
+            return self.people.together()
+        noun = self.sampler.rare(self.nps.of_class(["person"]), lambda n: n.singular)
+        found = self.nps.common(noun, "known" if role == "object" else role)
+        plain = found.phrase.source[0] in ("the", "a")
+        return self.from_city(found) if plain and self.sampler.chance(0.25) else found
+
+    def from_city(self, found: NounPhrase) -> NounPhrase:
+        """Return `the doctor from Hue`."""
+        place = self.city("from", "từ")
+        phrase = compose("{n} {q}", "{n} {q}", head="n", n=found.phrase, q=place).tagged("noun with origin")
+        return NounPhrase(phrase, found.agreement, found.auxiliary, found.noun, found.echo)
+
+    def persons(self) -> NounPhrase:
+        """Return several persons as a subject."""
+        kind = self.sampler.weighted([("they", 2), ("we", 2), ("and", 4), ("common", 3)])
+        if kind == "and":
+            return self.people.together()
+        if kind == "common":
+            noun = self.sampler.rare(self.nps.of_class(["person"]), lambda n: n.plural)
+            return self.nps.common(noun, "group")
+        return self.people.pronoun("subject", [p.auxiliary for p in self.lexicon.pronouns if p.auxiliary != kind])
 
     def third(self) -> NounPhrase:
-        """Return a subject of the third person singular."""
+        """Return a person as a subject of the third person singular."""
         for _ in range(20):
             found = self.person("subject")
             if found.agreement == "he":
                 return found
-        return self.nps.name()
+        return self.people.name()
 
-    def subject(self, verb: Verb, several: bool = False, third: bool = False) -> NounPhrase:
+    def subject(self, verb: Verb) -> NounPhrase:
         """Return a subject that the verb can have."""
-        if third and "person" in verb.subjects:
-            return self.third()
-        classes = self.sampler.weighted([(tag, 6.0 if tag == "person" else 1.0) for tag in verb.subjects])
-        if classes == "person":
-            return self.person("subject", several=several)
-        if classes in ("adult", "kin") and self.sampler.chance(0.4):
-            return self.nps.relative()
-        if classes == "adult" and self.sampler.chance(0.4):
-            return self.nps.pronoun("subject")
-        noun = self.sampler.rare(self.nps.of_class([classes]), lambda n: n.singular)
-        return self.nps.common(noun, "group" if several else "subject")
+        tag = self.sampler.weighted([(tag, 6.0 if tag == "person" else 1.0) for tag in verb.subjects])
+        if tag == "person":
+            return self.person("subject")
+        if tag in ("adult", "kin") and self.sampler.chance(0.5):
+            return self.people.relative()
+        if tag in ("adult", "kin") and self.sampler.chance(0.4):
+            return self.people.pronoun("subject")
+        noun = self.sampler.rare(self.nps.of_class([tag]), lambda n: n.singular)
+        return self.nps.common(noun, "subject")
 
-    def object(self, verb: Verb, wanted: str, subject: NounPhrase | None, several: bool = False) -> NounPhrase:
+    def object(self, verb: Verb, wanted: str, subject: NounPhrase | None) -> NounPhrase:
         """Return an object of the verb, in the form that verb and template (`wanted`) agree on."""
-        kind = OBJECT_KINDS.get((wanted, verb.nps), verb.nps if wanted in ("any", "known", "generic") else wanted)
-        kind = "generic" if wanted == "generic" and kind == "any" else kind
         people = [tag for tag in verb.objects if tag in PEOPLE]
         nouns = self.nps.of_class(verb.objects)
         if people and (not nouns or self.sampler.chance(0.6)):
             return self.someone(self.sampler.pick(people), subject)
-        noun = self.noun(nouns, kind)
-        if kind == "generic":
-            kind = "bare" if noun.classes & {"edible", "drink", "growable"} else kind
-            kind = kind if noun.classes & CONSUMED else "single"
-        found = self.nps.common(noun, kind, 0.5)
-        pair = ("verb+object", verb.key, noun.singular)
-        phrase = found.phrase.tagged(combinations=[pair])
+        kind = OBJECT_KINDS.get((wanted, verb.nps), verb.nps if wanted in ("any", "known", "generic") else wanted)
+        nouns = [n for n in nouns if not n.mass or kind not in ("known plural", "plural")]
+        several = kind in ("plural", "known plural", "bare")
+        noun = self.sampler.rare(nouns, lambda n: n.plural or n.singular if several else n.singular)
+        found = self.nps.common(noun, self.habitual(noun) if kind == "generic" else kind, 0.5)
+        phrase = found.phrase.tagged(combinations=[("verb+object", verb.key, noun.singular)])
         return NounPhrase(phrase, found.agreement, found.auxiliary, noun)
 
-    def noun(self, nouns: list[Noun], kind: str) -> Noun:
-        """Return one of the nouns; countable ones only if the kind asks for a count."""
-        several = kind in ("plural", "knownplural", "bare")
-        if kind in ("knownplural",):
-            nouns = [noun for noun in nouns if not noun.mass]
-        return self.sampler.rare(nouns, lambda n: n.plural or n.singular if several else n.singular)
+    def habitual(self, noun: Noun) -> str:
+        """Return the kind of noun phrase for what one does habitually: books, but one's own house."""
+        if noun.classes & {"edible", "drink", "growable"}:
+            return "bare"
+        return "generic" if noun.classes & CONSUMED else "single"
 
     def someone(self, tag: str, subject: NounPhrase | None) -> NounPhrase:
         """Return a person as an object; never the subject itself."""
         if tag == "KIN":
-            return self.nps.relative()
+            return self.people.relative()
         if tag == "NAME":
-            return self.nps.name()
-        banned = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}.get(subject.auxiliary, (subject.auxiliary,)) if (
-            subject
-        ) else ()
+            return self.people.name()
+        banned = REFLEXIVE.get(subject.auxiliary, (subject.auxiliary,)) if subject else ()
         return self.person("object", banned)
 
     def adverbial(self, tags: Iterable[str]) -> Phrase | None:
-        """Return `in the garden`, `at school`: a place whose classes are among the tags."""
-        tags = [tag for tag in tags if tag not in ("city",)]
-        places = [noun for noun in self.nps.of_class(tags) if noun.place] if tags else []
+        """Return a place whose classes are among the tags, `in the garden`, or None."""
         if "region" in tags and self.sampler.chance(0.5):
-            return self.city("in", "ở")
+            return self.city("in", "ở").tagged("place adverbial")
+        places = [noun for noun in self.nps.of_class(tags) if noun.place]
         if not places:
             return None
         noun = self.sampler.rare(places, lambda n: n.singular)
@@ -123,8 +135,8 @@ class Participants:
 
     def city(self, english: str = "", vietnamese: str = "") -> Phrase:
         """Return a city, with its preposition if one is given."""
-        entry = self.sampler.rare(self.nps.cities, lambda e: e.english)
-        name = lexical(entry.english, entry.vietnamese, f"city:{entry.english}", head=0)
+        entry = self.sampler.rare(self.cities, lambda e: e.english)
+        name = lexical(entry.english, entry.vietnamese, f"city:{entry.english}")
         if not english:
             return name
         return compose(f"{english} {{n}}", f"{vietnamese} {{n}}", f"{english}={vietnamese}", head="n", n=name)
@@ -133,6 +145,6 @@ class Participants:
         """Return a place to go to, without its preposition."""
         if self.sampler.chance(0.2):
             return self.city()
-        places = self.nps.of_class(["building", "nature", "town"])
-        noun = self.sampler.rare([n for n in places if n.place], lambda n: n.singular)
+        places = [n for n in self.nps.of_class(("building", "nature", "town")) if n.place]
+        noun = self.sampler.rare(places, lambda n: n.singular)
         return self.nps.determined(noun, self.sampler.pick(("definite", "definite", "this", "that")), 0.3, True).phrase

@@ -52,7 +52,8 @@ def lexical(source: str, target: str, lexeme: str = "", head: int = 0) -> Phrase
     """Return a lexicon entry as a phrase.
 
     A target syllable `x` is linked surely to the first source word, `x/2` to the second, `~x` only possibly. `head` is
-    the index of the source head; its first sure syllable is the target head. Source words left over get a possible link.
+    the index of the source head; its first sure syllable is the target head. Source words left over get a
+    possible link.
     """
     words, syllables, links = source.split(), [], set()
     for j, mark in enumerate(target.split()):
@@ -72,7 +73,9 @@ def inflect(word: str, agreement: str) -> str:
     return word.lower() + ("s" if agreement == "he" else "")
 
 
-def _lay_out(pattern: str, slots: Mapping[str, Phrase | None], side: str, agreement: str) -> tuple[list[str], dict]:
+def _lay_out(
+    pattern: str, slots: Mapping[str, Phrase | None], side: str, agreement: str
+) -> tuple[list[str], dict[str, int]]:
     """Return the tokens of one side of a pattern and, by name, where each literal and each slot stands."""
     tokens: list[str] = []
     places: dict[str, int] = {}
@@ -95,7 +98,11 @@ def _lay_out(pattern: str, slots: Mapping[str, Phrase | None], side: str, agreem
 
 
 def _head(
-    head: str, present: Mapping[str, Phrase], source: dict, target: dict, links: set[tuple[int, int, bool]]
+    head: str,
+    present: Mapping[str, Phrase],
+    source: dict[str, int],
+    target: dict[str, int],
+    links: set[tuple[int, int, bool]],
 ) -> tuple[int, int]:
     """Return the head of a composed phrase: that of the slot `head`, the word `head`, or that of the first slot."""
     if head and head not in present and head in source:
@@ -115,14 +122,16 @@ def compose(
     *,
     head: str = "",
     agreement: str = "they",
-    **slots: Phrase | None,
+    slots: Mapping[str, Phrase | None] | None = None,
+    **parts: Phrase | None,
 ) -> Phrase:
-    """Return the phrase of a bilingual pattern, in which `{x}` stands for the phrase given as `x`.
+    """Return the phrase of a bilingual pattern, in which `{x}` stands for the phrase given as `x` or in `slots`.
 
     `links` are items `a=b` (sure) or `a~b` (possible) between a source word and a target word of the pattern; `{x}`
     there is the head of that phrase. A repeated word is told apart by a suffix: `as.1 {a} as.2`. Links of absent slots
     are left out. Raises ValueError for a name that the pattern does not have.
     """
+    slots = {**(slots or {}), **parts}
     source_tokens, source_places = _lay_out(source, slots, "source", agreement)
     target_tokens, target_places = _lay_out(target, slots, "target", agreement)
     all_links: set[tuple[int, int, bool]] = set()
@@ -143,13 +152,13 @@ def compose(
             all_links.add((ends[0], ends[1], kind == "="))
     sure_pairs = {(i, j) for i, j, sure in all_links if sure}
     top = _head(head, present, source_places, target_places, all_links)
-    parts = [present[n] for n in sorted(present, key=lambda n: source_places["{" + n + "}"])]
+    ordered = [present[n] for n in sorted(present, key=lambda n: source_places["{" + n + "}"])]
     return Phrase(
         tuple(source_tokens),
         tuple(target_tokens),
         frozenset((i, j, sure) for i, j, sure in all_links if sure or (i, j) not in sure_pairs),
         top,
-        tuple(chain.from_iterable(p.lexemes for p in parts)),
-        frozenset(chain.from_iterable(p.combinations for p in parts)),
-        tuple(chain.from_iterable(p.constructions for p in parts)),
+        tuple(chain.from_iterable(p.lexemes for p in ordered)),
+        frozenset(chain.from_iterable(p.combinations for p in ordered)),
+        tuple(chain.from_iterable(p.constructions for p in ordered)),
     )

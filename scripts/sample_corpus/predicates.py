@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
+from .determiners import NounPhrase
 from .lexicon import Verb
-from .noun_phrases import NounPhrase
 from .participants import Participants
 from .phrase import Phrase, compose, lexical
-
-FORMS = ("base", "third", "past", "participle", "ing")
 
 
 @dataclass(frozen=True)
@@ -22,17 +20,15 @@ class Predicate:
         """Return the predicate with the verb in the form base, third, past, participle or ing."""
         word = getattr(self.verb, name)
         source = self.verb.source.replace("V", word, 1)
-        links = " ".join(
-            word + item[1:] if item[0] == "V" and item[1] in "=~" else item for item in self.verb.links.split()
-        )
-        phrase = compose(
-            source + " {x}", self.verb.target + " {x}", links, head=word, x=self.adverbial, **self.complements
-        )
+        items = self.verb.links.split()
+        links = " ".join(word + item[1:] if item[0] == "V" and item[1] in "=~" else item for item in items)
+        target = self.verb.target + " {x}"
+        phrase = compose(source + " {x}", target, links, head=word, x=self.adverbial, slots=self.complements)
         return phrase.tagged(lexemes=[f"verb:{self.verb.key}"])
 
 
 class Predicates:
-    """Chooses verbs and completes them."""
+    """Completes verbs."""
 
     def __init__(self, participants: Participants) -> None:
         self.participants = participants
@@ -40,11 +36,20 @@ class Predicates:
         self.adverbs = {entry.english: entry for entry in self.lexicon.entries("adverbs")}
 
     def complete(
-        self, verb: Verb, subject: NounPhrase | None, nps: str, *, place: bool = True, manner: bool = True, omit: str = ""
+        self,
+        verb: Verb,
+        subject: NounPhrase | None,
+        nps: str,
+        *,
+        place: bool = True,
+        manner: bool = True,
+        skilled: bool = False,
+        omit: str = "",
     ) -> Predicate:
         """Return the verb with an object, recipient and place as its frame asks for, and sometimes an adverbial.
 
-        The complement named by `omit` is left out on both sides, to be put elsewhere by a template.
+        `nps` is the kind of noun phrase for the object, `place` and `manner` allow these adverbials, `skilled` allows
+        `well`. The complement named by `omit` is left out on both sides, to be put elsewhere by a template.
         """
         people = self.participants
         slots: dict[str, Phrase | None] = {}
@@ -57,19 +62,18 @@ class Predicates:
         if "{c}" in verb.source:
             slots["c"] = people.city()
         if "{q}" in verb.source:
-            slots["q"] = people.adverbial(["region", "home"])
-        return Predicate(verb, slots, self.adverbial(verb, subject, place, manner))
+            slots["q"] = people.adverbial(("region", "house"))
+        adverb = None
+        if manner and self.sampler.chance(0.35):
+            adverb = self.manner(verb, subject, skilled)
+        if adverb is None and place and verb.where and self.sampler.chance(0.45):
+            adverb = people.adverbial(verb.where)
+        return Predicate(verb, slots, adverb)
 
-    def adverbial(self, verb: Verb, subject: NounPhrase | None, place: bool, manner: bool) -> Phrase | None:
-        """Return a manner adverb, a place, or nothing."""
-        if manner and verb.manner and self.sampler.chance(0.35):
-            return self.manner(verb, subject)
-        return self.participants.adverbial(verb.where) if place and verb.where and self.sampler.chance(0.45) else None
-
-    def manner(self, verb: Verb, subject: NounPhrase | None) -> Phrase | None:
-        """Return a manner adverb that suits the verb; `together` needs several subjects."""
+    def manner(self, verb: Verb, subject: NounPhrase | None, skilled: bool) -> Phrase | None:
+        """Return a manner adverb that suits the verb, or None; `together` needs several subjects."""
         alone = subject is None or not subject.several
-        names = [name for name in verb.manner if name != "together" or not alone]
+        names = [n for n in verb.manner if not (n == "together" and alone) and not (n == "well" and not skilled)]
         if not names:
             return None
         entry = self.adverbs[self.sampler.rare(names, lambda name: name)]

@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-class NothingFits(ValueError):
+class NothingFitsError(ValueError):
     """The choices made so far cannot be completed to a sentence: the derivation is to be drawn again."""
 
 
@@ -26,9 +26,9 @@ class Sampler:
         return self._random.random()
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """Return one of the items, all equally likely. Raises NothingFits if there is none."""
+        """Return one of the items, all equally likely. Raises NothingFitsError if there is none."""
         if not items:
-            raise NothingFits("nothing to pick from: the lexicon has no entry that fits")
+            raise NothingFitsError("nothing to pick from: the lexicon has no entry that fits")
         return items[int(self._random.random() * len(items))]
 
     def weighted(self, items: Sequence[tuple[Item, float]]) -> Item:
@@ -41,6 +41,10 @@ class Sampler:
         return items[-1][0]
 
     def rare(self, items: Sequence[Item], form: Callable[[Item], str], tries: int = 12) -> Item:
-        """Return, of some items drawn at random (at most a third), the one whose written form has been used least."""
+        """Return, of some items drawn at random (at most a third), the one whose words are used least.
+
+        `form` gives the words of an item, Vietnamese ones as `vi:sách`; the rarest of them counts.
+        """
         tries = min(tries, 1 + len(items) // 3)
-        return min((self.pick(items) for _ in range(tries)), key=lambda item: self.used[form(item).lower()])
+        drawn = [self.pick(items) for _ in range(tries)]
+        return min(drawn, key=lambda item: min(self.used[word] for word in form(item).lower().split()))

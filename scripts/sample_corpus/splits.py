@@ -10,10 +10,16 @@ from .lexicon import Lexicon
 from .sampler import Sampler
 
 SIZES = {"train": 12000, "valid": 500, "test": 500, "test_new": 500}
+FREE = 1500  # training pairs drawn by weight, before those that raise what is rare
+PATIENCE = 20000  # draws without a rare word after which none is taken to be left
 LENGTHS = range(3, 31)
 LEAST_WORD, LEAST_CONSTRUCTION, LEAST_TEMPLATE = 20, 100, 15
-SHORT = {3: 0.9, 4: 0.8, 5: 0.7, 6: 0.55, 7: 0.35, 8: 0.15}  # share of the short sentences that is left out, by words
+# share of the short sentences that is left out, by words
+SHORT = {3: 0.97, 4: 0.94, 5: 0.9, 6: 0.82, 7: 0.65, 8: 0.45, 9: 0.25}
 HELD_OUT = {"adjective+noun": 8, "verb+object": 8, "construction+verb": 12, "number+noun": 8}
+
+
+NEW_KINDS = [("adjective+noun", 3.0), ("verb+object", 3.0), ("construction+verb", 3.0), ("number+noun", 2.0)]
 
 
 def words(sentence: str) -> list[str]:
@@ -42,12 +48,13 @@ class Collector:
         self.grammar = Grammar(Lexicon(), self.sampler)
         self.seen = set(taken)
         self.counts: Counter[str] = Counter()
+        self.trained: Counter[str] = Counter()
         self.translated: Counter[str] = Counter()
         self.corpus = Corpus()
-        self.names = [(name, weight) for name, (_, _, weight) in self.grammar.constructions.items()]
+        self.names = [(name, weight) for name, (_, _, weight) in self.grammar.templates.items()]
 
-    def draw(self, name: str, new: bool) -> Pair | None:
-        """Return a pair not drawn before; with a held-out combination if and only if `new`."""
+    def draw(self, name: str, new: str = "") -> Pair | None:
+        """Return a pair not drawn before, without held-out combinations, or with one of the kind `new`."""
         pair = self.grammar.derive(name)
         if pair is None or pair.source in self.seen or pair.target in self.seen:
             return None
@@ -55,31 +62,38 @@ class Collector:
             return None
         if self.sampler.chance(SHORT.get(len(pair.source.split()), 0.0)):
             return None
-        return pair if any(held_out(c) for c in pair.combinations) == new else None
+        kinds = {combination[0] for combination in pair.combinations if held_out(combination)}
+        return pair if (new in kinds if new else not kinds) else None
 
     def known(self, pair: Pair) -> bool:
-        """Whether training has all words of the pair often enough."""
-        counts = [self.sampler.used[word] for word in words(pair.source)]
+        """Whether training has all words and constructions of the pair often enough."""
+        if any(self.counts[name] < LEAST_CONSTRUCTION for name in pair.constructions):
+            return False
+        counts = [self.trained[word] for word in words(pair.source)]
         counts += [self.translated[word] for word in words(pair.target)]
         return min(counts) >= LEAST_WORD
 
     def keep(self, split: str, pair: Pair) -> None:
-        """Add the pair to the split; what training has is counted, so that later draws prefer what it lacks."""
+        """Add the pair to the split and count its words, so that later draws prefer what the split lacks."""
         self.seen |= {pair.source, pair.target}
         self.corpus.splits[split].append(pair)
+        self.sampler.used.update([*words(pair.source), *(f"vi:{word}" for word in words(pair.target))])
         if split == "train":
-            self.sampler.used.update(words(pair.source))
+            self.trained.update(words(pair.source))
             self.translated.update(words(pair.target))
             self.counts.update({*pair.constructions, f"template {pair.template}"})
 
-    def fill(self, split: str, size: int) -> None:
-        """Fill the split with constructions by weight."""
+    def fill(self, split: str, size: int, known: bool = False) -> None:
+        """Fill the split with templates by weight; if `known`, only with words that training has often enough."""
         pairs = self.corpus.splits[split]
+        if split != "train":
+            self.sampler.used.clear()
         while len(pairs) < size:
             name = self.sampler.weighted(self.names)
+            new = self.sampler.weighted(NEW_KINDS) if split == "test_new" else ""
             for _ in range(100):
-                pair = self.draw(name, split == "test_new")
-                if pair is not None and (split == "train" or self.known(pair)):
+                pair = self.draw(name, new)
+                if pair is not None and (not known or self.known(pair)):
                     self.keep(split, pair)
                     break
 
@@ -95,39 +109,35 @@ class Collector:
         for _ in range(20000):
             if self.counts[counted] >= least:
                 return
-            pair = self.draw(name, False)
+            pair = self.draw(name)
             if pair is not None:
                 self.keep("train", pair)
         raise ValueError(f"{name!r} gave {self.counts[counted]} different pairs, {least} expected: widen its lexicon")
 
     def complete(self, size: int) -> None:
-        """Add training pairs that hold a word or construction still short of its least count.
+        """Add training pairs with a word or construction still short of its least count, until none is found.
 
-        Templates that helped before are drawn more often.
+        The split grows to `size` at most. Templates that helped before are drawn more often.
         """
-        pairs = self.corpus.splits["train"]
         tried, helped = Counter[str](), Counter[str]()
-        while len(pairs) < size:
-            weights = [(name, (helped[name] + 1) / (tried[name] + 10)) for name, _ in self.names]
-            name = self.sampler.weighted(weights)
+        misses = 0
+        while len(self.corpus.splits["train"]) < size and misses < PATIENCE:
+            name = self.sampler.weighted([(name, (helped[name] + 1) / (tried[name] + 10)) for name, _ in self.names])
             tried[name] += 1
-            pair = self.draw(name, False)
-            if pair is None:
-                continue
-            rare = any(self.sampler.used[word] < LEAST_WORD for word in words(pair.source))
-            rare |= any(self.translated[word] < LEAST_WORD for word in words(pair.target))
-            rare |= any(self.counts[name] < LEAST_CONSTRUCTION for name in pair.constructions)
-            if rare or self.sampler.chance(0.01):
-                helped[name] += rare
+            pair = self.draw(name)
+            misses += 1
+            if pair is not None and not self.known(pair):
+                misses = 0
+                helped[name] += 1
                 self.keep("train", pair)
 
 
 def make_corpus(seed: int, taken: Iterable[str] = ()) -> Corpus:
     """Return the whole sample corpus, the same for the same seed; no sentence of it is among those `taken`."""
     collector = Collector(seed, taken)
-    collector.fill("train", 5000)
+    collector.fill("train", FREE)
     collector.floor()
     collector.complete(SIZES["train"])
-    for split in ("valid", "test", "test_new"):
-        collector.fill(split, SIZES[split])
+    for split, size in SIZES.items():
+        collector.fill(split, size, known=True)
     return collector.corpus

@@ -24,6 +24,7 @@ METRICS = {
     "git_commit": "abc123",
 }
 DATA = {"name": "sample", "valid": "sample:valid", **{split: f"sample:{split}" for split in results.SPLITS}}
+CONFIG = {"model": {"dim": 5}, "search": {"beam_size": 3}, "direction": "en-vi", "data": DATA}
 
 
 def scores(bleu: float, aer: float | None = None) -> dict:
@@ -39,7 +40,7 @@ def pair(tmp_path):
 
 @pytest.fixture
 def finished(pair):
-    pair.run.write_config({"data": DATA})
+    pair.run.write_config(CONFIG)
     pair.run.write_metrics(METRICS)
     pair.run.weights.touch()
     for number, split in enumerate(results.SPLITS):
@@ -64,12 +65,12 @@ def test_begins_a_run_that_is_not_there(pair):
 
 
 def test_begins_anew_where_no_checkpoint_is(pair):
-    pair.run.write_config({"data": DATA})
+    pair.run.write_config(CONFIG)
     assert pair.training([])[-1] == "overwrite=true"
 
 
 def test_goes_on_from_a_checkpoint(pair):
-    pair.run.write_config({"data": DATA})
+    pair.run.write_config(CONFIG)
     pair.run.checkpoints.mkdir()
     pair.run.last.touch()
     assert pair.training([])[-1] == "resume=true"
@@ -85,7 +86,7 @@ def test_a_finished_run_is_taken_as_it_is(finished, capsys):
 def test_only_splits_of_the_run_are_scored(finished):
     for split in results.SPLITS:
         finished.scores(split).unlink()
-    finished.run.write_config({"data": {**DATA, "test_new": None}})
+    finished.run.write_config({**CONFIG, "data": {**DATA, "test_new": None}})
     assert [command[-1] for command in finished.evaluations()] == ["split=test", "split=phrases_test"]
 
 

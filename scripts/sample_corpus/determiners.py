@@ -1,0 +1,181 @@
+"""Determiners, quantifiers and measures: how a noun phrase is built around its noun in the two languages."""
+
+from dataclasses import dataclass
+
+from .lexicon import Noun
+from .phrase import Phrase
+
+# name: (number, source, target, links); PL is the plural word, `những` before a classifier, `các` without one
+DETERMINED = {
+    "definite": ("one", "the {a} {n}", "{n} {a}", "the~{n}"),
+    "definite plural": ("many", "the {a} {n}", "PL {n} {a}", "the~PL {n}~PL"),
+    "indefinite": ("one", "a {a} {n}", "một {n} {a}", "a=một"),
+    "this": ("one", "this {a} {n}", "{n} {a} này", "this=này"),
+    "that": ("one", "that {a} {n}", "{n} {a} đó", "that=đó"),
+    "these": ("many", "these {a} {n}", "PL {n} {a} này", "these=này {n}~PL these~PL"),
+    "those": ("many", "those {a} {n}", "PL {n} {a} đó", "those=đó {n}~PL those~PL"),
+    "possessive": ("one", "{o} {a} {n}", "{n} {a} {o}", ""),
+    "possessive plural": ("many", "{o} {a} {n}", "PL {n} {a} {o}", "{n}~PL"),
+    "number": ("many", "{k} {a} {n}", "{k} {n} {a}", ""),
+    "number and demonstrative": ("many", "these {k} {n}", "{k} {n} này", "these=này"),
+    "number and possessive": ("many", "{o} {k} {n}", "{k} {n} {o}", ""),
+    "many": ("many", "many {a} {n}", "nhiều {n} {a}", "many=nhiều"),
+    "some": ("many", "some {a} {n}", "vài {n} {a}", "some=vài"),
+    "all": ("many", "all the {n}", "tất cả PL {n}", "all=tất all=cả the~PL {n}~PL"),
+    "bare plural": ("many", "{a} {n}", "{n} {a}", ""),
+    "mass": ("mass", "{a} {n}", "{n} {a}", ""),
+    "some mass": ("mass", "some {a} {n}", "một ít {n} {a}", "some=ít some~một"),
+    "this mass": ("mass", "this {a} {n}", "{n} {a} này", "this=này"),
+    "much": ("mass", "a lot of {n}", "rất nhiều {n}", "lot=nhiều lot=rất a~rất of~nhiều"),
+}
+TAGS = {
+    "this": "demonstratives",
+    "that": "demonstratives",
+    "these": "demonstratives",
+    "those": "demonstratives",
+    "many": "quantifiers",
+    "some": "quantifiers",
+    "all": "quantifiers",
+    "much": "quantifiers",
+}
+SINGLE = ("definite", "this", "that", "possessive")
+PLURAL = ("definite plural", "these", "those", "possessive plural", "number and demonstrative", "number and possessive")
+NEW = ("indefinite", "indefinite", "number", "many", "some")
+# The forms of a countable noun in each kind of place; repeated ones are more frequent.
+KINDS = {
+    "any": SINGLE * 3 + PLURAL + ("indefinite",) * 5 + NEW,
+    "wares": SINGLE * 3 + PLURAL + ("indefinite",) * 5 + NEW,
+    "known": SINGLE * 3 + PLURAL,
+    "new": NEW,
+    "one": SINGLE * 2 + ("indefinite",) * 4,
+    "group": ("definite plural", "definite plural", "these", "those", "number"),
+    "like": SINGLE + PLURAL + ("bare plural", "bare plural"),
+    "plural": ("bare plural", "number", "many", "some"),
+    "known plural": (*PLURAL, "all"),
+    "generic": ("bare plural", "bare plural", "bare plural", "possessive", "this"),
+    "bare": ("bare plural",),
+    "subject": SINGLE * 6 + ("definite plural",) * 3 + ("these", "those", "indefinite", "all", "number", "many"),
+    "topic": SINGLE + SINGLE + ("these", "those", "possessive plural"),
+    "single": SINGLE,
+}
+# The same for a mass noun; kinds that are not here take MASS.
+MASS = ("mass", "some mass", "this mass", "much", "measure", "measure", "measure", "measure", "measure")
+MASS_KINDS = {
+    "like": ("mass", "this mass"),
+    "generic": ("mass",),
+    "bare": ("mass",),
+    **dict.fromkeys(("known", "topic", "single", "subject", "one"), ("this mass",)),
+}
+MEASURES = (
+    ("cup", "cups", "tách", ("tea", "coffee", "milk")),
+    ("bottle", "bottles", "chai", ("water", "beer", "wine")),
+    ("bowl", "bowls", "bát", ("rice", "soup")),
+    ("kilo", "kilos", "cân", ("meat", "beef", "fish", "seafood", "cheese", "fruit")),
+)
+# A few sizes may stand before a colour, as in `a big black dog`.
+BEFORE_COLOUR = (
+    "big",
+    "small",
+    "new",
+    "old",
+    "long",
+    "short",
+    "beautiful",
+    "cheap",
+    "cute",
+    "expensive",
+    "fast",
+    "heavy",
+)
+# Nouns that the corpus has in the singular only, so that each of its words occurs often enough.
+SINGULAR_ONLY = frozenset(["building", "room", "nature", "town", "road", "singly"])
+OWNED = frozenset(
+    [
+        "relation",
+        "pet",
+        "livestock",
+        "document",
+        "text",
+        "clothes",
+        "jewel",
+        "furniture",
+        "device",
+        "container",
+        "dish",
+        "tool",
+        "home",
+        "room",
+        "abstract",
+        "teacher",
+        "doctor",
+        "lawyer",
+        "dentist",
+        "director",
+        "secretary",
+        "pupil",
+        "student",
+        "car",
+        "bicycle",
+        "motorbike",
+        "boat",
+        "photo",
+        "painting",
+        "guitar",
+        "piano",
+        "song",
+        "door",
+        "window",
+        "garden",
+        "farm",
+        "field",
+        "village",
+        "city",
+        "shop",
+        "restaurant",
+        "house",
+        "school",
+        "toy",
+    ]
+)
+GENDERS = {"man": "he", "policeman": "he", "woman": "she", "girl": "she", "nurse": "she"}
+
+
+@dataclass(frozen=True)
+class NounPhrase:
+    """A phrase with what the rest of the sentence must know about it.
+
+    `agreement` is I, you, he or they; `auxiliary` the English pronoun that takes its place; `echo` tells whether the
+    corpus's Vietnamese pronoun can too (not for one's mother); `noun` is None for pronouns, names and relatives.
+    """
+
+    phrase: Phrase
+    agreement: str
+    auxiliary: str
+    noun: Noun | None = None
+    echo: bool = True
+
+    @property
+    def several(self) -> bool:
+        return self.agreement == "they"
+
+
+def owned(noun: Noun) -> bool:
+    """Whether `my` and `Lan's` go well with the noun."""
+    return bool(OWNED & (noun.classes | {noun.singular}))
+
+
+def forms(noun: Noun, kind: str) -> list[str]:
+    """Return the names in DETERMINED (or `measure`) that the noun can take in a place of that kind."""
+    if noun.mass:
+        return list(MASS_KINDS.get(kind, MASS))
+    allowed = [form for form in KINDS[kind] if "possessive" not in form or owned(noun)]
+    if noun.classes & SINGULAR_ONLY:
+        allowed = [form for form in allowed if DETERMINED[form][0] == "one"]
+    if "relation" in noun.classes:
+        allowed = [form.replace("definite", "possessive") if form.startswith("definite") else form for form in allowed]
+    return allowed
+
+
+def written(noun: Noun, form: str) -> str:
+    """Return the English word that the form gives the noun."""
+    return noun.plural if form in DETERMINED and DETERMINED[form][0] == "many" else noun.singular
