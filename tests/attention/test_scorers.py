@@ -57,6 +57,22 @@ def test_score_and_gradients_equal_the_formula_in_plain_loops(
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("block", [1, HIDDEN * KEYS * HEADS * 3, 2**20])
+def test_the_additive_score_does_not_depend_on_the_size_of_its_blocks(block: int, monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(1)
+    queries, keys = torch.randn(5, HEADS, QUERIES, HIDDEN).double(), torch.randn(5, HEADS, KEYS, HIDDEN).double()
+    inputs = [queries.requires_grad_(), keys.requires_grad_(), torch.randn(HEADS, HIDDEN).double().requires_grad_()]
+    monkeypatch.setitem(kernels.BLOCK, "cpu", block)
+    in_blocks = kernels.additive_score(*inputs)
+    formula = torch.einsum("bhqkd,hd->bhqk", torch.tanh(queries.unsqueeze(3) + keys.unsqueeze(2)), inputs[2])
+    torch.testing.assert_close(in_blocks, formula, rtol=0, atol=1e-9)
+    direction = torch.randn_like(formula)
+    for a, b in zip(
+        torch.autograd.grad(in_blocks, inputs, direction), torch.autograd.grad(formula, inputs, direction), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
 def test_queries_and_keys_may_differ_in_width_where_a_matrix_is_between_them(make_scorer: MakeScorer):
     widths = {"query_dim": 3, "key_dim": 5, "num_heads": 1}
     if list(make_scorer(query_dim=5, key_dim=5, num_heads=1).parameters()):
