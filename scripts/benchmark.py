@@ -29,9 +29,9 @@ from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
 from nmt.run import compose
 from nmt.run.build import build_model
+from nmt.run.build_training import build_task, build_trainer
 from nmt.run.fit import quiet
 from nmt.run.record import git_commit, versions
-from nmt.run.rehearse import build_task, build_trainer
 from nmt.run.settings import Settings
 from nmt.text import PAD
 from nmt.training import TranslationTask

@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import ConstantLR
 
 from nmt.attention import Attention
 from nmt.data.batch import collate
-from nmt.models import Seq2Seq
+from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import CONFIGS, Config, configuration, make
 from nmt.training.task import TranslationTask
 
@@ -32,7 +32,7 @@ def model_node(*overrides: str) -> Config:
 def build(*overrides: str) -> Seq2Seq:
     """The model that `python -m nmt.train` with these overrides trains, with tiny vocabularies."""
     torch.manual_seed(2)
-    made: Seq2Seq = make(model_node(*overrides))(source_vocab=19, target_vocab=23, joint=False)
+    made: Seq2Seq = make(model_node(*overrides))(vocabulary=VocabularySizes(19, 23, joint=False))
     return made
 
 

@@ -88,8 +88,12 @@ def check_files(prefixes: Iterable[str], direction: Direction) -> None:
 
 
 def read_aligned(prefix: str, direction: Direction) -> Pairs:
-    """The lines of both files as they are. Raises as `read_lines`, and ValueError when the line counts differ."""
-    source_path, target_path = file_pair(prefix, direction)
+    """The lines of a corpus as they are. Raises as `read_parallel`."""
+    return read_parallel(*file_pair(prefix, direction))
+
+
+def read_parallel(source_path: Path, target_path: Path) -> Pairs:
+    """The lines of two files as they are. Raises as `read_lines`, and ValueError when the line counts differ."""
     source, target = read_lines(source_path), read_lines(target_path)
     if len(source) != len(target):
         raise ValueError(

@@ -2,7 +2,8 @@
 
 from nmt.models.bahdanau import Bahdanau
 from nmt.models.base import Seq2Seq
+from nmt.models.embeddings import VocabularySizes
 from nmt.models.luong import Luong
 from nmt.models.transformer import Transformer
 
-__all__ = ["Bahdanau", "Luong", "Seq2Seq", "Transformer"]
+__all__ = ["Bahdanau", "Luong", "Seq2Seq", "Transformer", "VocabularySizes"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
-from nmt.models.embeddings import token_embeddings
+from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
 
@@ -37,20 +37,16 @@ class Bahdanau(RecurrentSeq2Seq):
         decoder_dim: int,
         maxout_dim: int,
         dropout: float,
-        source_vocab: int,
-        target_vocab: int,
-        joint: bool,
+        vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        self.source_embedding, self.target_embedding = token_embeddings(
-            source_vocab, target_vocab, embedding_dim, joint
-        )
+        self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
         self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
-        self.output = nn.Linear(maxout_dim, target_vocab)
+        self.output = nn.Linear(maxout_dim, vocabulary.target)
         self.dropout = Dropout(dropout)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:

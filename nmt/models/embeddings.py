@@ -1,18 +1,25 @@
 """Token embeddings and sinusoidal positions."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
-def token_embeddings(
-    source_vocab: int, target_vocab: int, dim: int, joint: bool, std: float = 1.0
-) -> tuple[nn.Embedding, nn.Embedding]:
+class VocabularySizes(NamedTuple):
+    """How many pieces each side's tokenizer has; `joint` says that both sides share one tokenizer."""
+
+    source: int
+    target: int
+    joint: bool
+
+
+def token_embeddings(vocabulary: VocabularySizes, dim: int, std: float = 1.0) -> tuple[nn.Embedding, nn.Embedding]:
     """The embedding tables of both sides, one table if the vocabulary is joint; entries start with deviation `std`."""
-    target = _table(target_vocab, dim, std)
-    return target if joint else _table(source_vocab, dim, std), target
+    target = _table(vocabulary.target, dim, std)
+    return target if vocabulary.joint else _table(vocabulary.source, dim, std), target
 
 
 def _table(vocab: int, dim: int, std: float) -> nn.Embedding:

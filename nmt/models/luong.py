@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
-from nmt.models.base import SiteWatch, Source, SourceMask, Watch
-from nmt.models.embeddings import token_embeddings
+from nmt.models.base import SiteWatch, Source, SourceMask, Watch, require_layers
+from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
 
@@ -39,15 +39,12 @@ class Luong(RecurrentSeq2Seq):
         num_layers: int,
         dropout: float,
         input_feeding: bool,
-        source_vocab: int,
-        target_vocab: int,
-        joint: bool,
+        vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
+        require_layers(num_layers)
         self.input_feeding = input_feeding
-        self.source_embedding, self.target_embedding = token_embeddings(
-            source_vocab, target_vocab, embedding_dim, joint
-        )
+        self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         one_way = direction_dim(encoder_dim)
         self.encoder = nn.ModuleList(
             nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=True)
@@ -62,7 +59,7 @@ class Luong(RecurrentSeq2Seq):
         )
         self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
-        self.output = nn.Linear(decoder_dim, target_vocab, bias=False)
+        self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
         self.dropout = Dropout(dropout)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
-from nmt.models.embeddings import sinusoids, token_embeddings
+from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch, require_layers
+from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings
 from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, final_norm
 
 
@@ -48,21 +48,18 @@ class Transformer(Seq2Seq):
         num_layers: int,
         dropout: float,
         norm_first: bool,
-        source_vocab: int,
-        target_vocab: int,
-        joint: bool,
+        vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
+        require_layers(num_layers)
         self.dim = dim
-        self.source_embedding, self.target_embedding = token_embeddings(
-            source_vocab, target_vocab, dim, joint, std=dim**-0.5
-        )
+        self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
         sizes = (dim, ffn_dim, num_heads, dropout, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))
         self.encoder_norm, self.decoder_norm = final_norm(dim, norm_first), final_norm(dim, norm_first)
         self.dropout = Dropout(dropout)
-        self.output = nn.Linear(dim, target_vocab, bias=False)
+        self.output = nn.Linear(dim, vocabulary.target, bias=False)
         self.output.weight = self.target_embedding.weight
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from nmt.data.corpus import Direction
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
-from nmt.models.base import Seq2Seq
+from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Config, make, module_of
 from nmt.run.refusals import check_type
 from nmt.run.rundir import RunDirectory
@@ -35,9 +35,8 @@ class Trained(NamedTuple):
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
     """The model with fresh weights, its vocabularies as large as the tokenizers'."""
-    return make(config["model"])(
-        source_vocab=tokenizers.source.size, target_vocab=tokenizers.target.size, joint=tokenizers.joint
-    )
+    sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    return make(config["model"])(vocabulary=sizes)
 
 
 def load_run(path: Path, device: str) -> Trained:

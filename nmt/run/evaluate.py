@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.corpus import Pairs, alignment_file, check_files, read_lines
+from nmt.data.corpus import Pairs, alignment_file, check_files, read_parallel
 from nmt.evaluation.scores import Bucket, by_length, corpus_scores, looks_tokenized, sentence_scores
 from nmt.run.alignment import Links, alignment_error, read_gold, read_valid_gold
 from nmt.run.build import Trained, build_translator, load_run
@@ -74,12 +74,7 @@ def _split(config: Config, trained: Trained) -> Task:
 def _own_files(config: Config, trained: Trained) -> Task:
     source_file = existing_file("source", config["source"])
     reference_file = existing_file("reference", config["reference"])
-    source, reference = read_lines(source_file), read_lines(reference_file)
-    if len(source) != len(reference):
-        raise ValueError(
-            f"{source_file} has {len(source)} lines but {reference_file} has {len(reference)}; "
-            "line n of one must be the translation of line n of the other."
-        )
+    source, reference = read_parallel(source_file, reference_file)
     warn_of_changes(reference_file, reference)
     out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / source_file.stem
     gold = existing_file("alignment", config["alignment"]) if config["alignment"] else None

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_lines, read_parallel
 from nmt.evaluation.maps import AttentionMap, write_maps
 from nmt.evaluation.plots import heat_map
 from nmt.run.attention_maps import Forced, forced_maps
@@ -39,7 +39,8 @@ def export_attention(job: Job) -> None:
         write_maps(out / f"{name}.json", forced.maps)
         _draw(forced, config["layer"], out / f"{name}.png")
         drawn.append(forced.line)
-        print(out / f"{name}.png", flush=True)
+    for line in sorted(drawn):
+        print(out / f"{line + 1:0{width}}.png")
     if missing := sorted(set(range(len(sources))) - set(drawn)):
         logger.warning("No map for %d empty lines, the first is line %d.", len(missing), missing[0] + 1)
 
@@ -61,10 +62,8 @@ def _targets(trained: Trained, config: Config, sources: list[list[int]]) -> list
     if config["target"] is None:
         found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
         return [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
-    lines = read_lines(existing_file("target", config["target"]))
-    if len(lines) != len(sources):
-        raise ValueError(f"{config['input']} has {len(sources)} lines but {config['target']} has {len(lines)}.")
-    return trained.tokenizers.target.encode_all([normalize(line) for line in lines])
+    pairs = read_parallel(existing_file("input", config["input"]), existing_file("target", config["target"]))
+    return trained.tokenizers.target.encode_all([normalize(line) for line in pairs.target])
 
 
 def _draw(forced: Forced, layer: int | None, path: Path) -> None:

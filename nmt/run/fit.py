@@ -14,8 +14,8 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt.data.corpus import Pairs
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import looks_tokenized
+from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
-from nmt.run.rehearse import build_trainer
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, WholeFiles

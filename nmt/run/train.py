@@ -18,11 +18,11 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
 from nmt.run.build import build_model, build_search, choose_device
+from nmt.run.build_training import build_task, check_buildable
 from nmt.run.compose import Job
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
 from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
-from nmt.run.rehearse import build_task, rehearse
 from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
 from nmt.run.rundir import RunDirectory
 from nmt.run.scoring import Scored, read_references, score
@@ -59,7 +59,7 @@ def train(job: Job) -> None:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
-    processes = rehearse(settings)
+    processes = check_buildable(settings)
     corpora = [*settings.splits.train, *settings.splits.held_out]
     check_files(corpora, settings.direction)
     hashes = corpus_hashes(corpora, settings.direction)

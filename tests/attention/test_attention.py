@@ -111,5 +111,6 @@ def test_multihead_equals_torchs_own():
 
 def test_heads_that_do_not_divide_the_width_are_refused():
     site = partial(Attention, scorers.Dot, windows.Global, normalizers.Softmax)
-    with pytest.raises(ValueError, match="num_heads=5 does not divide dim=12"):
-        MultiHeadAttention(site, dim=12, num_heads=5, dropout=0.0)
+    for num_heads in (5, 0, -1):
+        with pytest.raises(ValueError, match=f"num_heads={num_heads} does not divide dim=12: choose a divisor"):
+            MultiHeadAttention(site, dim=12, num_heads=num_heads, dropout=0.0)

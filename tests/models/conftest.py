@@ -7,7 +7,7 @@ import yaml
 from torch import Tensor
 
 from nmt.attention import Attention, normalizers, windows
-from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer
+from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.run.compose import CONFIGS, make
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
@@ -19,11 +19,11 @@ def build(model: str, scorer: str, *, input_feeding: bool = True, norm_first: bo
     """A small model in float64 with random weights and dropout, in evaluation mode."""
     torch.manual_seed(5)
     site = partial(Attention, SCORERS[scorer], windows.Global, normalizers.Softmax)
-    vocabularies = {"source_vocab": SOURCE_VOCAB, "target_vocab": TARGET_VOCAB, "joint": False, "dropout": 0.3}
+    shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint=False), "dropout": 0.3}
     made: Seq2Seq
     if model == "transformer":
         made = Transformer(
-            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **vocabularies
+            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
         )
     elif model == "luong":
         made = Luong(
@@ -33,10 +33,10 @@ def build(model: str, scorer: str, *, input_feeding: bool = True, norm_first: bo
             decoder_dim=14,
             num_layers=2,
             input_feeding=input_feeding,
-            **vocabularies,
+            **shared,
         )
     else:
-        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **vocabularies)
+        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **shared)
     return made.double().eval()
 
 

@@ -17,10 +17,10 @@ from safetensors.torch import load_file
 import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
+from nmt.run.build_training import check_buildable
 from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
-from nmt.run.rehearse import rehearse
 from nmt.run.settings import Settings
 from nmt.run.train import _max_steps, train
 
@@ -141,7 +141,8 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
-        ({"run_dir": "new", "model__num_heads": 0}, "num_heads|The model or the optimizer cannot be made"),
+        ({"run_dir": "new", "model__num_heads": 0}, "num_heads=0 does not divide dim="),
+        ({"run_dir": "new", "model__num_layers": 0}, "num_layers=0: a model needs at least 1 layer"),
         ({"run_dir": "new", "model__dim": -4}, "dim|The model or the optimizer cannot be made"),
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": "abc"}, "The model or the optimizer cannot"),
         ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model or the optimizer cannot be made: "),
@@ -180,7 +181,7 @@ def test_a_resumed_run_reads_its_own_tokenizers(
 def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callable[..., Job], processes: int) -> None:
     changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
-    assert rehearse(settings) == processes
+    assert check_buildable(settings) == processes
     rows = TrainingData.__new__(TrainingData)
     rows.lengths = np.full((101, 2), 7)
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]

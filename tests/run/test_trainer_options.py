@@ -8,7 +8,7 @@ import pytest
 import yaml
 from lightning import Trainer
 
-from nmt.run import rehearse
+from nmt.run import build_training
 from nmt.run.compose import CONFIGS
 
 OWNED = {
@@ -53,18 +53,18 @@ def test_every_option_reaches_lightning(monkeypatch: pytest.MonkeyPatch) -> None
     """But for the lengths, which this package counts itself, and null, which is Lightning's default."""
     trainer = MagicMock(spec=Trainer)
     recorded = MagicMock(return_value=trainer)
-    monkeypatch.setattr(rehearse, "Trainer", recorded)
+    monkeypatch.setattr(build_training, "Trainer", recorded)
     values = {name: f"value of {name}" for name in options()}
-    rehearse.build_trainer({"trainer": values})
+    build_training.build_trainer({"trainer": values})
     for name in ("max_steps", "max_epochs", "max_time"):
         del values[name]
     assert recorded.call_args.kwargs == {**values, "max_epochs": -1}
-    rehearse.build_trainer({"trainer": dict.fromkeys(options())})
+    build_training.build_trainer({"trainer": dict.fromkeys(options())})
     assert recorded.call_args.kwargs == {"max_epochs": -1}
 
 
 def test_the_options_as_they_are_make_a_trainer() -> None:
-    trainer = rehearse.build_trainer(
+    trainer = build_training.build_trainer(
         {"trainer": {**options(), "accelerator": "cpu"}}, logger=False, enable_checkpointing=False
     )
     assert trainer.gradient_clip_val == options()["gradient_clip_val"]

@@ -1,4 +1,4 @@
-"""Everything that can be refused without reading the corpora, tried before they are read."""
+"""From a configuration to what trains: the task and the trainer; and whether they can be built at all."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
-from nmt.models.base import Seq2Seq
+from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.build import build_search
 from nmt.run.compose import Config, make
 from nmt.run.exits import is_mistake
@@ -16,18 +16,19 @@ from nmt.training import TranslationTask
 # Ours, because Lightning would count epochs and time differently.
 _LENGTHS = ("max_steps", "max_epochs", "max_time")
 # Any size will do: a model's parts do not depend on it.
-_VOCABULARY = 8
+_VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
-def rehearse(settings: Settings) -> int:
-    """Makes the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
+def check_buildable(settings: Settings) -> int:
+    """Builds the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
 
-    The number of processes that will train. Raises ValueError for the first that refuses its values.
+    So what they refuse is told before the corpora are read. Returns the number of processes that will train.
+    Raises ValueError for the first that refuses its values.
     """
     config = settings.config
     try:
         with torch.device("meta"):
-            model = make(config["model"])(source_vocab=_VOCABULARY, target_vocab=_VOCABULARY, joint=False)
+            model = make(config["model"])(vocabulary=_VOCABULARY)
         build_task(config, model).configure_optimizers()
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
