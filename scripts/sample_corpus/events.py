@@ -27,6 +27,12 @@ TASKS = (
 Slots = dict[str, Phrase | None]
 
 
+def ends_in_adjective(subject: Phrase) -> bool:
+    """Whether nothing closes the Vietnamese subject behind its adjective: no demonstrative, no owner."""
+    adjective = any(lexeme.startswith("adjective:") for lexeme in subject.lexemes)
+    return adjective and subject.target[-1] not in ("này", "đó") and "của" not in subject.target
+
+
 class Events:
     """Fills the templates of events.tsv."""
 
@@ -99,6 +105,8 @@ class Events:
         agent = None
         if "{s}" in template.source:
             agent = subject or self.subject(template, verb)
+            if " nên " in template.target and ends_in_adjective(agent.phrase):
+                raise NothingFitsError("'giáo viên hài hước nên' reads as 'the teacher is funny, so'")
             slots["s"] = agent.phrase
         actor = agent
         if "{r}" in template.source:
@@ -179,4 +187,5 @@ class Events:
             kinds |= {kind + "-long"} if "long" in verb.aspect else set()
         fitting: list[Entry] = [entry for entry in self.times if kinds & set(entry.tags)]
         entry = self.sampler.rare(fitting, lambda e: e.english.split()[-1])
-        return lexical(entry.english, entry.vietnamese, f"time:{entry.english}").tagged("time adverbial")
+        head = len(entry.english.split()) - 1
+        return lexical(entry.english, entry.vietnamese, f"time:{entry.english}", head).tagged("time adverbial")

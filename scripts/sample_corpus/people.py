@@ -61,6 +61,7 @@ class People:
         """Return a relative: `my mother`, `Lan's older brother`.
 
         `mẹ tôi` needs no `của`; a name does (`mẹ của Lan`), and grandparents do except one's own (`bà của anh ấy`).
+        So does `họ`: `chú họ` is not their uncle but the cousin of one's father.
         """
         named = kin is None and self.sampler.chance(0.25)
         kin = kin or self.sampler.rare(self.kin, lambda e: e.english.split()[-1])
@@ -69,7 +70,7 @@ class People:
         if named and allowed == "all":
             owner = self.named_owner()
         else:
-            owner = self.pronoun_owner(allowed, lambda own: "of" in kin.tags and own != "my")
+            owner = self.pronoun_owner(allowed, lambda own: own == "their" or ("of" in kin.tags and own != "my"))
         phrase = compose("{o} {n}", "{n} {o}", head="n", o=owner, n=noun)
         several = pronoun == "they"
         return NounPhrase(

@@ -162,7 +162,9 @@ class Relatives:
         """Return `the price of this bag`."""
         word, vietnamese, classes = self.sampler.pick(ATTRIBUTES)
         noun = self.sampler.rare(self.nps.of_class(classes), lambda n: n.singular)
-        owner = self.nps.determined(noun, self.sampler.pick(("this", "that", "definite")), 0.3)
+        # Whoever asks for the colour of the green hat knows it.
+        adjective = 0.0 if word == "colour" else 0.3
+        owner = self.nps.determined(noun, self.sampler.pick(("this", "that", "definite")), adjective)
         slots = {"x": lexical(word, vietnamese, f"attribute:{word}"), "n": owner.phrase}
         phrase = compose("the {x} of {n}", "{x} của {n}", "of=của the~{x}", head="x", slots=slots)
         return NounPhrase(phrase.tagged("attribute of"), "he", "it")
