@@ -1,4 +1,5 @@
-"""Draw what a run attends to: for every sentence a picture of each site, layer and head, and the weights as JSON.
+"""Draw what a run attends to: for every sentence a picture of the cross attention, and the weights of each site,
+layer and head as JSON.
 
 python -m nmt.export_attention run_dir=PATH input=in.en out=maps                    for the run's own translations
 python -m nmt.export_attention run_dir=PATH input=in.en target=in.vi out=maps       for given translations

@@ -29,16 +29,17 @@ MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = ("additive", "dot", "scaled_dot", "general", "concat")
 SPLITS = ("test", "test_new", "phrases_test")
 COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
-COLUMNS += ("parameters", "target tokens/s", "minutes")
+COLUMNS += ("parameters", "threads", "target tokens/s", "minutes")
 
 
 class Pair(NamedTuple):
-    """A row of the table: where its run is and what its commands wrote."""
+    """A row of the table: where its run is, what its commands wrote, and where and how it was trained."""
 
     model: str
     scorer: str
     run: RunDirectory
     log: Path
+    made: Path
 
     def training(self, overrides: Sequence[str]) -> list[str]:
         """The command that begins or goes on with the run."""
@@ -68,16 +69,26 @@ def pairs(models: Sequence[str], scorers: Sequence[str], out: Path) -> list[Pair
     """All pairs, in the order of the table."""
     names = [(model, scorer, out / f"{model}_{scorer}") for model in models for scorer in scorers]
     return [
-        Pair(model, scorer, RunDirectory(path), path.with_name(f"{path.name}.log")) for model, scorer, path in names
+        Pair(model, scorer, RunDirectory(path), *(path.with_name(path.name + end) for end in (".log", ".json")))
+        for model, scorer, path in names
     ]
 
 
-def complete(pair: Pair, overrides: Sequence[str], threads: int) -> None:
+def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
+    """Raises ValueError when a finished run was trained without one of the overrides: it would be taken as it is."""
+    for pair in rows:
+        if pair.run.finished and (new := set(overrides) - set(shlex.split(pair.run.metrics()["command"]))):
+            raise ValueError(f"{pair.run.path} is finished, without {', '.join(sorted(new))}; give another --out.")
+
+
+def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None:
     """Trains and scores a pair as far as that is still to be done; a command that fails ends it."""
-    if not pair.run.finished and not _run(pair, pair.training(overrides), threads):
-        return
+    if not pair.run.finished:
+        if not _run(pair, pair.training(overrides), made["threads"]):
+            return
+        write_json(pair.made, made)
     for command in pair.evaluations():
-        if not _run(pair, command, threads):
+        if not _run(pair, command, made["threads"]):
             return
     print(f"{pair.run.path.name}: done", file=sys.stderr)
 
@@ -100,10 +111,10 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "not started")
 
 
-def complete_all(rows: Sequence[Pair], overrides: Sequence[str], jobs: int, threads: int) -> None:
-    """Completes `jobs` pairs at once."""
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(complete, pair, overrides, threads) for pair in rows]
+def complete_all(rows: Sequence[Pair], overrides: Sequence[str], made: dict[str, Any]) -> None:
+    """Completes as many pairs at once as there are jobs."""
+    with ThreadPoolExecutor(made["jobs"]) as pool:
+        futures = [pool.submit(complete, pair, overrides, made) for pair in rows]
         try:
             for future in futures:
                 future.result()
@@ -123,7 +134,8 @@ def record(pair: Pair) -> dict[str, Any]:
         row["problem"] = f"without {', '.join(missing)}: {_last_line(pair.log)}"
     found = {split: pair.scores(split) for split in SPLITS if pair.scores(split).is_file()}
     scores = {split: _read(path) for split, path in found.items() if f"split={split}" not in missing}
-    return {**row, "metrics": pair.run.metrics(), "scores": scores}
+    made = _read(pair.made) if pair.made.is_file() else None
+    return {**row, "metrics": pair.run.metrics(), "scores": scores, "made": made}
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -141,6 +153,7 @@ def cells(row: dict[str, Any]) -> list[str]:
         *figures,
         f"{aer['value']:.3f}" if aer else "",
         f"{metrics['parameters']:,}",
+        str(row["made"]["threads"]) if row["made"] else "",
         f"{speed:,}" if speed else "",
         f"{metrics['target_tokens'] / speed / 60:.1f}" if speed else "",
     ]
@@ -150,20 +163,22 @@ def _score(scores: dict[str, Any], split: str, name: str) -> dict[str, Any] | No
     return next((score for score in scores.get(split, {}).get("scores", []) if score["name"] == name), None)
 
 
-def report(rows: Sequence[dict[str, Any]], made: dict[str, Any]) -> str:
+def report(rows: Sequence[dict[str, Any]]) -> str:
     """The table and, below it, what is needed to make it again."""
     table = [COLUMNS, ["---"] * len(COLUMNS), *(cells(row) for row in rows)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table]
     finished = [row for row in rows if "metrics" in row]
+    made = [row["made"] for row in finished if row["made"]]
     problems = [f"{row['model']} {row['scorer']}: {row['problem']}" for row in finished if "problem" in row]
     scores = [score for row in finished for split in row["scores"].values() for score in split["scores"]]
     facts = {
-        "Command": f"`{made['command']}`",
+        "Command": _values(f"`{each['command']}`" for each in made),
         "Each run": _values(f"`{row['metrics']['command']}`" for row in finished[:1]),
         "Seed": _values(row["metrics"]["seed"] for row in finished),
         "Direction": _values(row["metrics"]["direction"] for row in finished),
-        "Hardware": f"{made['cpu']}, {made['cores']} cores, {made['jobs']} runs at once of {made['threads']} threads",
-        "Date": made["date"],
+        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
+        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
+        "Date": _values(each["date"] for each in made),
         "Versions": _values(f"{k} {v}" for row in finished for k, v in row["metrics"]["versions"].items()),
         "Commit": _values(row["metrics"]["git_commit"] for row in finished),
         "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
@@ -220,17 +235,18 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     rows = pairs(options.models.split(","), options.scorers.split(","), options.out)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
-    made, stored = circumstances(arguments, options.jobs, threads), options.out / "results.json"
-    if options.table_only:
-        made = _read(stored)["made"] if stored.is_file() else made
-    else:
-        complete_all(rows, options.overrides, options.jobs, threads)
+    if not options.table_only:
+        check_overrides(rows, options.overrides)
+        complete_all(rows, options.overrides, circumstances(arguments, options.jobs, threads))
     records = [record(pair) for pair in rows]
-    text = report(records, made)
-    write_json(stored, {"made": made, "rows": records})
+    text = report(records)
+    write_json(options.out / "results.json", records)
     (options.out / "results.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except ValueError as mistake:
+        sys.exit(f"error: {mistake}")

@@ -7,58 +7,73 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
-"""How many numbers of the additive score's big tensor exist at a time: on the CPU as many as its cache holds."""
+"""How many numbers of the additive score's big tensor exist at a time, or those of one query if these are more.
+
+On the CPU as many as its cache holds.
+"""
 
 
 class AdditiveScore(torch.autograd.Function):
     """score(q, k) = v . tanh(q + k) for projected q and k (Bahdanau et al. 2015, appendix A.1.2).
 
-    tanh(q + k) is (batch, heads, queries, keys, hidden); it exists block by block, and backward computes it again.
-    It is computed as tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid takes a third of its tanh's time on the CPU.
+    tanh(q + k) is (batch, heads, queries, keys, hidden); it exists block by block, in float32 at least, and backward
+    computes it again. It is computed as tanh(x) = 2 sigmoid(2x) - 1, because on the CPU torch's sigmoid takes a third
+    of the time of its tanh.
     """
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
         ctx.save_for_backward(queries, keys, vector)
+        v = _at_least_float32(vector)
         scores = queries.new_empty(*queries.shape[:3], keys.shape[2])
-        for rows, some in _blocks(queries, keys):
-            hidden = _sigmoid_of_double(queries[rows, :, some], keys[rows])
-            scores[rows, :, some] = hidden.mul_(vector[:, None, None]).sum(dim=-1)
-        return scores.mul_(2).sub_(vector.sum(dim=-1)[:, None, None])
+        for sentences, steps in blocks(queries, keys):
+            hidden = _sigmoid_of_twice_the_sum(queries[sentences, :, steps], keys[sentences])
+            total = hidden.mul_(v[:, None, None]).sum(dim=-1)
+            scores[sentences, :, steps] = total.mul_(2).sub_(v.sum(dim=-1)[:, None, None])
+        return scores
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, vector = ctx.saved_tensors
-        grad = grads[0].to(queries.dtype)
-        grad_queries, grad_keys = torch.empty_like(queries), torch.zeros_like(keys)
-        grad_vector = -grad.sum(dim=(0, 2, 3))[:, None].expand_as(vector).clone()
-        for rows, some in _blocks(queries, keys):
-            outer = grad[rows, :, some].unsqueeze(-2)
-            hidden = _sigmoid_of_double(queries[rows, :, some], keys[rows])
-            grad_vector += 2 * (outer.flatten(2).unsqueeze(-2) @ hidden.flatten(2, 3)).sum(dim=0).squeeze(-2)
+        grad, v = _at_least_float32(grads[0]), _at_least_float32(vector)
+        grad_queries, grad_keys = torch.empty_like(queries, dtype=v.dtype), torch.zeros_like(keys, dtype=v.dtype)
+        grad_vector = -grad.sum(dim=(0, 2, 3))[:, None].expand_as(v).clone()
+        for sentences, steps in blocks(queries, keys):
+            weights = grad[sentences, :, steps].unsqueeze(-2)
+            hidden = _sigmoid_of_twice_the_sum(queries[sentences, :, steps], keys[sentences])
+            grad_vector += 2 * (weights.flatten(2).unsqueeze(-2) @ hidden.flatten(2, 3)).sum(dim=0).squeeze(-2)
             hidden.addcmul_(hidden, hidden, value=-1)  # d tanh(x) / dx = 4 sigmoid(2x) (1 - sigmoid(2x))
-            grad_queries[rows, :, some] = (outer @ hidden).squeeze(-2)
-            grad_keys[rows] += hidden.mul_(outer.transpose(-2, -1)).sum(dim=2)
-        slope = 4 * vector[:, None]
-        return grad_queries.mul_(slope), grad_keys.mul_(slope), grad_vector
+            grad_queries[sentences, :, steps] = (weights @ hidden).squeeze(-2)
+            grad_keys[sentences] += hidden.mul_(weights.transpose(-2, -1)).sum(dim=2)
+        slope = 4 * v[:, None]
+        found = grad_queries.mul_(slope), grad_keys.mul_(slope), grad_vector
+        return tuple(g.to(x.dtype) for g, x in zip(found, ctx.saved_tensors, strict=True))  # type: ignore[return-value]
 
 
-def _sigmoid_of_double(queries: Tensor, keys: Tensor) -> Tensor:
-    """sigmoid(2 (q + k)) of every pair: (batch, heads, queries, keys, hidden)."""
-    return (2 * queries).unsqueeze(3).add((2 * keys).unsqueeze(2)).sigmoid_()
-
-
-def _blocks(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Sentences and queries whose pairs with all keys make about BLOCK numbers."""
+def blocks(
+    queries: Float[Tensor, "batch heads queries hidden"], keys: Float[Tensor, "batch heads keys hidden"]
+) -> Iterator[tuple[slice, slice]]:
+    """Sentences and queries whose pairs with all keys make at most BLOCK numbers; whole sentences where they fit."""
     batch, heads, length, hidden = queries.shape
-    of_a_query = max(1, heads * keys.shape[2] * hidden)
-    fitting = max(1, BLOCK.get(queries.device.type, BLOCK["cuda"]) // of_a_query)
-    sentences, some = max(1, fitting // max(1, length)), min(fitting, max(1, length))
-    for row in range(0, batch, sentences):
-        for query in range(0, length, some):
-            yield slice(row, row + sentences), slice(query, query + some)
+    fitting = max(1, BLOCK.get(queries.device.type, BLOCK["cuda"]) // max(1, heads * keys.shape[2] * hidden))
+    sentences, steps = max(1, fitting // max(1, length)), min(fitting, max(1, length))
+    for sentence in range(0, batch, sentences):
+        for step in range(0, length, steps):
+            yield slice(sentence, sentence + sentences), slice(step, step + steps)
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _sigmoid_of_twice_the_sum(queries: Tensor, keys: Tensor) -> Tensor:
+    """sigmoid(2 (q + k)) of every pair: (batch, heads, queries, keys, hidden)."""
+    twice = (2 * _at_least_float32(queries)).unsqueeze(3), (2 * _at_least_float32(keys)).unsqueeze(2)
+    return torch.add(*twice).sigmoid_()
 
 
 def additive_score(

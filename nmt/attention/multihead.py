@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
+from nmt.attention.sizes import require_positive
 
 
 class KeysValues(NamedTuple):
@@ -21,7 +22,8 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, attention: Callable[..., Attention], dim: int, num_heads: int, dropout: float) -> None:
         super().__init__()
-        if num_heads < 1 or dim % num_heads:
+        require_positive({"num_heads": num_heads})
+        if dim % num_heads:
             raise ValueError(f"num_heads={num_heads} does not divide dim={dim}: choose a divisor, such as 4 of 256.")
         self.num_heads = num_heads
         self.query, self.key, self.value, self.output = (nn.Linear(dim, dim) for _ in range(4))

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.attention.kernels import additive_score
+from nmt.attention.sizes import require_positive
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys key_dim"]
@@ -89,7 +90,8 @@ class Additive(Scorer):
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()
-        hidden_dim = hidden_dim or query_dim
+        hidden_dim = query_dim if hidden_dim is None else hidden_dim
+        require_positive({"scorer.hidden_dim": hidden_dim})
         self.query_weight = nn.Parameter(_per_head_matrix(num_heads, query_dim, hidden_dim))
         self.key_weight = nn.Parameter(_per_head_matrix(num_heads, key_dim, hidden_dim))
         self.vector = nn.Parameter(_per_head_matrix(num_heads, hidden_dim, 1).squeeze(-1))
@@ -109,7 +111,8 @@ class Concat(Scorer):
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()
-        hidden_dim = hidden_dim or query_dim
+        hidden_dim = query_dim if hidden_dim is None else hidden_dim
+        require_positive({"scorer.hidden_dim": hidden_dim})
         self.query_dim = query_dim
         self.weight = nn.Parameter(_per_head_matrix(num_heads, query_dim + key_dim, hidden_dim))
         self.vector = nn.Parameter(_per_head_matrix(num_heads, hidden_dim, 1).squeeze(-1))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
+from nmt.attention.sizes import require_positive
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
@@ -40,6 +41,14 @@ class Bahdanau(RecurrentSeq2Seq):
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
+        require_positive(
+            {
+                "embedding_dim": embedding_dim,
+                "encoder_dim": encoder_dim,
+                "decoder_dim": decoder_dim,
+                "maxout_dim": maxout_dim,
+            }
+        )
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)

@@ -22,12 +22,6 @@ Target = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "batch target vocab"]
 
 
-def require_layers(num_layers: int) -> None:
-    """Raises ValueError for a stack of no layers."""
-    if num_layers < 1:
-        raise ValueError(f"num_layers={num_layers}: a model needs at least 1 layer.")
-
-
 class Seq2Seq(nn.Module, ABC):
     """A model of p(target | source).
 

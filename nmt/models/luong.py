@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.attention.dropout import Dropout
-from nmt.models.base import SiteWatch, Source, SourceMask, Watch, require_layers
+from nmt.attention.sizes import require_positive
+from nmt.models.base import SiteWatch, Source, SourceMask, Watch
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
@@ -42,7 +43,14 @@ class Luong(RecurrentSeq2Seq):
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        require_layers(num_layers)
+        require_positive(
+            {
+                "embedding_dim": embedding_dim,
+                "encoder_dim": encoder_dim,
+                "decoder_dim": decoder_dim,
+                "num_layers": num_layers,
+            }
+        )
         self.input_feeding = input_feeding
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         one_way = direction_dim(encoder_dim)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch, require_layers
+from nmt.attention.sizes import require_positive
+from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings
 from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, final_norm
 
@@ -51,7 +52,7 @@ class Transformer(Seq2Seq):
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        require_layers(num_layers)
+        require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_heads": num_heads, "num_layers": num_layers})
         self.dim = dim
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
         sizes = (dim, ffn_dim, num_heads, dropout, norm_first)

@@ -19,11 +19,10 @@ _LENGTHS = ("max_steps", "max_epochs", "max_time")
 _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
-def check_buildable(settings: Settings) -> int:
+def check_buildable(settings: Settings) -> None:
     """Builds the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
 
-    So what they refuse is told before the corpora are read. Returns the number of processes that will train.
-    Raises ValueError for the first that refuses its values.
+    So what they refuse is told before the corpora are read. Raises ValueError for the first that refuses its values.
     """
     config = settings.config
     try:
@@ -35,8 +34,13 @@ def check_buildable(settings: Settings) -> int:
             raise
         # torch and Python say what they refuse, but from their own lines, as if it were a failure.
         reason = " ".join(str(error).split())
-        raise ValueError(f"The model or the optimizer cannot be made: {reason}") from error
+        raise ValueError(f"The model, the optimizer or the schedule cannot be made: {reason}") from error
     build_search(config["search"], {})
+    number_of_processes(config)
+
+
+def number_of_processes(config: Config) -> int:
+    """How many processes will train. Raises ValueError when Lightning refuses an option."""
     trainer = build_trainer(config, logger=False, enable_checkpointing=False)
     return trainer.num_devices * trainer.num_nodes
 

@@ -76,7 +76,7 @@ def _own_files(config: Config, trained: Trained) -> Task:
     reference_file = existing_file("reference", config["reference"])
     source, reference = read_parallel(source_file, reference_file)
     warn_of_changes(reference_file, reference)
-    out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / source_file.stem
+    out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / "files" / source_file.stem
     gold = existing_file("alignment", config["alignment"]) if config["alignment"] else None
     return Task(Pairs([normalize(line) for line in source], reference), gold, out)
 

@@ -41,8 +41,9 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
         if key not in LENGTHS:
+            part, before = _difference(key, _get(stored, key), value)
             raise ValueError(
-                f"{key} differs from the run that is resumed ({_get(stored, key)}); "
+                f"{part} differs from the run that is resumed ({before}); "
                 f"only {', '.join(LENGTHS)} may: leave it out, or start a new run."
             )
         section, name = key.split(".")
@@ -67,7 +68,20 @@ def lengthened_command(command: str, before: Config, after: Config) -> str:
     changed = {key: _get(after, key) for key in LENGTHS if _get(after, key) != _get(before, key)}
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
+    # A schedule in shares of the training keeps those it began with.
+    if "trainer.max_steps" in changed and (steps := _get(after, "schedule.steps")) is not None:
+        kept = [word for word in kept if not word.startswith("schedule.steps=")]
+        given.append(f"schedule.steps={steps}")
     return shlex.join([*kept, *given])
+
+
+def _difference(key: str, before: Any, now: Any) -> tuple[str, Any]:
+    """The dotted key of the first leaf in which two values differ, and its value in the first."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in [*before, *now]:
+            if before.get(name) != now.get(name):
+                return _difference(f"{key}.{name}", before.get(name), now.get(name))
+    return key, before
 
 
 def _get(config: Config, key: str) -> Any:

@@ -18,7 +18,7 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
 from nmt.run.build import build_model, build_search, choose_device
-from nmt.run.build_training import build_task, check_buildable
+from nmt.run.build_training import build_task, check_buildable, number_of_processes
 from nmt.run.compose import Job
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
@@ -59,13 +59,13 @@ def train(job: Job) -> None:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
-    processes = check_buildable(settings)
+    check_buildable(settings)
     corpora = [*settings.splits.train, *settings.splits.held_out]
     check_files(corpora, settings.direction)
     hashes = corpus_hashes(corpora, settings.direction)
     if resume:
         check_corpora(run.metrics().get("corpora", {}), hashes)
-    parts = _build(job, settings, run, processes)
+    parts = _build(job, settings, run)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
     if _rank() == 0:
@@ -75,7 +75,7 @@ def train(job: Job) -> None:
         _finish(fitting, parts, task, start)
 
 
-def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
+def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
     if job.config["resume"]:
@@ -86,7 +86,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     model = build_model(config, pair)
     rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     logger.info("Training data: %s", report)
-    max_steps = _max_steps(settings, rows, processes)
+    max_steps = _max_steps(settings, rows, number_of_processes(config))
     data = TranslationData(
         rows,
         encode_pairs(read_pairs(splits.valid, direction), pair),

@@ -24,6 +24,15 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0) * 0.5 ** max(0, (done - start) // every + 1))
 
 
+def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
+    """`step_halving` in shares of the `steps` of the training: constant for most of it, then down to a small rate."""
+    if steps is None:
+        raise ValueError("schedule=late_halving counts in shares of trainer.max_steps; give it, or another schedule.")
+    if not (0 < start <= 1 and 0 < every <= 1):
+        raise ValueError(f"schedule.start is {start}, schedule.every {every}; both are shares, above 0 and at most 1.")
+    return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
+
+
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:
     """lr times `factor` whenever validation.monitor has not improved for more than `patience` validations.
 

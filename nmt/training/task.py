@@ -95,7 +95,13 @@ class TranslationTask(LightningModule):
         self._valid_nll, self._valid_tokens = torch.zeros((), device=self.device), 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        self._valid_nll = self._valid_nll + self.nll(batch)
+        nll = self.nll(batch)
+        if not nll.isfinite():
+            raise FloatingPointError(
+                f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}: the training "
+                "has diverged; lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
+            )
+        self._valid_nll = self._valid_nll + nll
         self._valid_tokens += batch.tokens
 
     def on_validation_epoch_end(self) -> None:

@@ -57,10 +57,13 @@ def test_score_and_gradients_equal_the_formula_in_plain_loops(
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("block", [1, HIDDEN * KEYS * HEADS * 3, 2**20])
+PAIRS_OF_A_QUERY = HEADS * KEYS * HIDDEN
+
+
+@pytest.mark.parametrize("block", [1, 3 * PAIRS_OF_A_QUERY, 2 * QUERIES * PAIRS_OF_A_QUERY, 2**20])
 def test_the_additive_score_does_not_depend_on_the_size_of_its_blocks(block: int, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(1)
-    queries, keys = torch.randn(5, HEADS, QUERIES, HIDDEN).double(), torch.randn(5, HEADS, KEYS, HIDDEN).double()
+    queries, keys = torch.randn(11, HEADS, QUERIES, HIDDEN).double(), torch.randn(11, HEADS, KEYS, HIDDEN).double()
     inputs = [queries.requires_grad_(), keys.requires_grad_(), torch.randn(HEADS, HIDDEN).double().requires_grad_()]
     monkeypatch.setitem(kernels.BLOCK, "cpu", block)
     in_blocks = kernels.additive_score(*inputs)
@@ -71,6 +74,34 @@ def test_the_additive_score_does_not_depend_on_the_size_of_its_blocks(block: int
         torch.autograd.grad(in_blocks, inputs, direction), torch.autograd.grad(formula, inputs, direction), strict=True
     ):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("block", "number"),
+    [(1, 11 * QUERIES), (3 * PAIRS_OF_A_QUERY, 22), (2 * QUERIES * PAIRS_OF_A_QUERY, 6), (2**20, 1)],
+)
+def test_blocks_hold_every_query_once_and_no_more_than_fits(block: int, number: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(kernels.BLOCK, "cpu", block)
+    queries, keys = torch.zeros(11, HEADS, QUERIES, HIDDEN), torch.zeros(11, HEADS, KEYS, HIDDEN)
+    found = list(kernels.blocks(queries, keys))
+    times = torch.zeros(11, QUERIES)
+    for sentences, steps in found:
+        times[sentences, steps] += 1
+        assert times[sentences, steps].numel() * PAIRS_OF_A_QUERY <= max(block, PAIRS_OF_A_QUERY)
+    assert times.eq(1).all()
+    assert len(found) == number
+
+
+def test_the_additive_score_of_bfloat16_is_that_of_float32_rounded_once():
+    torch.manual_seed(1)
+    inputs = [torch.randn(*shape).bfloat16().requires_grad_() for shape in ((2, 1, 3, 64), (2, 1, 5, 64), (1, 64))]
+    exact = [x.detach().float().requires_grad_() for x in inputs]
+    scores, expected = kernels.additive_score(*inputs), kernels.additive_score(*exact)
+    assert scores.equal(expected.bfloat16())
+    direction = torch.randn(scores.shape).bfloat16()
+    grads = torch.autograd.grad(scores, inputs, direction)
+    for grad, reference in zip(grads, torch.autograd.grad(expected, exact, direction.float()), strict=True):
+        assert grad.equal(reference.bfloat16())
 
 
 def test_queries_and_keys_may_differ_in_width_where_a_matrix_is_between_them(make_scorer: MakeScorer):

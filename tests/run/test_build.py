@@ -31,9 +31,10 @@ def test_every_schedule_goes_with_the_sample_corpus(model: str, schedule: str) -
 
 
 def test_the_sample_corpus_brings_a_schedule_as_short_as_its_training() -> None:
-    config = configuration("train", ["run_dir=run"])
-    assert config["schedule"]["_target_"].endswith("step_halving")
-    assert config["schedule"]["start"] < config["trainer"]["max_steps"]
+    for steps in (2000, 77):
+        config = configuration("train", ["run_dir=run", f"trainer.max_steps={steps}"])
+        assert config["schedule"]["_target_"].endswith("late_halving")
+        assert config["schedule"]["steps"] == steps
 
 
 @pytest.mark.parametrize(("change", "width"), [("model.dim=12", 12), ("model=luong", 128)])

@@ -141,7 +141,7 @@ def test_help_shows_the_keys_and_values_that_a_run_has(compose: Compose, capsys:
     compose("train", "--help")
     text = capsys.readouterr().out
     _, [job] = compose("train")
-    assert "\n  * sample        step_halving" in text
+    assert "\n  * late_halving  linear warm-up" in text
     for group in ("tokenizer", "optimizer", "schedule", "trainer", "model", "search"):
         for key, value in job.config[group].items():
             if isinstance(value, int) and not isinstance(value, bool):

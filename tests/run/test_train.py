@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
-from nmt.run.build_training import check_buildable
+from nmt.run.build_training import number_of_processes
 from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
@@ -141,14 +141,18 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
-        ({"run_dir": "new", "model__num_heads": 0}, "num_heads=0 does not divide dim="),
-        ({"run_dir": "new", "model__num_layers": 0}, "num_layers=0: a model needs at least 1 layer"),
-        ({"run_dir": "new", "model__dim": -4}, "dim|The model or the optimizer cannot be made"),
-        ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": "abc"}, "The model or the optimizer cannot"),
-        ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model or the optimizer cannot be made: "),
+        ({"run_dir": "new", "model__num_heads": 0}, "num_heads is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__dim": -4}, "^dim is -4; it must be a whole number of at least 1"),
+        (
+            {"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": "abc"},
+            "scorer.hidden_dim is 'abc'; it|Type-check error",
+        ),
+        ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
+        ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be made: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
-        ({"run_dir": "new", "search__beam_size": 0}, "search.beam_size is 0|beam_size"),
+        ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
         ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
         ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
     ],
@@ -181,7 +185,7 @@ def test_a_resumed_run_reads_its_own_tokenizers(
 def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callable[..., Job], processes: int) -> None:
     changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
-    assert check_buildable(settings) == processes
+    assert number_of_processes(settings.config) == processes
     rows = TrainingData.__new__(TrainingData)
     rows.lengths = np.full((101, 2), 7)
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
@@ -208,7 +212,8 @@ def test_evaluation_of_a_split_and_of_files(
     assert "chosen on the validation split" in split[-1]
     evaluate(job("evaluate", run_dir="run", source="test.en", reference="test.vi", alignment="test.en-vi.align"))
     assert capsys.readouterr().out.splitlines() == split
-    folder = trained / "evaluation" / "test"
+    folder = trained / "evaluation" / "files" / "test"
+    assert (trained / "evaluation" / "test" / "scores.json").is_file()
     assert len((folder / "hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 1
     assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
     assert set(json.loads((folder / "scores.json").read_text())) == {"scores", "by_length", "aer"}

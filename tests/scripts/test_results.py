@@ -23,6 +23,7 @@ METRICS = {
     "versions": {"python": "3.11.7", "torch": "2.13.0"},
     "git_commit": "abc123",
 }
+MADE = results.circumstances(["--jobs", "7"], jobs=7, threads=5)
 DATA = {"name": "sample", "valid": "sample:valid", **{split: f"sample:{split}" for split in results.SPLITS}}
 CONFIG = {"model": {"dim": 5}, "search": {"beam_size": 3}, "direction": "en-vi", "data": DATA}
 
@@ -43,6 +44,7 @@ def finished(pair):
     pair.run.write_config(CONFIG)
     pair.run.write_metrics(METRICS)
     pair.run.weights.touch()
+    pair.made.write_text(json.dumps(MADE))
     for number, split in enumerate(results.SPLITS):
         pair.scores(split).parent.mkdir(parents=True)
         pair.scores(split).write_text(json.dumps(scores(17.0 + number, 0.23 if split == "test" else None)))
@@ -78,7 +80,7 @@ def test_goes_on_from_a_checkpoint(pair):
 
 def test_a_finished_run_is_taken_as_it_is(finished, capsys):
     before = finished.run.metrics()
-    results.complete(finished, ["seed=7"], threads=1)
+    results.complete(finished, [], MADE)
     assert finished.run.metrics() == before
     assert not finished.log.exists()
 
@@ -108,6 +110,7 @@ def test_the_row_of_a_finished_run(finished):
         "chrF test": "28.00",
         "AER test": "0.230",
         "parameters": "1,234,567",
+        "threads": "5",
         "target tokens/s": "1,100",
         "minutes": "10.0",
     }
@@ -118,23 +121,21 @@ def test_a_missing_score_is_an_empty_cell_and_told(finished):
     finished.log.write_text("error: no memory\n", encoding="utf-8")
     row = results.record(finished)
     assert dict(zip(results.COLUMNS, results.cells(row), strict=True))["BLEU test_new"] == ""
-    made = results.circumstances([], jobs=2, threads=1)
-    assert "luong dot: without split=test_new: error: no memory" in results.report([row], made)
+    assert "luong dot: without split=test_new: error: no memory" in results.report([row])
 
 
 def test_below_the_table_stands_what_makes_it_again(finished):
-    made = results.circumstances(["--jobs", "2"], jobs=2, threads=1)
-    text = results.report([results.record(finished)], made)
+    text = results.report([results.record(finished)])
     for part in (
-        "python scripts/results.py --jobs 2",
+        "python scripts/results.py --jobs 7",
         "Seed: 3",
         "torch 2.13.0",
         "`BLEU|sig`",
-        "2 runs at once",
+        "7 runs of 5 threads",
         "abc123",
     ):
         assert part in text
-    assert made["cpu"]
+    assert MADE["cpu"]
 
 
 def test_a_failed_run_is_a_row_that_says_why(tmp_path, capsys):
@@ -148,9 +149,14 @@ def test_a_failed_run_is_a_row_that_says_why(tmp_path, capsys):
 
 def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, capsys):
     out = finished.run.path.parent
-    (out / "results.json").write_text(json.dumps({"made": results.circumstances(["first"], jobs=7, threads=5)}))
     results.main(["--models", "luong", "--scorers", "dot,general", "--out", str(out), "--table-only"])
     table = capsys.readouterr().out
     assert "| luong | general | not finished: not started |" in table
-    assert "7 runs at once of 5 threads" in table
-    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["rows"][0]["metrics"] == METRICS
+    assert "7 runs of 5 threads" in table
+    assert json.loads((out / "results.json").read_text(encoding="utf-8"))[0]["metrics"] == METRICS
+
+
+def test_a_finished_run_of_other_overrides_is_not_taken(finished):
+    results.check_overrides([finished], ["model=luong"])
+    with pytest.raises(ValueError, match=r"luong_dot is finished, without seed=7; give another --out\."):
+        results.check_overrides([finished], ["model=luong", "seed=7"])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim import Optimizer
 
-from nmt.training.schedules import inverse_sqrt, noam, plateau, step_halving
+from nmt.training.schedules import inverse_sqrt, late_halving, noam, plateau, step_halving
 
 
 def optimizer(lr: float) -> Optimizer:
@@ -50,6 +50,11 @@ def test_step_halving_warms_up_and_then_halves_every_few_steps() -> None:
     ]
 
 
+def test_late_halving_counts_in_shares_of_the_training() -> None:
+    found = rates(lambda o: late_halving(o, warmup=2, start=0.5, every=0.25, steps=8), 1.0, 8)
+    assert found == [0.5, 1, 1, 1, 0.5, 0.5, 0.25, 0.25]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_plateau_waits_for_its_patience(sign: int) -> None:
     """Values that are losses (positive) or minus scores (negative): less is better for both."""
@@ -69,6 +74,14 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
         (lambda o: inverse_sqrt(o, warmup=0), "schedule.warmup is 0"),
         (lambda o: noam(o, dim=0, warmup=1), "schedule.dim is 0"),
         (lambda o: step_halving(o, warmup=1, start=1, every=0), "schedule.every is 0"),
+        (
+            lambda o: late_halving(o, warmup=1, start=1.5, every=0.1, steps=7),
+            "schedule.start is 1.5",
+        ),
+        (
+            lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=None),
+            "counts in shares of trainer.max_steps",
+        ),
         (lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0), "schedule.factor is 1.0"),
     ],
 )
