@@ -29,7 +29,7 @@ demo: $(RUN)/model.safetensors
 	@echo; echo "The next make demo uses the run in $(RUN) again; delete that folder to train anew."
 
 $(RUN)/model.safetensors: | .venv/installed
-	@echo "== Training on the embedded corpus, about 3 minutes on two cores"
+	@echo "== Training on the embedded corpus, about 4 minutes on two cores"
 	$(VENV) nmt.train model=$(MODEL) run_dir=$(RUN) overwrite=true
 
 test: lint
