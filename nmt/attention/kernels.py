@@ -29,8 +29,7 @@ class AdditiveScore(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, vector)
         v = _at_least_float32(vector)
         scores = queries.new_empty(*queries.shape[:3], keys.shape[2])
-        for sentences, steps in blocks(queries, keys):
-            hidden = _sigmoid_of_twice_the_sum(queries[sentences, :, steps], keys[sentences])
+        for sentences, steps, hidden in _sigmoids(queries, keys):
             total = hidden.mul_(v[:, None, None]).sum(dim=-1)
             scores[sentences, :, steps] = total.mul_(2).sub_(v.sum(dim=-1)[:, None, None])
         return scores
@@ -42,9 +41,8 @@ class AdditiveScore(torch.autograd.Function):
         grad, v = _at_least_float32(grads[0]), _at_least_float32(vector)
         grad_queries, grad_keys = torch.empty_like(queries, dtype=v.dtype), torch.zeros_like(keys, dtype=v.dtype)
         grad_vector = -grad.sum(dim=(0, 2, 3))[:, None].expand_as(v).clone()
-        for sentences, steps in blocks(queries, keys):
+        for sentences, steps, hidden in _sigmoids(queries, keys):
             weights = grad[sentences, :, steps].unsqueeze(-2)
-            hidden = _sigmoid_of_twice_the_sum(queries[sentences, :, steps], keys[sentences])
             grad_vector += 2 * (weights.flatten(2).unsqueeze(-2) @ hidden.flatten(2, 3)).sum(dim=0).squeeze(-2)
             hidden.addcmul_(hidden, hidden, value=-1)  # d tanh(x) / dx = 4 sigmoid(2x) (1 - sigmoid(2x))
             grad_queries[sentences, :, steps] = (weights @ hidden).squeeze(-2)
@@ -70,10 +68,18 @@ def _at_least_float32(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _sigmoid_of_twice_the_sum(queries: Tensor, keys: Tensor) -> Tensor:
-    """sigmoid(2 (q + k)) of every pair: (batch, heads, queries, keys, hidden)."""
-    twice = (2 * _at_least_float32(queries)).unsqueeze(3), (2 * _at_least_float32(keys)).unsqueeze(2)
-    return torch.add(*twice).sigmoid_()
+def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Block by block sigmoid(2 (q + k)) of every pair: (sentences, heads, queries, keys, hidden), to be overwritten.
+
+    All blocks use the memory of the first: new memory costs the CPU more time than what is computed in it.
+    """
+    twice_queries, twice_keys = 2 * _at_least_float32(queries).unsqueeze(3), 2 * _at_least_float32(keys).unsqueeze(2)
+    memory: Tensor | None = None
+    for sentences, steps in blocks(queries, keys):
+        q, k = twice_queries[sentences, :, steps], twice_keys[sentences]
+        if memory is None:
+            memory = q.new_empty(*q.shape[:3], *k.shape[3:])
+        yield sentences, steps, torch.add(q, k, out=memory[: q.shape[0], :, : q.shape[2]]).sigmoid_()
 
 
 def additive_score(
