@@ -67,13 +67,17 @@ class ScaledDot(Dot):
 
 
 class General(Scorer):
-    """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key."""
+    """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key.
+
+    W starts uniform between -0.1 and 0.1 (section 4.1): scores that start as large as an unscaled inner product of wide
+    heads saturate the softmax.
+    """
 
     inner_product = True
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(_per_head_matrix(num_heads, key_dim, query_dim))
+        self.weight = nn.Parameter(torch.empty(num_heads, key_dim, query_dim).uniform_(-0.1, 0.1))
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
         return queries
