@@ -115,6 +115,10 @@ def _sample_stem(name: str, language: str) -> Path:
     if name not in names:
         raise FileNotFoundError(
             f"The embedded corpus has no part '{_SAMPLE}{name}' in language '{language}'; "
-            f"its parts are: {', '.join(names) or 'none'}."
+            + (
+                f"its parts are: {', '.join(names)}."
+                if names
+                else "for another language give data=files and your own files."
+            )
         )
     return folder / name

@@ -49,7 +49,10 @@ class Translator:
         """One translation per line, in order and normalised, so that it is one line; an empty line gives an empty one.
 
         A line longer than `max_source_tokens` is translated in parts, joined by a space, with a warning in the log.
+        Raises ValueError for a single string, whose letters would be taken for lines.
         """
+        if isinstance(lines, str):
+            raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
         return self._translate(lines, first_line=1)
 
     def stream(self, lines: Iterable[str], read_ahead: int = 1024) -> Iterator[str]:

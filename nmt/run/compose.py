@@ -37,6 +37,7 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 
 # A corpus may have any number of splits, and Lightning checks its own options.
 _OPEN, _UNTYPED = "data.", "trainer."
+_HYDRA_FLAGS = ("--multirun", "--resolve", "--cfg", "--info", "--package", "--run", "--version", "--hydra-help")
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,9 @@ def _run(name: str, run: str) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     codes: list[int] = []
     for argument in sys.argv[1:]:
-        if argument.startswith("--") and "=" in argument:
-            raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{argument.lstrip('-')}'.")
+        if argument.startswith("--") and argument not in _HYDRA_FLAGS:
+            written = argument.lstrip("-") if "=" in argument else f"{argument.lstrip('-')}=VALUE"
+            raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{written}'.")
 
     def job(config: Composed) -> None:
         codes.append(_outcome(config, name, run))
@@ -179,6 +181,8 @@ def _sentence(error: Exception) -> str:
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return unknown(group.replace("/", " ") or "configuration", choice, error.options or ())
     if isinstance(error, OverrideParseException):
+        if "=" not in str(error.override):
+            return f"Cannot read '{error.override}': write key=value, such as run_dir=PATH."
         return f"Cannot read '{error.override}': write key=value, and quote special characters, as in 'key=\"a, b\"'."
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key} is missing; add {cause.full_key}=VALUE to the command."

@@ -48,7 +48,7 @@ def evaluate(job: Job) -> None:
         print(score_line(score))
     for bucket in lengths:
         score = bucket.score
-        print(f"{score.name} of sources of {_range(bucket)} words {score.value:.2f} ({bucket.sentences} lines)")
+        print(f"{score.name} of sources of {_range(bucket)} words {score.value:.2f} ({_lines(bucket.sentences)})")
     if links:
         print(f"AER {links.aer:.3f} {links.note}")
 
@@ -88,6 +88,10 @@ def _save(task: Task, hypotheses: list[str], record: dict[str, object]) -> None:
     table = "".join(f"{number}\t{chrf:.2f}\t{s}\t{h}\n" for number, (chrf, s, h) in enumerate(rows, start=1))
     (task.out / "sentences.tsv").write_text("line\tchrF2\tsource\thypothesis\n" + table, encoding="utf-8")
     write_json(task.out / "scores.json", record)
+
+
+def _lines(number: int) -> str:
+    return "1 line" if number == 1 else f"{number} lines"
 
 
 def _range(bucket: Bucket) -> str:

@@ -49,7 +49,7 @@ def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
         {
             "name": score.name,
             "value": round(score.value, 2),
-            "interval": [round(score.low, 2), round(score.high, 2)],
+            "interval": [round(score.low, 2) + 0.0, round(score.high, 2) + 0.0],  # -0.0 becomes 0.0
             "signature": score.signature,
         }
         for score in scores
@@ -58,7 +58,8 @@ def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
 
 def score_line(score: Score) -> str:
     """A score as it is printed: name, value, 95 % interval, signature."""
-    return f"{score.name} {score.value:.2f} [{score.low:.2f}, {score.high:.2f}] {score.signature}"
+    low, high = round(score.low, 2) + 0.0, round(score.high, 2) + 0.0  # -0.0 becomes 0.0
+    return f"{score.name} {score.value:.2f} [{low:.2f}, {high:.2f}] {score.signature}"
 
 
 def _git(folder: Path, *arguments: str) -> str:

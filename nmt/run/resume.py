@@ -9,7 +9,7 @@ from typing import Any
 from nmt.run.compose import Config, Job
 from nmt.run.rundir import RunDirectory
 
-LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
+LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience", "schedule.steps")
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -48,12 +48,19 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
             )
         section, name = key.split(".")
         config[section][name] = value
+    _check_length(config["trainer"]["max_steps"], run)
     if run.finished and config == stored:
         raise ValueError(
-            f"The run in {run.path} is finished; give another trainer.max_steps, trainer.max_epochs or "
+            f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
             "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
         )
     return config
+
+
+def _check_length(max_steps: int | None, run: RunDirectory) -> None:
+    done = run.metrics().get("steps", 0) if run.finished else 0
+    if max_steps is not None and max_steps < done:
+        raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
 
 
 def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:
@@ -68,8 +75,12 @@ def lengthened_command(command: str, before: Config, after: Config) -> str:
     changed = {key: _get(after, key) for key in LENGTHS if _get(after, key) != _get(before, key)}
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
-    # A schedule in shares of the training keeps those it began with.
-    if "trainer.max_steps" in changed and (steps := _get(after, "schedule.steps")) is not None:
+    # A schedule in shares of the training keeps those it began with, unless it is told otherwise.
+    if (
+        "trainer.max_steps" in changed
+        and "schedule.steps" not in changed
+        and (steps := _get(after, "schedule.steps")) is not None
+    ):
         kept = [word for word in kept if not word.startswith("schedule.steps=")]
         given.append(f"schedule.steps={steps}")
     return shlex.join([*kept, *given])

@@ -90,6 +90,8 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
         (["seed"], "Cannot read 'seed': write key=value"),
         (["run_dir=a=b"], "Cannot read 'run_dir=a=b': write key=value"),
+        (["--seed", "3"], "Unknown option '--seed': write key=value without dashes, 'seed=VALUE'."),
+        (["runs/seed1"], "Cannot read 'runs/seed1': write key=value, such as run_dir=PATH."),
         (["--seed=3"], "Unknown option '--seed=3': write key=value without dashes, 'seed=3'."),
         (["~seed"], "'~seed' deletes a key that the command needs"),
         (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),

@@ -125,7 +125,7 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"resume": "true"}, "is finished; give another trainer.max_steps"),
+        ({"resume": "true"}, "is finished; give a larger trainer.max_steps"),
         ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr differs from the run that is resumed \(0.01\)"),
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
         ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
