@@ -17,11 +17,11 @@ RELATIVES = {
 }
 WHERE = ("{n} where {s} {p}", "{n} nơi {s} {p}", "where=nơi")
 LOOKS = (
-    ("long hair", "~mái tóc/2 dài/1"),
-    ("short hair", "~mái tóc/2 ngắn/1"),
-    ("black hair", "~mái tóc/2 đen/1"),
-    ("blue eyes", "~đôi mắt/2 xanh/1"),
-    ("brown eyes", "~đôi mắt/2 nâu/1"),
+    ("long hair", "~mái/2 tóc/2 dài/1"),
+    ("short hair", "~mái/2 tóc/2 ngắn/1"),
+    ("black hair", "~mái/2 tóc/2 đen/1"),
+    ("blue eyes", "~đôi/2 mắt/2 xanh/1"),
+    ("brown eyes", "~đôi/2 mắt/2 nâu/1"),
 )
 LOOKING = ("man", "woman", "girl", "boy", "singer", "teacher", "student", "child", "actor", "pupil")
 ATTRIBUTES = (
