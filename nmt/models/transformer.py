@@ -52,7 +52,7 @@ class Transformer(Seq2Seq):
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_heads": num_heads, "num_layers": num_layers})
+        require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.dim = dim
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
         sizes = (dim, ffn_dim, num_heads, dropout, norm_first)

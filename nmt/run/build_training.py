@@ -20,7 +20,7 @@ _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
 def check_buildable(settings: Settings) -> None:
-    """Builds the model (without memory), the optimiser, the schedule, the search and the trainer once, and drops them.
+    """Builds the model (without memory), the optimiser, the schedule and the search once, and drops them.
 
     So what they refuse is told before the corpora are read. Raises ValueError for the first that refuses its values.
     """
@@ -36,7 +36,6 @@ def check_buildable(settings: Settings) -> None:
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be made: {reason}") from error
     build_search(config["search"], {})
-    number_of_processes(config)
 
 
 def number_of_processes(config: Config) -> int:

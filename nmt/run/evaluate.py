@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.corpus import Pairs, alignment_file, check_files, read_parallel
+from nmt.data.corpus import Pairs, alignment_file, read_parallel
 from nmt.evaluation.scores import Bucket, by_length, corpus_scores, looks_tokenized, sentence_scores
 from nmt.run.alignment import Links, alignment_error, read_gold, read_valid_gold
 from nmt.run.build import Trained, build_translator, load_run
@@ -66,7 +66,6 @@ def _split(config: Config, trained: Trained) -> Task:
     name = str(config["split"])
     if name not in splits:
         raise ValueError(unknown("split", name, splits))
-    check_files([splits[name]], trained.direction)
     out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / name
     return Task(read_references(splits[name], trained.direction), alignment_file(splits[name], trained.direction), out)
 

@@ -11,7 +11,7 @@ from nmt.run.attention_maps import Forced, forced_maps
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file
-from nmt.text import UNK, normalize
+from nmt.text import UNK, Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +27,7 @@ def export_attention(job: Job) -> None:
     _check_type(config["layer"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     _check_range(config["layer"], trained)
-    source_lines = read_lines(existing_file("input", config["input"]))
-    sources = trained.tokenizers.source.encode_all([normalize(line) for line in source_lines])
-    targets = _targets(trained, config, sources)
+    sources, targets = _pairs(trained, config)
     out = Path(str(config["out"]))
     out.mkdir(parents=True, exist_ok=True)
     width = max(4, len(str(len(sources))))
@@ -58,12 +56,19 @@ def _check_range(layer: int | None, trained: Trained) -> None:
         raise ValueError(f"layer is {layer}; this model's layers are 0 to {layers - 1}, null is the mean of them.")
 
 
-def _targets(trained: Trained, config: Config, sources: list[list[int]]) -> list[list[int]]:
-    if config["target"] is None:
-        found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
-        return [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
-    pairs = read_parallel(existing_file("input", config["input"]), existing_file("target", config["target"]))
-    return trained.tokenizers.target.encode_all([normalize(line) for line in pairs.target])
+def _pairs(trained: Trained, config: Config) -> tuple[list[list[int]], list[list[int]]]:
+    """The ids of the sources, and of the given targets or the best hypotheses."""
+    source_file = existing_file("input", config["input"])
+    if config["target"] is not None:
+        pairs = read_parallel(source_file, existing_file("target", config["target"]))
+        return _encode(trained.tokenizers.source, pairs.source), _encode(trained.tokenizers.target, pairs.target)
+    sources = _encode(trained.tokenizers.source, read_lines(source_file))
+    found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
+    return sources, [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+
+
+def _encode(tokenizer: Tokenizer, lines: list[str]) -> list[list[int]]:
+    return tokenizer.encode_all([normalize(line) for line in lines])
 
 
 def _draw(forced: Forced, layer: int | None, path: Path) -> None:

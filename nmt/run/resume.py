@@ -9,7 +9,7 @@ from typing import Any
 from nmt.run.compose import Config, Job
 from nmt.run.rundir import RunDirectory
 
-LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience", "schedule.steps")
+LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -58,6 +58,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
 
 
 def _check_length(max_steps: int | None, run: RunDirectory) -> None:
+    """Raises ValueError when a finished run has done more steps: its record would no longer be true."""
     done = run.metrics().get("steps", 0) if run.finished else 0
     if max_steps is not None and max_steps < done:
         raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
@@ -75,12 +76,8 @@ def lengthened_command(command: str, before: Config, after: Config) -> str:
     changed = {key: _get(after, key) for key in LENGTHS if _get(after, key) != _get(before, key)}
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
-    # A schedule in shares of the training keeps those it began with, unless it is told otherwise.
-    if (
-        "trainer.max_steps" in changed
-        and "schedule.steps" not in changed
-        and (steps := _get(after, "schedule.steps")) is not None
-    ):
+    # A schedule in shares of the training keeps those that it began with.
+    if "trainer.max_steps" in changed and (steps := _get(after, "schedule.steps")) is not None:
         kept = [word for word in kept if not word.startswith("schedule.steps=")]
         given.append(f"schedule.steps={steps}")
     return shlex.join([*kept, *given])

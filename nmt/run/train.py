@@ -60,12 +60,13 @@ def train(job: Job) -> None:
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
     check_buildable(settings)
+    processes = number_of_processes(settings.config)
     corpora = [*settings.splits.train, *settings.splits.held_out]
     check_files(corpora, settings.direction)
     hashes = corpus_hashes(corpora, settings.direction)
     if resume:
         check_corpora(run.metrics().get("corpora", {}), hashes)
-    parts = _build(job, settings, run)
+    parts = _build(job, settings, run, processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
     if _rank() == 0:
@@ -75,7 +76,7 @@ def train(job: Job) -> None:
         _finish(fitting, parts, task, start)
 
 
-def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
+def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
     if job.config["resume"]:
@@ -86,7 +87,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory) -> Parts:
     model = build_model(config, pair)
     rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     logger.info("Training data: %s", report)
-    max_steps = _max_steps(settings, rows, number_of_processes(config))
+    max_steps = _max_steps(settings, rows, processes)
     data = TranslationData(
         rows,
         encode_pairs(read_pairs(splits.valid, direction), pair),

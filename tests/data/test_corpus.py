@@ -82,6 +82,8 @@ def test_parts_of_the_embedded_corpus(tmp_path, monkeypatch, direction):
     assert file_pair("sample:train", direction) == (tmp_path / "train.en", tmp_path / "train.vi")
     with pytest.raises(FileNotFoundError, match="no part 'sample:tain' in language 'en'; its parts are: test, train"):
         file_pair("sample:tain", direction)
+    with pytest.raises(FileNotFoundError, match="in language 'de'; for another language give data=files"):
+        file_pair("sample:train", Direction("de", "en"))
 
 
 def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):

@@ -103,6 +103,11 @@ def test_batches_hold_the_budget_and_every_sentence_once() -> None:
     assert batches[0] == [8]
 
 
+def test_a_single_string_is_refused(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(ValueError, match=r"takes a list of lines, not a string; write translate\(\[line\]\)"):
+        translator(tokenizers)[0].translate("red cat")
+
+
 def test_searches_in_evaluation_mode_without_gradients_and_gives_the_mode_back(tokenizers: TokenizerPair) -> None:
     for training in (True, False):
         subject, model = translator(tokenizers)

@@ -26,12 +26,12 @@ def fit(task: TranslationTask, batches: list[Batch], **options: object) -> light
         accelerator="cpu",
         devices=1,
         max_steps=1,
-        limit_val_batches=0,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        **options,
+        num_sanity_val_steps=0,
+        **{"limit_val_batches": 0, **options},
     )
     loader = torch.utils.data.DataLoader(batches, batch_size=None)
     trainer.fit(task, loader, loader)
@@ -84,6 +84,13 @@ def test_smoothing_acts_in_training_only(model: Seq2Seq, batches: list[Batch]) -
         smoothed,
         functional.cross_entropy(logits, batches[0].target_output.flatten(), reduction="sum", label_smoothing=0.3),
     )
+
+
+def test_a_loss_that_is_not_finite_ends_the_training(model: Seq2Seq, batches: list[Batch]) -> None:
+    torch.nn.init.constant_(model.output.bias, torch.nan)
+    task = task_of(model)
+    with pytest.raises(FloatingPointError, match=r"loss on the validation split is nan after step 1: .*optimizer\.lr"):
+        fit(task, batches[:1], limit_val_batches=1)
 
 
 def test_a_batch_seed_depends_on_each_of_its_parts() -> None:
