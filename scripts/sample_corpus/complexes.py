@@ -79,6 +79,7 @@ ASKS = {
 }
 QUESTIONS = tuple(f"embedded {word}" for word in ("what", "what past", "where", "when", "why", "why past"))
 QUESTIONS += ("who did", "who will", "who is doing")
+ASKED = ("embedded what past", "embedded where", "embedded why past", "who did")  # `asked` would shift any other tense
 REPORTED = (
     "future",
     "ability",
@@ -141,10 +142,12 @@ class Complexes:
             later = self.participants.people.echo(earlier)
         else:
             later = self.participants.person("subject")
-            if earlier.auxiliary == later.auxiliary:
+            if earlier.auxiliary == later.auxiliary or {earlier.auxiliary, later.auxiliary} == {"I", "we"}:
                 raise NothingFitsError("two clauses need two subjects")
         x_subject, y_subject = (earlier, later) if source.startswith("{x}") else (later, earlier)
         slots = {"x": self.clause(*main, x_subject, word), "y": self.clause(*other, y_subject, word)}
+        if other[0] == "feeling" and word != "happy" and "happily" in slots["x"].source:
+            raise NothingFitsError("nobody sings happily because they are sad")
         return compose(source, target, links, slots=slots).tagged(f"conjunction {name}")
 
     def statement(self) -> Phrase:
@@ -155,7 +158,7 @@ class Complexes:
         if kind == "comparison":
             return self.descriptions.comparison(self.sampler.pick(("comparative", "much comparative", "equality")))
         if kind == "relative":
-            kinds = ("object relative", "noun with place", "subject relative progressive")
+            kinds = ("object relative", "noun with place", "noun with look")
             return self.relatives.quality(self.relatives.noun_phrase(self.sampler.pick(kinds)))
         if kind == "joined":
             return self.joined(self.sampler.pick(("if", "if rain", "if last", "before", "because now", "but feeling")))
@@ -174,7 +177,8 @@ class Complexes:
         """Return `I do not know where he went` and its kin, by the name of an item of ASKS."""
         source, target, links = ASKS[name]
         whether = () if name == "do you know" else ("embedded whether",)
-        slots = {"y": self.events.build(self.sampler.pick((*QUESTIONS, *whether)))}
+        kinds = ASKED if name == "ask" else (*QUESTIONS, *whether)
+        slots = {"y": self.events.build(self.sampler.pick(kinds), bare=name == "ask")}  # a time would go with `asked`
         agreement = "you"
         if "{s}" in source:
             subject = self.participants.person("subject", ("I", "we") if name == "ask" else ())

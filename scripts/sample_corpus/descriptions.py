@@ -1,6 +1,6 @@
 """Sentences about qualities: degrees, colours, feelings, comparisons, superlatives."""
 
-from .determiners import NounPhrase, owned
+from .determiners import NounPhrase, owned, same_sex
 from .events import Events
 from .lexicon import Adjective
 from .phrase import Phrase, compose, lexical
@@ -154,12 +154,16 @@ class Descriptions:
     def superlative(self) -> Phrase:
         """Return `Lan is the cleverest pupil in this village`, `this is the longest river in Hue`."""
         adjective = self.adjective("sup")
-        kinds = {"person", "building", "nature", "animal", "town", "road", "furniture", "vehicle", "clothes"}
-        nouns = [n for n in self.lexicon.nouns if adjective.fits(n) and not n.mass and n.classes & kinds]
+        kinds = {"person", "building", "nature", "animal", "road", "furniture", "vehicle", "clothes"}
+        nouns = [
+            n
+            for n in self.lexicon.nouns
+            if adjective.fits(n) and not n.mass and n.classes & kinds and not n.classes & {"relation", "region"}
+        ]
         noun = self.sampler.rare(nouns, lambda n: n.singular)
         if noun.person:
             subject = self.participants.person("topic")
-            if subject.several or subject.noun is not None:
+            if subject.several or subject.noun is not None or not same_sex(subject, noun):
                 raise NothingFitsError("one person is the best of a kind")
         else:
             subject = NounPhrase(lexical("this", "đây"), "he", "it")

@@ -137,7 +137,7 @@ OWNED = frozenset(
         "toy",
     ]
 )
-GENDERS = {"man": "he", "policeman": "he", "woman": "she", "girl": "she", "nurse": "she"}
+GENDERS = {"man": "he", "boy": "he", "policeman": "he", "woman": "she", "girl": "she", "nurse": "she"}
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,19 @@ class NounPhrase:
     @property
     def several(self) -> bool:
         return self.agreement == "they"
+
+
+def same_sex(person: NounPhrase, noun: Noun) -> bool:
+    """Whether the person can be what the noun says: not `my sister is a policeman`."""
+    return not {"he", "she"} <= {person.auxiliary, GENDERS.get(noun.singular, "it")}
+
+
+def ends_in_adjective(phrase: Phrase | None) -> bool:
+    """Whether nothing closes the Vietnamese noun phrase behind its adjective: no demonstrative, no owner."""
+    if phrase is None:
+        return False
+    adjective = any(lexeme.startswith("adjective:") for lexeme in phrase.lexemes)
+    return adjective and phrase.target[-1] not in ("này", "đó") and "của" not in phrase.target
 
 
 def owned(noun: Noun) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from .determiners import SINGULAR_ONLY, NounPhrase
+from .determiners import SINGULAR_ONLY, NounPhrase, ends_in_adjective
 from .lexicon import Entry, Lexicon, Verb
 from .participants import Participants
 from .phrase import Phrase, compose, lexical
@@ -25,12 +25,6 @@ TASKS = (
     ("useful", "hữu ích"),
 )
 Slots = dict[str, Phrase | None]
-
-
-def ends_in_adjective(subject: Phrase) -> bool:
-    """Whether nothing closes the Vietnamese subject behind its adjective: no demonstrative, no owner."""
-    adjective = any(lexeme.startswith("adjective:") for lexeme in subject.lexemes)
-    return adjective and subject.target[-1] not in ("này", "đó") and "của" not in subject.target
 
 
 class Events:
@@ -85,8 +79,8 @@ class Events:
 
     def tagged(self, pattern: str, agent: NounPhrase | None) -> str:
         """Return the pattern of a tag question with the pronoun of its subject."""
-        if agent is None or agent.auxiliary == "it":
-            raise NothingFitsError("a tag needs he or she")
+        if agent is None or agent.auxiliary in ("it", "we"):
+            raise NothingFitsError("a tag needs he or she, and asks nobody about `chúng tôi`, which leaves him out")
         return pattern.replace("PRON", agent.auxiliary)
 
     def subject(self, template: Template, verb: Verb) -> NounPhrase:
@@ -118,7 +112,11 @@ class Events:
         if "{x}" in template.source:
             word, vietnamese = self.sampler.rare(TASKS, lambda pair: pair[0])
             slots["x"] = lexical(word, vietnamese, f"adjective:{word}")
+        if actor is not None and actor.several and " a " in verb.source:
+            raise NothingFitsError("several people on one bicycle")
         slots |= self.verb_slots(template, verb, actor, "he" if agent is None else agent.agreement)
+        if "{x}" in template.source and ends_in_adjective(slots["p"]):
+            raise NothingFitsError("'trong ngôi nhà mát mẻ không quan trọng' reads as 'cool, not important'")
         return slots, agent
 
     def verb_slots(self, template: Template, verb: Verb, actor: NounPhrase | None, agreement: str) -> Slots:
@@ -155,7 +153,8 @@ class Events:
             patient = None
             slots["n"] = self.asked_noun(verb, False)
         else:
-            patient = self.people.as_subject(self.participants.object(verb, "subject", None))
+            known = template.end == "?" or "not" in template.source.split()
+            patient = self.people.as_subject(self.participants.object(verb, "topic" if known else "subject", None))
             slots["o"] = patient.phrase
         if "{a}" in template.source:
             slots["a"] = self.agent(verb, patient).phrase
@@ -165,7 +164,10 @@ class Events:
     def agent(self, verb: Verb, patient: NounPhrase | None) -> NounPhrase:
         """Return who did it, in the object form."""
         if "person" in verb.subjects:
-            return self.participants.someone("PERSON", patient)
+            found = self.participants.someone("PERSON", patient)
+            if found.auxiliary in ("I", "we", "you") or ends_in_adjective(found.phrase):
+                raise NothingFitsError("`I moved the mirror` needs no passive; `luật sư giỏi vẽ` draws well")
+            return found
         noun = self.sampler.rare(self.nps.of_class(verb.subjects), lambda n: n.singular)
         return self.nps.common(noun, "single")
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from .complexes import ASKS, COORDINATED, JOINED, REPORTS, Complexes
 from .descriptions import COMPARED, DEGREES, FEELINGS, Descriptions
@@ -11,6 +12,7 @@ from .lexicon import Lexicon, load_groups
 from .nominals import HAVING, IDENTITIES, PROFESSIONS, WEATHER, Nominals
 from .phrase import Phrase
 from .places import THERE, Places
+from .referents import Referents
 from .relatives import RELATIVES, Relatives
 from .sampler import NothingFitsError, Sampler
 
@@ -90,7 +92,8 @@ class Grammar:
     """Derives sentence pairs. `templates` maps the name of a template to (final mark, function, weight)."""
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler) -> None:
-        self.events = Events(lexicon, sampler)
+        self.events, self.referents = Events(lexicon, sampler), Referents(lexicon)
+        self.adverbs = {entry.english for entry in lexicon.entries("adverbs")}
         self.descriptions = Descriptions(self.events)
         self.places = Places(self.events)
         self.nominals = Nominals(self.descriptions)
@@ -155,8 +158,9 @@ class Grammar:
         self._add("made someone feel", made.made)
 
     def derive(self, name: str) -> Pair | None:
-        """Return a sentence pair of the template, or None if the draw did not fit together, repeats a word or has
-        `all` or `some` where a negation wants another word.
+        """Return a sentence pair of the template, or None if the draw did not fit together.
+
+        Nor does one that repeats a word, has `all` or `some` under a negation, or leaves open who `his` is.
         """
         end, make, _ = self.templates[name]
         self.events.people.asking = end == "?"
@@ -167,8 +171,27 @@ class Grammar:
         negated = NEGATIONS & set(phrase.source)
         if negated and (phrase.source[0] == "all" or "some" in phrase.source):
             return None
-        content = [lexeme for lexeme in phrase.lexemes if lexeme.startswith(CONTENT)]
-        compared = any("omparative" in used or "equality" in used for used in phrase.constructions)
-        if len(content) - len(set(content)) > compared:
+        # `có nhiều người ... không` is another pattern
+        subject = phrase.source[3 if phrase.source[:2] == ("how", "long") else 1]
+        if end == "?" and phrase.source[:2] != ("how", "many") and subject in ("many", "some"):
+            return None
+        if not self.referents.clear(phrase) or not self.sensible(phrase, bool(negated)) or self.repeats(phrase):
             return None
         return finish(phrase, "?" if "question" in phrase.constructions else end, name)
+
+    def sensible(self, phrase: Phrase, negated: bool) -> bool:
+        """Whether the words suit each other: no `did not drive very slowly`, no manner by the month, no `that that`."""
+        very = any(one == "very" and two in self.adverbs for one, two in pairwise(phrase.source))
+        monthly = "month" in phrase.source and "every" in phrase.source and "manner adverb" in phrase.constructions
+        opposites = {"rich", "poor"} <= set(phrase.source) or {"young", "years"} <= set(phrase.source)
+        twice = ("that", "that") in pairwise(phrase.source)
+        words = set(phrase.source)
+        inside = ("me" in words and words & {"we", "us"}) or {"I", "us"} <= words  # `let us tell me a story`
+        return not ((negated and very) or monthly or opposites or twice or inside)
+
+    def repeats(self, phrase: Phrase) -> bool:
+        """Whether a content word occurs twice; one noun may in a comparison, no adjective ever."""
+        content = [lexeme for lexeme in phrase.lexemes if lexeme.startswith(CONTENT)]
+        adjectives = [lexeme for lexeme in content if lexeme.startswith("adjective:")]
+        compared = any("omparative" in used or "equality" in used for used in phrase.constructions)
+        return len(content) - len(set(content)) > compared or len(adjectives) > len(set(adjectives))

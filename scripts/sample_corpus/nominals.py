@@ -1,7 +1,7 @@
 """Sentences with a noun for predicate: professions, this is, whose, have, age, price, weather."""
 
 from .descriptions import Descriptions
-from .determiners import owned
+from .determiners import owned, same_sex
 from .lexicon import Noun
 from .phrase import Phrase, compose, lexical
 from .sampler import NothingFitsError
@@ -78,7 +78,7 @@ class Nominals:
         if subject.several or (subject.noun is not None and "job" in subject.noun.classes):
             raise NothingFitsError("one person without a job gets one")
         jobs = [n for n in self.nps.of_class(("job",)) if "adult" in n.classes]
-        noun = self.sampler.rare(jobs, lambda n: n.singular)
+        noun = self.sampler.rare([n for n in jobs if same_sex(subject, n)], lambda n: n.singular)
         slots: dict[str, Phrase | None] = {"s": subject.phrase, "n": self.nps.unit(noun, bare="{a}" not in source)}
         if "{a}" in source:
             adjective = self.nps.adjective(noun, "become" if name == "became" else "attr")
@@ -178,7 +178,7 @@ class Nominals:
         """Return `what a beautiful house`."""
         noun = self.sampler.rare(self.countable, lambda n: n.singular)
         adjective = self.nps.adjective(noun, "pred")
-        if adjective is None or adjective.uses & {"colour", "temp"}:
+        if adjective is None or adjective.uses & {"colour", "temp"} or adjective.english in ("new", "old"):
             raise NothingFitsError(f"no adjective to exclaim about {noun.singular!r}")
         slots = {"n": self.nps.unit(noun), "a": self.nps.describe(noun, adjective)}
         return compose("what a {a} {n}", "{n} {a} quá", "what=quá a~{n}", head="n", slots=slots).tagged("exclamation")
@@ -189,7 +189,7 @@ class Nominals:
         nouns = self.nps.of_class(self.sampler.pick(COMPARABLE))
         first, second = (self.sampler.rare(nouns, lambda n: n.plural or n.singular) for _ in range(2))
         one, two = (self.nps.determined(n, "mass" if n.mass else "bare plural", 0.3) for n in (first, second))
-        source, target, links = "{s} LIKE {x} more than {y}", "{s} thích {x} hơn {y}", "LIKE=thích more=hơn than~hơn"
+        source, target, links = "{s} LIKE {x} more than {y}", "{s} thích {x} hơn là {y}", "LIKE=thích more=hơn than=là"
         slots = {"s": subject.phrase, "x": one.phrase, "y": two.phrase}
         phrase = compose(source, target, links, agreement=subject.agreement, slots=slots)
         return phrase.tagged("preference", combinations=[("verb+object", "like {o}", first.singular)])

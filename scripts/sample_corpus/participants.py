@@ -54,8 +54,9 @@ class Participants:
 
     def from_city(self, found: NounPhrase) -> NounPhrase:
         """Return `the doctor from Hue`."""
-        place = self.city("from", "từ")
-        phrase = compose("{n} {q}", "{n} {q}", head="n", n=found.phrase, q=place).tagged("noun with origin")
+        slots = {"n": found.phrase, "q": self.city()}
+        phrase = compose("{n} from {q}", "{n} đến từ {q}", "from=từ from~đến", head="n", slots=slots)
+        phrase = phrase.tagged("noun with origin")
         return NounPhrase(phrase, found.agreement, found.auxiliary, found.noun, found.echo)
 
     def persons(self) -> NounPhrase:

@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass
 
-from .determiners import NounPhrase
+from .determiners import NounPhrase, ends_in_adjective
 from .lexicon import Verb
 from .participants import Participants
 from .phrase import Phrase, compose, lexical
+from .sampler import NothingFitsError
+
+WAY = "~một ~cách "  # `in a ... way`, which makes an adverb of a Vietnamese adjective
+
+
+CLOSED = ("a", "the", "this", "that", "these", "those", "my", "your", "his", "our", "their")
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,11 @@ class Predicates:
         if "{o}" in verb.source:
             slots["o"] = None if omit == "o" else people.object(verb, nps, subject).phrase
         if "{r}" in verb.source:
-            slots["r"] = people.someone("PERSON", subject).phrase
+            recipient = people.someone("PERSON", subject).phrase
+            slots["r"] = recipient
+            given = slots.get("o")
+            if "{r} {o}" in verb.source and recipient.source == ("her",) and given and given.source[0] not in CLOSED:
+                raise NothingFitsError("`buy her eight photos` has two readings")
         if "{d}" in verb.source:
             slots["d"] = people.destination()
         if "{c}" in verb.source:
@@ -64,6 +74,8 @@ class Predicates:
         if "{q}" in verb.source:
             slots["q"] = people.adverbial(("region", "house"))
         adverb = None
+        # `đóng hộp nhẹ cẩn thận`: an adjective takes the adverb behind it for itself
+        manner = manner and not ends_in_adjective(slots.get("o"))
         if manner and self.sampler.chance(0.35):
             adverb = self.manner(verb, subject, skilled)
         if adverb is None and place and verb.where and self.sampler.chance(0.45):
@@ -77,7 +89,11 @@ class Predicates:
         if not names:
             return None
         entry = self.adverbs[self.sampler.rare(names, lambda name: name)]
-        adverb = lexical(entry.english, entry.vietnamese, f"adverb:{entry.english}")
-        if entry.tags[0] == "yes" and self.sampler.chance(0.4):
+        very = entry.tags[0] == "yes" and self.sampler.chance(0.4)
+        plain = entry.vietnamese.removeprefix(WAY)
+        adverb = lexical(entry.english, plain if very else entry.vietnamese, f"adverb:{entry.english}")
+        if very and plain != entry.vietnamese:
+            adverb = compose("very {a}", "một cách rất {a}", "very=rất {a}~một {a}~cách", a=adverb)
+        elif very:
             adverb = compose("very {a}", "rất {a}", "very=rất", a=adverb)
         return adverb.tagged("manner adverb")

@@ -1,7 +1,7 @@
 """Noun phrases with a relative clause, a look or an attribute, and the sentences that hold them."""
 
 from .descriptions import Descriptions
-from .determiners import NounPhrase
+from .determiners import NounPhrase, ends_in_adjective
 from .lexicon import Verb
 from .phrase import Phrase, compose, lexical
 from .places import Places
@@ -66,21 +66,31 @@ ATTRIBUTES = (
     ),
     ("colour", "màu", tuple(["clothes", "car", "motorbike", "bicycle", "umbrella", "door", "wall", "boat"])),
 )
+YOUNG = ("girl", "boy", "child", "pupil")
+YOUNG_KIN = {"younger", "son", "daughter"}
 HOLDERS = {
     "this is": ("this is {n}", "đây là {n}", "this=đây is=là"),
     "these are": ("these are {n}", "đây là {n}", "these=đây are=là"),
-    "where": ("where BE {n}", "{n} ở đâu", "where=ở where=đâu BE~ở"),
+    # `ở đâu` alone would ask where the clause before it took place.
+    "where": ("where BE {n}", "{n} đang ở đâu", "where=ở where=đâu BE=đang"),
+    "where built": ("where BE {n}", "{n} nằm ở đâu", "where=ở where=đâu BE=nằm"),
     "know": ("do you know {n}", "bạn có biết {n} không", "do=có do~không you=bạn know=biết"),
     "like": ("{s} LIKE {n}", "{s} thích {n}", "LIKE=thích"),
     "want": ("{s} WANT to have {n}", "{s} muốn có {n}", "WANT=muốn have=có to~có"),
     "search": ("{s} BE looking for {n}", "{s} đang tìm {n}", "BE=đang looking=tìm for~tìm"),
-    "see": ("{s} saw {n} {t}", "{t} {s} đã nhìn thấy {n}", "saw=nhìn saw=thấy saw~đã"),
+    "see": ("{t}, {s} saw {n}", "{t}, {s} đã nhìn thấy {n}", "saw=nhìn saw=thấy saw~đã"),
+    "meet": ("{t}, {s} met {n}", "{t}, {s} đã gặp {n}", "met=gặp met~đã"),
+    "want to meet": ("{s} WANT to meet {n}", "{s} muốn gặp {n}", "WANT=muốn meet=gặp to~gặp"),
     "what": ("what is {n}", "{n} là gì", "what=gì is=là"),
+    "what price": ("what is {n}", "{n} là bao nhiêu", "what=bao what=nhiêu is=là"),
     "not remember": ("{s} DO not remember {n}", "{s} không nhớ {n}", "DO~không not=không remember=nhớ"),
     "knows": ("{s} KNOW {n}", "{s} biết {n}", "KNOW=biết"),
     "kin": ("{n} is {k}", "{n} là {k}", "is=là"),
 }
-QUESTIONS = ("where", "know", "what")
+QUESTIONS = ("where", "where built", "know", "what", "what price")
+# Nothing marks where a clause that begins with đã, đang or được ends: before a predicate it reads as the main clause.
+UNMARKED = ("subject relative progressive", "subject relative past", "passive relative")
+IMMOVABLE = frozenset(["building", "room", "nature", "town", "road", "opening"])
 DEGREES = (("very", "rất"), ("quite", "khá"), ("not", "không"))
 EVENTS = ("simple past", "future", "progressive", "ability", "perfect with already", "want to", "must")
 
@@ -111,7 +121,10 @@ class Relatives:
         if "{s}" in source:
             slots["s"] = self.participants.person("subject").phrase
         if "{a}" in source:
-            slots["a"] = self.events.agent(verb, found).phrase
+            agent = self.events.agent(verb, found).phrase
+            if ends_in_adjective(found.phrase) or "and" in agent.source:
+                raise NothingFitsError("`cửa sổ sạch được bố của họ và tôi mở` has several readings")
+            slots["a"] = agent
         if "{t}" in source and self.sampler.chance(0.4):
             slots["t"] = self.events.time("past", verb)
         used = {slot: phrase for slot, phrase in slots.items() if "{" + slot + "}" in source}
@@ -152,10 +165,10 @@ class Relatives:
     def looking(self) -> NounPhrase:
         """Return `the girl with long hair`."""
         noun = self.sampler.rare(self.nps.of_class(LOOKING), lambda n: n.singular)
-        found = self.nps.determined(noun, self.sampler.pick(("definite", "definite", "definite plural")), 0.3)
+        found = self.nps.determined(noun, self.sampler.pick(("definite", "definite", "definite plural")), 0.0)
         words, vietnamese = self.sampler.pick(LOOKS)
         slots = {"n": found.phrase, "x": lexical(words, vietnamese, f"look:{words}", head=1)}
-        phrase = compose("{n} with {x}", "{n} có {x}", "with=có", head="n", slots=slots).tagged("noun with look")
+        phrase = compose("{n} with {x}", "{n} với {x}", "with=với", head="n", slots=slots).tagged("noun with look")
         return NounPhrase(phrase, found.agreement, found.auxiliary, noun)
 
     def attribute(self) -> NounPhrase:
@@ -186,14 +199,18 @@ class Relatives:
     def holders(self, name: str, found: NounPhrase) -> list[str]:
         """Return the sentences that can hold the noun phrase: items of HOLDERS, `quality` and `event`."""
         if found.noun is None:
-            return ["what", "know", "not remember", "knows"]
-        names = ["quality", "these are" if found.several else "this is"]
+            return ["what price" if "price" in found.phrase.source else "what", "know", "not remember", "knows"]
+        names = ["these are" if found.several else "this is", *(["quality"] * (name not in UNMARKED))]
         if found.noun.person:
-            return [*names, "know", "where", "search", "see", "event", "event", *(["kin"] * (not found.several))]
+            names += ["search", "want to meet", *(["kin"] * (not found.several))]
+            names += ["meet"] * (name != "subject relative progressive")
+            return names if name in UNMARKED else [*names, "know", "where", "see", "event", "event"]
+        where = "where built" if found.noun.classes & IMMOVABLE else "where"
         if name == "place relative":
-            return [*names, "like", "where"]
+            return [*names, "like", where]
         tangible = not found.noun.classes & {"text", "abstract", "media"}
-        return [*names, "like", "want", *(["where", "search", "see"] if tangible else [])]
+        asked = tangible and name != "noun with place" and "plant" not in found.noun.classes
+        return [*names, "like", "want", *(["search", "see"] * tangible), *([where] * asked)]
 
     def sentence(self, name: str) -> Phrase:
         """Return a sentence with the noun phrase `name` in one of its places."""
@@ -211,23 +228,36 @@ class Relatives:
         agreement = found.agreement
         if "{s}" in source:
             subject = self.participants.person("subject")
+            if {("I", "me"), ("we", "us")} & {(" ".join(subject.phrase.source), word) for word in found.phrase.source}:
+                raise NothingFitsError("nobody says 'I saw the table that was wiped by me'")
             slots["s"], agreement = subject.phrase, subject.agreement
         if "{t}" in source:
+            if any(lexeme.startswith("time:") for lexeme in found.phrase.lexemes):
+                raise NothingFitsError("a second time in the relative clause would contradict the first")
             slots["t"] = self.events.time("past")
         if "{k}" in source:
-            kin = self.participants.people.relative()
-            if kin.several:
-                raise NothingFitsError("one person is one relative")
-            slots["k"] = kin.phrase
+            slots["k"] = self.kin(found).phrase
         phrase = compose(source, target, links, head="n", agreement=agreement, slots=slots)
         return phrase.tagged("question") if kind in QUESTIONS else phrase
+
+    def kin(self, found: NounPhrase) -> NounPhrase:
+        """Return a relative that the person can be: not `the girl is my husband`."""
+        kin = self.participants.people.relative()
+        young = found.noun is not None and found.noun.singular in YOUNG
+        if kin.several or {found.auxiliary, kin.auxiliary} == {"he", "she"}:
+            raise NothingFitsError("one person is one relative, of the same sex")
+        if (young and not YOUNG_KIN & set(kin.phrase.source)) or "young" in found.phrase.source:
+            raise NothingFitsError("a child is nobody's grandmother")
+        return kin
 
     def quality(self, found: NounPhrase) -> Phrase:
         """Return `the book that I bought is very interesting`."""
         adjective = self.nps.adjective(found.noun, "pred") if found.noun else None
         if adjective is None or found.noun is None:
             raise NothingFitsError("no adjective suits the noun phrase")
-        word, vietnamese = self.sampler.pick(DEGREES)
+        # `học khá` is `to be good at school`
+        after_verb = "place relative" in found.phrase.constructions
+        word, vietnamese = self.sampler.pick([degree for degree in DEGREES if not (after_verb and degree[1] == "khá")])
         slots = {"s": found.phrase, "a": self.nps.describe(found.noun, adjective).tagged("predicative adjective")}
         source, target = f"{{s}} BE {word} {{a}}", f"{{s}} {vietnamese} {{a}}"
         return compose(

@@ -1,0 +1,53 @@
+"""Whether a reader finds the person that `his` or `her` means: Vietnamese takes up elders with words of their own."""
+
+from .determiners import GENDERS
+from .lexicon import Lexicon
+from .phrase import Phrase
+
+# Vietnamese takes these up by words of their own: `ông ấy`, `cậu ấy`, not `anh ấy`.
+APART = frozenset(("mother", "father", "grandmother", "grandfather", "aunt", "uncle", "boy", "child"))
+FORMS = {"he": ("he", "him", "his"), "she": ("she", "her", "hers")}
+
+
+class Referents:
+    """Knows the sex of everybody in the lexicon."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.sexes: dict[str, set[str]] = {}
+        for noun in lexicon.nouns:
+            if noun.person:
+                sex = GENDERS.get(noun.singular)
+                self.sexes |= {noun.singular: {sex} if sex else {"he", "she"}, noun.plural: {"they"}}
+        for name in lexicon.entries("names"):
+            self.sexes[name.english] = {name.tags[0]}
+        for kin in lexicon.entries("kin"):
+            sex = kin.tags[0]
+            self.sexes[kin.english.split()[-1]] = {sex}
+        self.kin = {kin.english.split()[-1] for kin in lexicon.entries("kin")}
+        for sex, forms in FORMS.items():
+            self.sexes |= {form: {sex} for form in forms}
+
+    def clear(self, phrase: Phrase) -> bool:
+        """Whether no pronoun takes up somebody in APART, and none follows only people whom it cannot mean.
+
+        `ông` is not `anh ấy`, so a clause about a grandfather cannot go on with `his`; and `her market` after `Duc`
+        alone reads as a slip, as does `their daughter` after `the soldiers`.
+        """
+        if {"wife", "husband"} <= set(phrase.source):
+            return False  # `my wife gave her husband a dress`
+        found: set[str] = set()
+        apart: set[str] = set()
+        plural = False
+        for word, following in zip(phrase.source, (*phrase.source[1:], ""), strict=True):
+            word = word.strip(",").removesuffix("'s")
+            sexes = self.sexes.get(word, set())
+            if any(word in FORMS[sex] for sex in apart):
+                return False
+            if found and word in ("his", "her", "he", "she") and following and not found & sexes:
+                return False
+            if word == "their" and following in self.kin and plural:
+                return False
+            plural = plural or (sexes == {"they"} and word not in ("they", "them", "their", "parents"))
+            found |= sexes
+            apart |= sexes if word in APART else set()
+        return True
