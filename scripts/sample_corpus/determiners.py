@@ -50,7 +50,6 @@ KINDS = {
     "one": SINGLE * 2 + ("indefinite",) * 4,
     "group": ("definite plural", "definite plural", "these", "those", "number"),
     "like": SINGLE + PLURAL + ("bare plural", "bare plural"),
-    "plural": ("bare plural", "number", "many", "some"),
     "known plural": (*PLURAL, "all"),
     "generic": ("bare plural", "bare plural", "bare plural", "possessive", "this"),
     "bare": ("bare plural",),
@@ -164,8 +163,11 @@ def same_sex(person: NounPhrase, noun: Noun) -> bool:
     return not {"he", "she"} <= {person.auxiliary, GENDERS.get(noun.singular, "it")}
 
 
-def ends_in_adjective(phrase: Phrase | None) -> bool:
-    """Whether nothing closes the Vietnamese noun phrase behind its adjective: no demonstrative, no owner."""
+def may_end_in_adjective(phrase: Phrase | None) -> bool:
+    """Whether an adjective may be the last word in Vietnamese: there is one, no owner, and no demonstrative at the end.
+
+    An adverb or a place behind the adjective is overlooked.
+    """
     if phrase is None:
         return False
     adjective = any(lexeme.startswith("adjective:") for lexeme in phrase.lexemes)

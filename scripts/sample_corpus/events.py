@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from .determiners import SINGULAR_ONLY, NounPhrase, ends_in_adjective
+from .determiners import SINGULAR_ONLY, NounPhrase, may_end_in_adjective
 from .lexicon import Entry, Lexicon, Verb
 from .participants import Participants
 from .phrase import Phrase, compose, lexical
@@ -99,7 +99,7 @@ class Events:
         agent = None
         if "{s}" in template.source:
             agent = subject or self.subject(template, verb)
-            if " nên " in template.target and ends_in_adjective(agent.phrase):
+            if " nên " in template.target and may_end_in_adjective(agent.phrase):
                 raise NothingFitsError("'giáo viên hài hước nên' reads as 'the teacher is funny, so'")
             slots["s"] = agent.phrase
         actor = agent
@@ -113,9 +113,9 @@ class Events:
             word, vietnamese = self.sampler.rare(TASKS, lambda pair: pair[0])
             slots["x"] = lexical(word, vietnamese, f"adjective:{word}")
         if actor is not None and actor.several and " a " in verb.source:
-            raise NothingFitsError("several people on one bicycle")
+            raise NothingFitsError("several people ride bicycles, not one")
         slots |= self.verb_slots(template, verb, actor, "he" if agent is None else agent.agreement)
-        if "{x}" in template.source and ends_in_adjective(slots["p"]):
+        if "{x}" in template.source and may_end_in_adjective(slots["p"]):
             raise NothingFitsError("'trong ngôi nhà mát mẻ không quan trọng' reads as 'cool, not important'")
         return slots, agent
 
@@ -165,7 +165,7 @@ class Events:
         """Return who did it, in the object form."""
         if "person" in verb.subjects:
             found = self.participants.someone("PERSON", patient)
-            if found.auxiliary in ("I", "we", "you") or ends_in_adjective(found.phrase):
+            if found.auxiliary in ("I", "we", "you") or may_end_in_adjective(found.phrase):
                 raise NothingFitsError("`I moved the mirror` needs no passive; `luật sư giỏi vẽ` draws well")
             return found
         noun = self.sampler.rare(self.nps.of_class(verb.subjects), lambda n: n.singular)

@@ -88,12 +88,17 @@ def finish(phrase: Phrase, end: str, template: str) -> Pair:
     return Pair(sides[0], sides[1], phrase.links, template, tuple(name for name in names if name), combinations)
 
 
+def asks_about_many(source: tuple[str, ...]) -> bool:
+    """Whether a yes-no question or `how long` asks about `many`: Vietnamese does so by `có nhiều ... không`."""
+    subject = source[3] if source[:2] == ("how", "long") else source[1]
+    return subject in ("many", "some") and source[:2] != ("how", "many")
+
+
 class Grammar:
     """Derives sentence pairs. `templates` maps the name of a template to (final mark, function, weight)."""
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler) -> None:
         self.events, self.referents = Events(lexicon, sampler), Referents(lexicon)
-        self.adverbs = {entry.english for entry in lexicon.entries("adverbs")}
         self.descriptions = Descriptions(self.events)
         self.places = Places(self.events)
         self.nominals = Nominals(self.descriptions)
@@ -160,7 +165,8 @@ class Grammar:
     def derive(self, name: str) -> Pair | None:
         """Return a sentence pair of the template, or None if the draw did not fit together.
 
-        Nor does one that repeats a word, has `all` or `some` under a negation, or leaves open who `his` is.
+        Nor does a draw fit that repeats a word, has `all` or `some` under a negation, asks about `many`, or leaves open
+        who `his` is.
         """
         end, make, _ = self.templates[name]
         self.events.people.asking = end == "?"
@@ -171,22 +177,24 @@ class Grammar:
         negated = NEGATIONS & set(phrase.source)
         if negated and (phrase.source[0] == "all" or "some" in phrase.source):
             return None
-        # `có nhiều người ... không` is another pattern
-        subject = phrase.source[3 if phrase.source[:2] == ("how", "long") else 1]
-        if end == "?" and phrase.source[:2] != ("how", "many") and subject in ("many", "some"):
+        if end == "?" and asks_about_many(phrase.source):
             return None
         if not self.referents.clear(phrase) or not self.sensible(phrase, bool(negated)) or self.repeats(phrase):
             return None
         return finish(phrase, "?" if "question" in phrase.constructions else end, name)
 
     def sensible(self, phrase: Phrase, negated: bool) -> bool:
-        """Whether the words suit each other: no `did not drive very slowly`, no manner by the month, no `that that`."""
-        very = any(one == "very" and two in self.adverbs for one, two in pairwise(phrase.source))
+        """Whether the words suit each other.
+
+        No degree under a negation, no manner by the month, no poor who are rich, no `that that`; and the one who speaks
+        is not inside the group that acts, as in `let us tell me a story`.
+        """
+        very = any(one == "very" and two in self.events.predicates.adverbs for one, two in pairwise(phrase.source))
         monthly = "month" in phrase.source and "every" in phrase.source and "manner adverb" in phrase.constructions
-        opposites = {"rich", "poor"} <= set(phrase.source) or {"young", "years"} <= set(phrase.source)
-        twice = ("that", "that") in pairwise(phrase.source)
         words = set(phrase.source)
-        inside = ("me" in words and words & {"we", "us"}) or {"I", "us"} <= words  # `let us tell me a story`
+        opposites = {"rich", "poor"} <= words or {"young", "years"} <= words
+        twice = ("that", "that") in pairwise(phrase.source)
+        inside = ("me" in words and words & {"we", "us"}) or {"I", "us"} <= words
         return not ((negated and very) or monthly or opposites or twice or inside)
 
     def repeats(self, phrase: Phrase) -> bool:

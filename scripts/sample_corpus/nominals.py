@@ -200,7 +200,7 @@ class Nominals:
         source, target, links, kind = WEATHER[name]
         slots = {
             "a": lexical(word, vietnamese, f"weather:{word}"),
-            "q": self.participants.city("in", "ở"),
+            "q": self.participants.in_city(),
             "t": self.events.time(kind),
         }
         return compose(source, target, links, head="a", slots=slots).tagged(name)

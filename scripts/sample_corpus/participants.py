@@ -15,14 +15,12 @@ CONSUMED = frozenset(["edible", "drink", "document", "text", "media", "growable"
 OBJECT_KINDS = {
     ("generic", "any"): "generic",
     ("generic", "one"): "single",
-    ("generic", "plural"): "bare",
     ("generic", "wares"): "bare",
     ("known", "wares"): "known",
     ("known", "any"): "known",
     ("known", "new"): "known",
     ("known", "one"): "single",
     ("known", "like"): "known",
-    ("known", "plural"): "known",
 }
 REFLEXIVE = {"I": ("I", "we"), "we": ("I", "we")}
 
@@ -96,8 +94,8 @@ class Participants:
         if people and (not nouns or self.sampler.chance(0.6)):
             return self.someone(self.sampler.pick(people), subject)
         kind = OBJECT_KINDS.get((wanted, verb.nps), verb.nps if wanted in ("any", "known", "generic") else wanted)
-        nouns = [n for n in nouns if not n.mass or kind not in ("known plural", "plural")]
-        several = kind in ("plural", "known plural", "bare")
+        nouns = [n for n in nouns if not n.mass or kind != "known plural"]
+        several = kind in ("known plural", "bare")
         noun = self.sampler.rare(nouns, lambda n: n.plural or n.singular if several else n.singular)
         found = self.nps.common(noun, self.habitual(noun) if kind == "generic" else kind, 0.5)
         phrase = found.phrase.tagged(combinations=[("verb+object", verb.key, noun.singular)])
@@ -121,7 +119,7 @@ class Participants:
     def adverbial(self, tags: Iterable[str]) -> Phrase | None:
         """Return a place whose classes are among the tags, `in the garden`, or None."""
         if "region" in tags and self.sampler.chance(0.5):
-            return self.city("in", "ở").tagged("place adverbial")
+            return self.in_city().tagged("place adverbial")
         places = [noun for noun in self.nps.of_class(tags) if noun.place]
         if not places:
             return None
@@ -134,13 +132,14 @@ class Participants:
         links = f"{english}={vietnamese}"
         return compose(f"{english} {{n}}", f"{vietnamese} {{n}}", links, head="n", n=place).tagged("place adverbial")
 
-    def city(self, english: str = "", vietnamese: str = "") -> Phrase:
-        """Return a city, with its preposition if one is given."""
+    def city(self) -> Phrase:
+        """Return a city."""
         entry = self.sampler.rare(self.cities, lambda e: e.english)
-        name = lexical(entry.english, entry.vietnamese, f"city:{entry.english}")
-        if not english:
-            return name
-        return compose(f"{english} {{n}}", f"{vietnamese} {{n}}", f"{english}={vietnamese}", head="n", n=name)
+        return lexical(entry.english, entry.vietnamese, f"city:{entry.english}")
+
+    def in_city(self) -> Phrase:
+        """Return a city as a place, `in Hue`."""
+        return compose("in {n}", "ở {n}", "in=ở", head="n", n=self.city())
 
     def destination(self) -> Phrase:
         """Return a place to go to, without its preposition."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .determiners import NounPhrase, ends_in_adjective
+from .determiners import NounPhrase, may_end_in_adjective
 from .lexicon import Verb
 from .participants import Participants
 from .phrase import Phrase, compose, lexical
@@ -11,6 +11,7 @@ from .sampler import NothingFitsError
 WAY = "~một ~cách "  # `in a ... way`, which makes an adverb of a Vietnamese adjective
 
 
+# Before these, `her` is the person who is given something, not the owner of what is given.
 CLOSED = ("a", "the", "this", "that", "these", "those", "my", "your", "his", "our", "their")
 
 
@@ -74,8 +75,8 @@ class Predicates:
         if "{q}" in verb.source:
             slots["q"] = people.adverbial(("region", "house"))
         adverb = None
-        # `đóng hộp nhẹ cẩn thận`: an adjective takes the adverb behind it for itself
-        manner = manner and not ends_in_adjective(slots.get("o"))
+        # An adjective takes an adverb behind it for itself.
+        manner = manner and not may_end_in_adjective(slots.get("o"))
         if manner and self.sampler.chance(0.35):
             adverb = self.manner(verb, subject, skilled)
         if adverb is None and place and verb.where and self.sampler.chance(0.45):

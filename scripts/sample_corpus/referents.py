@@ -20,18 +20,18 @@ class Referents:
                 self.sexes |= {noun.singular: {sex} if sex else {"he", "she"}, noun.plural: {"they"}}
         for name in lexicon.entries("names"):
             self.sexes[name.english] = {name.tags[0]}
-        for kin in lexicon.entries("kin"):
-            sex = kin.tags[0]
-            self.sexes[kin.english.split()[-1]] = {sex}
-        self.kin = {kin.english.split()[-1] for kin in lexicon.entries("kin")}
+        kin = {entry.english.split()[-1]: {entry.tags[0]} for entry in lexicon.entries("kin")}
+        self.kin = set(kin)
+        self.sexes |= kin
         for sex, forms in FORMS.items():
             self.sexes |= {form: {sex} for form in forms}
 
     def clear(self, phrase: Phrase) -> bool:
         """Whether no pronoun takes up somebody in APART, and none follows only people whom it cannot mean.
 
-        `ông` is not `anh ấy`, so a clause about a grandfather cannot go on with `his`; and `her market` after `Duc`
-        alone reads as a slip, as does `their daughter` after `the soldiers`.
+        `ông` is not `anh ấy`, so a sentence about a grandfather cannot go on with `his`; `her market` after `Duc` alone
+        reads as a slip, as do `he` after a plural alone and `their daughter` after `the soldiers`. Words alone decide,
+        so this refuses more than it must: `she` after `Duc`, and `her` as an object unless it ends the sentence.
         """
         if {"wife", "husband"} <= set(phrase.source):
             return False  # `my wife gave her husband a dress`
@@ -43,11 +43,12 @@ class Referents:
             sexes = self.sexes.get(word, set())
             if any(word in FORMS[sex] for sex in apart):
                 return False
-            if found and word in ("his", "her", "he", "she") and following and not found & sexes:
+            ends = not following  # `Duc called her`: no possessor
+            if found and word in ("his", "her", "he", "she") and not ends and not found & sexes:
                 return False
             if word == "their" and following in self.kin and plural:
                 return False
-            plural = plural or (sexes == {"they"} and word not in ("they", "them", "their", "parents"))
+            plural = plural or (sexes == {"they"} and word != "parents")
             found |= sexes
             apart |= sexes if word in APART else set()
         return True

@@ -1,7 +1,7 @@
 """Noun phrases with a relative clause, a look or an attribute, and the sentences that hold them."""
 
 from .descriptions import Descriptions
-from .determiners import NounPhrase, ends_in_adjective
+from .determiners import NounPhrase, may_end_in_adjective
 from .lexicon import Verb
 from .phrase import Phrase, compose, lexical
 from .places import Places
@@ -66,6 +66,7 @@ ATTRIBUTES = (
     ),
     ("colour", "màu", tuple(["clothes", "car", "motorbike", "bicycle", "umbrella", "door", "wall", "boat"])),
 )
+# Nobody of these has a child; a student may.
 YOUNG = ("girl", "boy", "child", "pupil")
 YOUNG_KIN = {"younger", "son", "daughter"}
 HOLDERS = {
@@ -88,7 +89,8 @@ HOLDERS = {
     "kin": ("{n} is {k}", "{n} là {k}", "is=là"),
 }
 QUESTIONS = ("where", "where built", "know", "what", "what price")
-# Nothing marks where a clause that begins with đã, đang or được ends: before a predicate it reads as the main clause.
+# Nothing marks where a clause that begins with đã, đang or được ends: before an adjective or another verb it reads as
+# the main clause, and after `biết` as a clause of its own. Before `là` and `đang ở đâu` it does not.
 UNMARKED = ("subject relative progressive", "subject relative past", "passive relative")
 IMMOVABLE = frozenset(["building", "room", "nature", "town", "road", "opening"])
 DEGREES = (("very", "rất"), ("quite", "khá"), ("not", "không"))
@@ -122,7 +124,7 @@ class Relatives:
             slots["s"] = self.participants.person("subject").phrase
         if "{a}" in source:
             agent = self.events.agent(verb, found).phrase
-            if ends_in_adjective(found.phrase) or "and" in agent.source:
+            if may_end_in_adjective(found.phrase) or "and" in agent.source:
                 raise NothingFitsError("`cửa sổ sạch được bố của họ và tôi mở` has several readings")
             slots["a"] = agent
         if "{t}" in source and self.sampler.chance(0.4):
@@ -203,12 +205,14 @@ class Relatives:
         names = ["these are" if found.several else "this is", *(["quality"] * (name not in UNMARKED))]
         if found.noun.person:
             names += ["search", "want to meet", *(["kin"] * (not found.several))]
+            # `Yesterday I met the girl who is singing` mixes the times.
             names += ["meet"] * (name != "subject relative progressive")
             return names if name in UNMARKED else [*names, "know", "where", "see", "event", "event"]
         where = "where built" if found.noun.classes & IMMOVABLE else "where"
         if name == "place relative":
             return [*names, "like", where]
         tangible = not found.noun.classes & {"text", "abstract", "media"}
+        # Where the book on the table is, nobody asks; nor where a plant is, which stands where it stood.
         asked = tangible and name != "noun with place" and "plant" not in found.noun.classes
         return [*names, "like", "want", *(["search", "see"] * tangible), *([where] * asked)]
 
@@ -229,7 +233,7 @@ class Relatives:
         if "{s}" in source:
             subject = self.participants.person("subject")
             if {("I", "me"), ("we", "us")} & {(" ".join(subject.phrase.source), word) for word in found.phrase.source}:
-                raise NothingFitsError("nobody says 'I saw the table that was wiped by me'")
+                raise NothingFitsError("one who speaks is not in the relative clause: 'I met the actor who helped me'")
             slots["s"], agreement = subject.phrase, subject.agreement
         if "{t}" in source:
             if any(lexeme.startswith("time:") for lexeme in found.phrase.lexemes):
@@ -247,7 +251,7 @@ class Relatives:
         if kin.several or {found.auxiliary, kin.auxiliary} == {"he", "she"}:
             raise NothingFitsError("one person is one relative, of the same sex")
         if (young and not YOUNG_KIN & set(kin.phrase.source)) or "young" in found.phrase.source:
-            raise NothingFitsError("a child is nobody's grandmother")
+            raise NothingFitsError("a child, or somebody young, is nobody's grandmother")
         return kin
 
     def quality(self, found: NounPhrase) -> Phrase:

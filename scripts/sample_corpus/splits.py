@@ -49,6 +49,7 @@ class Collector:
         self.seen = set(taken)
         self.counts: Counter[str] = Counter()
         self.trained: Counter[str] = Counter()
+        self.left_out: set[str] = set()
         self.translated: Counter[str] = Counter()
         self.corpus = Corpus()
         self.names = [(name, weight) for name, (_, _, weight) in self.grammar.templates.items()]
@@ -57,6 +58,8 @@ class Collector:
         """Return a pair not drawn before, without held-out combinations, or with one of the kind `new`."""
         pair = self.grammar.derive(name)
         if pair is None or pair.source in self.seen or pair.target in self.seen:
+            return None
+        if self.left_out & set(words(pair.source)):
             return None
         if any(len(side.split()) not in LENGTHS for side in (pair.source, pair.target)):
             return None
@@ -131,6 +134,20 @@ class Collector:
                 helped[name] += 1
                 self.keep("train", pair)
 
+    def leave_out_short(self) -> None:
+        """Exchange the training pairs with a word that stayed short of its least count: no split has that word then."""
+        short = {word for word, count in self.trained.items() if count < LEAST_WORD}
+        pairs = self.corpus.splits["train"]
+        gone = [pair for pair in pairs if short & set(words(pair.source))]
+        pairs[:] = [pair for pair in pairs if not short & set(words(pair.source))]
+        for pair in gone:
+            self.trained -= Counter(words(pair.source))
+            self.translated -= Counter(words(pair.target))
+            self.counts -= Counter({*pair.constructions, f"template {pair.template}"})
+        self.left_out |= short
+        self.complete(SIZES["train"])
+        self.fill("train", SIZES["train"])
+
 
 def make_corpus(seed: int, taken: Iterable[str] = ()) -> Corpus:
     """Return the whole sample corpus, the same for the same seed; no sentence of it is among those `taken`."""
@@ -140,4 +157,5 @@ def make_corpus(seed: int, taken: Iterable[str] = ()) -> Corpus:
     collector.complete(SIZES["train"])
     for split, size in SIZES.items():
         collector.fill(split, size, known=True)
+    collector.leave_out_short()
     return collector.corpus

@@ -78,6 +78,7 @@ TOLD = frozenset(
         "embedded why",
     )
 )
+# Where an adverb of manner would be what is asked for, or what is denied.
 NO_MANNER = (
     "how did",
     "how often",
@@ -96,7 +97,7 @@ NO_MANNER = (
 )
 # One does not ask of these where they take place: of some, Vietnamese asks `đi đâu`, whereto.
 NOT_WHERE = ("stay", "come", "get", "leave", "arrive", "stop", "carry", "move", "push", "follow", "chase", "visit")
-DAILY = ("get",)  # `has not got up early yet` and `when did he get up early` make little sense
+DAILY = ("get",)  # `get up early`: `has not got up early yet` and `when did he get up early` make little sense
 NO_OBJECT_WANTED = ("what", "which", "many", "whom")
 
 
@@ -139,7 +140,7 @@ class Template:
     @property
     def infinitive(self) -> bool:
         """Whether another verb governs the predicate, which then takes no adverb of manner."""
-        return "to~" in self.links or "to=" in self.links or "finished" in self.source
+        return "to~" in self.links or "finished" in self.source
 
 
 def load_templates() -> list[Template]:

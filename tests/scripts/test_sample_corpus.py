@@ -12,8 +12,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import make_sample_corpus as script  # noqa: E402
 from sample_corpus.checks import best_single_link_error, check_text  # noqa: E402
-from sample_corpus.grammar import Pair, article  # noqa: E402
+from sample_corpus.grammar import Pair, article, asks_about_many  # noqa: E402
+from sample_corpus.lexicon import Lexicon  # noqa: E402
 from sample_corpus.phrase import compose, inflect, lexical  # noqa: E402
+from sample_corpus.referents import Referents  # noqa: E402
 from sample_corpus.sampler import NothingFitsError, Sampler  # noqa: E402
 from sample_corpus.splits import LEAST_WORD, SIZES, Collector, Corpus, held_out, words  # noqa: E402
 
@@ -53,6 +55,42 @@ def test_the_translation_is_a_function_of_the_source() -> None:
             made = grammar.derive(name)
             if made is not None:
                 assert translations.setdefault(made.source, made.target) == made.target
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clear"),
+    [
+        ("my grandfather loves his dog", False),
+        ("my grandfather loves Lan's dog", True),
+        ("his grandfather loves this dog", True),
+        ("Duc sells baskets at her market", False),
+        ("Duc sells baskets at his market", True),
+        ("Duc called her", True),
+        ("the teacher sells his car", True),
+        ("the soldiers are resting, and he is reading", False),
+        ("the soldiers helped their daughter", False),
+        ("the soldiers helped their friend", True),
+        ("my parents helped their daughter", True),
+        ("my wife called her husband", False),
+    ],
+)
+def test_a_pronoun_finds_its_person(sentence: str, clear: bool) -> None:
+    words_of = sentence.split()
+    phrase = lexical(sentence, " ".join("x" for _ in words_of))
+    assert Referents(Lexicon()).clear(phrase) == clear
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("did many girls see you", True),
+        ("how long have some girls lived here", True),
+        ("how many girls saw you", False),
+        ("did you see many girls", False),
+    ],
+)
+def test_a_question_about_many_is_told(question: str, asks: bool) -> None:
+    assert asks_about_many(tuple(question.split())) == asks
 
 
 def test_the_same_seed_derives_the_same_pairs() -> None:
