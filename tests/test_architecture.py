@@ -103,5 +103,5 @@ def test_no_module_is_called_after_nothing() -> None:
 def test_an_empty_import_is_light() -> None:
     """`import nmt` must not load torch: the commands refuse a mistake before they do."""
     heavy = {"torch", "lightning", "datasets", "hydra"}
-    for name in ("__init__.py", "run/__init__.py", "run/exits.py", "run/explain.py", "run/refusals.py"):
+    for name in ("__init__.py", "run/__init__.py", "run/exits.py", "run/help.py", "run/refusals.py"):
         assert not {module.split(".")[0] for module in imports(PACKAGE / name)} & heavy

@@ -2,7 +2,16 @@
 
 from nmt.attention.attention import Attention
 from nmt.attention.masks import causal_mask, lengths_to_mask
-from nmt.attention.multihead import KeysValues, MultiHeadAttention
+from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, heads
 from nmt.attention.normalizers import masked_softmax
 
-__all__ = ["Attention", "KeysValues", "MultiHeadAttention", "causal_mask", "lengths_to_mask", "masked_softmax"]
+__all__ = [
+    "Attention",
+    "KeysValues",
+    "MultiHeadAttention",
+    "SingleHeadAttention",
+    "causal_mask",
+    "heads",
+    "lengths_to_mask",
+    "masked_softmax",
+]

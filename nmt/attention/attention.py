@@ -9,6 +9,7 @@ from nmt.attention import kernels
 from nmt.attention.dropout import Dropout
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
+from nmt.attention.windows import Asking, Window
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys _"]
@@ -22,14 +23,14 @@ class Attention(nn.Module):
     """One attention site. Keys are projected once by `project_keys`; both ways through take them projected.
 
     `context` is for training and search and may use a fused kernel; `attend` also returns the weights, before dropout.
-    Calling the site is `context`, or `attend` when somebody watches.
+    Calling the site is `context`, or `attend` when somebody watches. A local window wants to know who is `asking`.
     Scorer, window and normaliser are constructors: the site supplies the widths and owns what they build.
     """
 
     def __init__(
         self,
         scorer: Callable[..., Scorer],
-        window: Callable[[], nn.Module],
+        window: Callable[..., Window],
         normalizer: Callable[[], Normalizer],
         *,
         query_dim: int,
@@ -39,7 +40,7 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.scorer = scorer(query_dim=query_dim, key_dim=key_dim, num_heads=num_heads)
-        self.window = window()
+        self.window = window(state_dim=query_dim * num_heads, num_heads=num_heads)
         self.normalizer = normalizer()
         self.dropout = Dropout(dropout)
 
@@ -49,25 +50,42 @@ class Attention(nn.Module):
         return projected
 
     def forward(
-        self, queries: Queries, keys: Keys, values: Values, mask: Mask, watch: Callable[[Tensor], None] | None = None
+        self,
+        queries: Queries,
+        keys: Keys,
+        values: Values,
+        mask: Mask,
+        asking: Asking | None = None,
+        watch: Callable[[Tensor], None] | None = None,
     ) -> Context:
         """The weighted mean of the values; `watch` is shown the weights (batch, heads, queries, keys)."""
         if watch is None:
-            return self.context(queries, keys, values, mask)
-        context, weights = self.attend(queries, keys, values, mask)
+            return self.context(queries, keys, values, mask, asking)
+        context, weights = self.attend(queries, keys, values, mask, asking)
         watch(weights)
         return context
 
-    def context(self, queries: Queries, keys: Keys, values: Values, mask: Mask) -> Context:
+    def context(
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
+    ) -> Context:
         """The weighted mean of the values, by whichever way is fastest on this device."""
-        if not (self.scorer.inner_product and self.normalizer.fused and kernels.prefers_fused(queries)):
-            return self.attend(queries, keys, values, mask)[0]
+        can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only
+        if not (can_be_fused and kernels.prefers_fused(queries)):
+            return self.attend(queries, keys, values, mask, asking)[0]
         dropout = self.dropout.p if self.training else 0.0
         projected = self.scorer.project_queries(queries)
-        return kernels.inner_product_context(projected, keys, values, self.window(mask), dropout)
+        seen = self.window(mask, asking).mask
+        return kernels.inner_product_context(projected, self.scorer.key_vectors(keys), values, seen, dropout)
 
-    def attend(self, queries: Queries, keys: Keys, values: Values, mask: Mask) -> tuple[Context, Weights]:
+    def attend(
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
+    ) -> tuple[Context, Weights]:
         """The weighted mean of the values, and the weights, by the formula."""
+        view = self.window(mask, asking)
         scores = self.scorer.score(self.scorer.project_queries(queries), keys)
-        weights = self.normalizer(scores, self.window(mask))
+        if view.log_prior is not None and view.renormalised:
+            scores = scores + view.log_prior
+        weights = self.normalizer(scores, view.mask)
+        if view.log_prior is not None and not view.renormalised:
+            weights = weights * view.log_prior.exp()
         return self.dropout(weights).to(values.dtype) @ values, weights

@@ -3,48 +3,94 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention.attention import Attention
 from nmt.attention.sizes import require_positive
+from nmt.attention.windows import Asking
 
 
 class KeysValues(NamedTuple):
     """What a site keeps of the positions it attends to: keys as its scorer wants them, and values, split by heads."""
 
     keys: Float[Tensor, "batch heads keys key_dim"]
-    values: Float[Tensor, "batch heads keys head_dim"]
+    values: Float[Tensor, "batch heads keys value_dim"]
 
 
 class MultiHeadAttention(nn.Module):
-    """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)."""
+    """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    def __init__(self, attention: Callable[..., Attention], dim: int, num_heads: int, dropout: float) -> None:
+    Queries are `query_dim` wide; keys, values and the result `key_dim`.
+    """
+
+    def __init__(
+        self, attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int, dropout: float
+    ) -> None:
         super().__init__()
         require_positive({"num_heads": num_heads})
-        if dim % num_heads:
-            raise ValueError(f"num_heads={num_heads} does not divide dim={dim}: choose a divisor, such as 4 of 256.")
+        for name, dim in (("query", query_dim), ("key", key_dim)):
+            if dim % num_heads:
+                raise ValueError(
+                    f"num_heads={num_heads} does not divide the {name} width {dim}: choose a divisor, such as 4 of 256."
+                )
         self.num_heads = num_heads
-        self.query, self.key, self.value, self.output = (nn.Linear(dim, dim) for _ in range(4))
-        head_dim = dim // num_heads
+        self.query, self.key = nn.Linear(query_dim, query_dim), nn.Linear(key_dim, query_dim)
+        self.value, self.output = nn.Linear(key_dim, key_dim), nn.Linear(key_dim, key_dim)
+        head_dim = query_dim // num_heads
         self.attention = attention(query_dim=head_dim, key_dim=head_dim, num_heads=num_heads, dropout=dropout)
 
-    def project(self, inputs: Float[Tensor, "batch keys dim"]) -> KeysValues:
+    def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
         """The keys and values of `inputs`; per position, so those of new positions can be appended."""
         keys = self.attention.project_keys(self._split(self.key(inputs)))
         return KeysValues(keys, self._split(self.value(inputs)))
 
     def forward(
         self,
-        inputs: Float[Tensor, "batch queries dim"],
+        inputs: Float[Tensor, "batch queries query_dim"],
         memory: KeysValues,
         mask: Bool[Tensor, "..."],
+        positions: Int[Tensor, "#batch queries"] | None = None,
         watch: Callable[[Tensor], None] | None = None,
-    ) -> Float[Tensor, "batch queries dim"]:
-        """Attends from `inputs` to `memory`; `watch` is shown the weights (batch, heads, queries, keys)."""
-        context = self.attention(self._split(self.query(inputs)), *memory, mask, watch)
+    ) -> Float[Tensor, "batch queries key_dim"]:
+        """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of all heads."""
+        asking = None if positions is None else Asking(inputs, positions)
+        context = self.attention(self._split(self.query(inputs)), *memory, mask, asking, watch)
         return self.output(context.transpose(1, 2).flatten(2))
 
     def _split(self, x: Float[Tensor, "batch n dim"]) -> Float[Tensor, "batch heads n head_dim"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+class SingleHeadAttention(nn.Module):
+    """The attention of the papers on recurrent models: one head, and nothing but the scorer has weights."""
+
+    def __init__(self, attention: Callable[..., Attention], query_dim: int, key_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = attention(query_dim=query_dim, key_dim=key_dim, dropout=dropout)
+
+    def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
+        """The keys and values of `inputs`."""
+        values = inputs.unsqueeze(1)
+        return KeysValues(self.attention.project_keys(values), values)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch queries query_dim"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "..."],
+        positions: Int[Tensor, "#batch queries"] | None = None,
+        watch: Callable[[Tensor], None] | None = None,
+    ) -> Float[Tensor, "batch queries key_dim"]:
+        """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of the head."""
+        asking = None if positions is None else Asking(inputs, positions)
+        return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
+
+
+def heads(
+    attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int, dropout: float = 0.0
+) -> MultiHeadAttention | SingleHeadAttention:
+    """One head without projections, as in the papers on recurrent models, or several heads with theirs."""
+    if num_heads == 1:
+        return SingleHeadAttention(attention, query_dim, key_dim, dropout)
+    return MultiHeadAttention(attention, query_dim, key_dim, num_heads, dropout)

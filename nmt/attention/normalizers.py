@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 import torch
+from entmax import sparsemax
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -39,3 +40,16 @@ class Softmax(Normalizer):
         self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
     ) -> Float[Tensor, "*batch queries keys"]:
         return masked_softmax(scores, mask)
+
+
+class Sparsemax(Normalizer):
+    """The point of the simplex nearest to the scores (Martins & Astudillo 2016): keys of low score get exactly 0."""
+
+    def forward(
+        self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "*batch queries keys"]:
+        allowed = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        # Only scores less than 1 below the highest get weight; nearer by, the lowest number does not swallow the sums.
+        floor = allowed.detach().amax(dim=-1, keepdim=True) - 2
+        weights: Tensor = sparsemax(torch.maximum(allowed, floor), dim=-1)
+        return weights * mask

@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -22,7 +23,7 @@ Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class Scorer(nn.Module, ABC):
-    """`inner_product` says that score is projected query . projected key, which a fused kernel can compute."""
+    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute."""
 
     inner_product = False
 
@@ -32,18 +33,18 @@ class Scorer(nn.Module, ABC):
     @abstractmethod
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]: ...
 
+    def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
+        """What an inner product takes for the keys: their projections, unless a scorer says otherwise."""
+        return keys
+
     @abstractmethod
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores: ...
 
 
-class Dot(Scorer):
-    """q . k (Luong et al. 2015, section 3.1)."""
+class InnerProduct(Scorer):
+    """score = query . key; what is particular to one lies in how it projects."""
 
     inner_product = True
-
-    def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
-        super().__init__()
-        _require_equal_widths(query_dim, key_dim)
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
         return queries
@@ -52,7 +53,15 @@ class Dot(Scorer):
         return keys
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
-        return queries @ keys.transpose(-2, -1)
+        return queries @ self.key_vectors(keys).transpose(-2, -1)
+
+
+class Dot(InnerProduct):
+    """q . k (Luong et al. 2015, section 3.1)."""
+
+    def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
+        super().__init__()
+        _require_equal_widths("The inner product (scorer=dot, scorer=scaled_dot)", query_dim, key_dim)
 
 
 class ScaledDot(Dot):
@@ -66,27 +75,97 @@ class ScaledDot(Dot):
         return queries * self.scale
 
 
-class General(Scorer):
+class General(InnerProduct):
     """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key.
 
     W starts uniform between -0.1 and 0.1 (section 4.1): scores that start as large as an unscaled inner product of wide
     heads saturate the softmax.
     """
 
-    inner_product = True
-
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_heads, key_dim, query_dim).uniform_(-0.1, 0.1))
 
-    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
-        return queries
-
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
         return keys @ self.weight
 
-    def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
-        return queries @ keys.transpose(-2, -1)
+
+class Location(InnerProduct):
+    """Row s of W q, for the key at position s, whatever the key holds (Luong et al. 2015, equation 8).
+
+    W has a row for each of `max_length` positions; score raises ValueError when there are more keys than that.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
+        super().__init__()
+        require_positive({"scorer.max_length": max_length})
+        self.weight = nn.Parameter(_per_head_matrix(num_heads, max_length, query_dim))
+
+    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
+        # Zeros, for which what made the keys gets a gradient of zero, as it gets one in every scorer.
+        return F.pad(keys[..., :0], (0, self.weight.shape[-1]))
+
+    def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
+        length = keys.shape[2]
+        if length > self.weight.shape[1]:
+            raise ValueError(
+                f"scorer=location has weights for {self.weight.shape[1]} positions, and here are {length}: "
+                "train with a larger scorer.max_length, or shorten the sentence."
+            )
+        return self.weight[:, :length] + keys
+
+
+class Gaussian(InnerProduct):
+    """-|q - k|^2 / 2, the kernel of Nadaraya (1964) and Watson (1964), but for -|q|^2 / 2.
+
+    That part is the same for every key, and no normaliser sees it. The rest is q . k - |k|^2 / 2: the inner product of
+    [q, 1, 1, 0 ..] and [k, high, low, 0 ..], where high + low = -|k|^2 / 2 in two columns, because one is too coarse
+    in bfloat16; zeros make the width a multiple of 8.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
+        super().__init__()
+        _require_equal_widths("A distance (scorer=gaussian, scorer=gaussian_learned)", query_dim, key_dim)
+        self.zeros = -(query_dim + 2) % 8
+
+    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
+        ones = torch.ones_like(queries[..., :1]).expand(*queries.shape[:-1], 2)
+        return F.pad(torch.cat([queries, ones], dim=-1), (0, self.zeros))
+
+    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
+        exact = keys if keys.dtype == torch.float64 else keys.float()
+        column = -exact.square().sum(dim=-1, keepdim=True) / 2
+        # Rounded so in every precision: autocast may round the whole to bfloat16 before it multiplies.
+        high = column.bfloat16().to(column.dtype)
+        columns = torch.cat([high, column - high], dim=-1).to(keys.dtype)
+        return F.pad(torch.cat([keys, columns], dim=-1), (0, self.zeros))
+
+
+class GaussianLearned(Gaussian):
+    """-|(q - k) w|^2 / 2 but for -|q w|^2 / 2, one learned width w a head; w^2 = 1 / sqrt(d) at the start."""
+
+    def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
+        super().__init__(query_dim, key_dim, num_heads)
+        self.width = nn.Parameter(torch.full((num_heads, 1, 1), query_dim**-0.25))
+
+    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
+        return super().project_queries(queries * self.width.to(queries.dtype))
+
+    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
+        return super().project_keys(keys * self.width.to(keys.dtype))
+
+
+class NoScore(InnerProduct):
+    """0 for every key: the context is the mean of the values whatever the query, so it shows what attention buys."""
+
+    def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
+        super().__init__()
+
+    def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
+        return F.pad(queries[..., :0], (0, 8))  # a fused kernel wants some width
+
+    def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
+        return F.pad(keys[..., :0], (0, 8))
 
 
 class Additive(Scorer):
@@ -137,9 +216,9 @@ def _per_head_matrix(num_heads: int, rows: int, columns: int) -> Float[Tensor, "
     return torch.empty(num_heads, rows, columns).uniform_(-bound, bound)
 
 
-def _require_equal_widths(query_dim: int, key_dim: int) -> None:
+def _require_equal_widths(what: str, query_dim: int, key_dim: int) -> None:
     if query_dim != key_dim:
         raise ValueError(
-            f"The inner product of a query and a key (scorer=dot, scorer=scaled_dot) needs equal widths, but queries "
-            f"are {query_dim} wide and keys {key_dim}: make the widths equal or use scorer=general."
+            f"{what} needs equal widths, but queries are {query_dim} wide and keys {key_dim}: make the widths equal or "
+            "use scorer=general."
         )

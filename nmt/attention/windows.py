@@ -1,11 +1,110 @@
-"""Windows: which of the unmasked keys a query may see."""
+"""Windows: which of the unmasked keys a query may see, and a prior over them (Luong et al. 2015, section 3.2)."""
 
-from jaxtyping import Bool
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+Mask = Bool[Tensor, "..."]
 
-class Global(nn.Module):
+
+class Asking(NamedTuple):
+    """What a window may know of the queries: their states before the split into heads, and their target positions."""
+
+    states: Float[Tensor, "batch queries state_dim"]
+    positions: Int[Tensor, "#batch queries"]
+
+
+class View(NamedTuple):
+    """The keys that remain, and the prior g over them.
+
+    The prior multiplies the weights after the normaliser, or, `renormalised`, enters it as log g beside the scores.
+    """
+
+    mask: Mask
+    log_prior: Float[Tensor, "batch heads queries keys"] | None = None
+    renormalised: bool = False
+
+
+class Window(nn.Module, ABC):
+    """`masks_only` says that there is no prior, so that a fused kernel can be used."""
+
+    masks_only = True
+
+    @abstractmethod
+    def forward(self, mask: Mask, asking: Asking | None) -> View:
+        """The view of each query on the keys that `mask` allows; raises ValueError where it needs to know who asks."""
+
+
+class Global(Window):
     """Every source position may be seen (Luong et al. 2015, section 3.1)."""
 
-    def forward(self, mask: Bool[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
-        return mask
+    def __init__(self, state_dim: int, num_heads: int) -> None:
+        super().__init__()
+
+    def forward(self, mask: Mask, asking: Asking | None) -> View:
+        return View(mask)
+
+
+class LocalM(Window):
+    """Local-m: |s - p_t| <= D around p_t = t, at most the last source position (Luong et al. 2015, section 3.2).
+
+    The paper leaves open what happens when t > S + D; with p_t = min(t, S - 1) no window is empty.
+    """
+
+    def __init__(self, state_dim: int, num_heads: int, half_width: int) -> None:
+        super().__init__()
+        _at_least(half_width, 0)
+        self.half_width = half_width
+
+    def forward(self, mask: Mask, asking: Asking | None) -> View:
+        lengths = mask.sum(dim=-1, keepdim=True)
+        center = torch.minimum(_known(asking).positions[:, None, :, None], (lengths - 1).clamp(min=0))
+        return View(mask & (_positions(mask) - center).abs().le(self.half_width))
+
+
+class LocalP(Window):
+    """Local-p (Luong et al. 2015, equations 9 and 10): |s - p_t| <= D around p_t = S sigmoid(v_p . tanh(W_p h_t)).
+
+    S is the sentence's own length. The prior g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, multiplies the
+    weights after the normaliser, so a row sums to at most 1; with `renormalise` it sums to 1. W_p and v_p learn
+    through the prior only. With heads, W_p is shared and each head has its v_p.
+    """
+
+    masks_only = False
+
+    def __init__(self, state_dim: int, num_heads: int, half_width: int, renormalise: bool) -> None:
+        super().__init__()
+        _at_least(half_width, 1)
+        self.half_width, self.renormalise = half_width, renormalise
+        self.hidden = nn.Linear(state_dim, state_dim, bias=False)
+        self.place = nn.Linear(state_dim, num_heads, bias=False)
+
+    def center(self, mask: Mask, asking: Asking) -> Float[Tensor, "batch heads queries 1"]:
+        """p_t, a real number between 0 and the sentence's length."""
+        place = self.place(torch.tanh(self.hidden(asking.states)))
+        # bfloat16 could not tell the later positions of a long sentence apart.
+        share = torch.sigmoid(place.to(torch.promote_types(place.dtype, torch.float32)))
+        return mask.sum(dim=-1, keepdim=True) * share.transpose(1, 2).unsqueeze(-1)
+
+    def forward(self, mask: Mask, asking: Asking | None) -> View:
+        distance = _positions(mask) - self.center(mask, _known(asking))
+        log_prior = -distance.square() / (2 * (self.half_width / 2) ** 2)
+        return View(mask & distance.abs().le(self.half_width), log_prior, self.renormalise)
+
+
+def _positions(mask: Mask) -> Int[Tensor, " keys"]:
+    return torch.arange(mask.shape[-1], device=mask.device)
+
+
+def _known(asking: Asking | None) -> Asking:
+    if asking is None:
+        raise ValueError("A local window needs the queries' states and positions; only cross attention has one.")
+    return asking
+
+
+def _at_least(half_width: int, least: int) -> None:
+    if half_width < least:
+        raise ValueError(f"window.half_width is {half_width}; it must be at least {least}.")

@@ -1,13 +1,13 @@
 """RNNsearch (Bahdanau et al. 2015): the query is the decoder's previous state, the context enters the recurrence."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
@@ -16,9 +16,10 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 
 
 class State(NamedTuple):
-    """s_{t-1}, the state that asks next."""
+    """s_{t-1}, the state that asks next, and how many pieces it has read."""
 
     hidden: Float[Tensor, "rows decoder_dim"]
+    position: Int[Tensor, " rows"]
 
 
 class Bahdanau(RecurrentSeq2Seq):
@@ -29,6 +30,10 @@ class Bahdanau(RecurrentSeq2Seq):
     torch's GRU cell applies its reset gate after the recurrent product, the paper before it.
     """
 
+    queries: ClassVar = {
+        "cross": "s_{t-1}, the decoder's state before it reads y_{t-1}; the context then enters the step that makes s_t"
+    }
+
     def __init__(
         self,
         cross: Callable[..., Attention],
@@ -37,6 +42,7 @@ class Bahdanau(RecurrentSeq2Seq):
         encoder_dim: int,
         decoder_dim: int,
         maxout_dim: int,
+        num_heads: int,
         dropout: float,
         vocabulary: VocabularySizes,
     ) -> None:
@@ -52,7 +58,7 @@ class Bahdanau(RecurrentSeq2Seq):
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
-        self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
+        self.attention = heads(cross, decoder_dim, encoder_dim, num_heads)
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, vocabulary.target)
@@ -61,9 +67,9 @@ class Bahdanau(RecurrentSeq2Seq):
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.dropout(self.source_embedding(source))
         annotations, final = annotate(self.encoder, embedded, source_mask)
-        first = State(torch.tanh(self.bridge(final[1])))  # final[1]: the backward direction, after the first piece
-        values = self.dropout(annotations).unsqueeze(1)
-        return Memory(self.attention.project_keys(values), values, source_mask, first)
+        hidden = torch.tanh(self.bridge(final[1]))  # final[1]: the backward direction, after the first piece
+        first = State(hidden, torch.zeros_like(source[:, 0]))
+        return Memory(self.attention.project(self.dropout(annotations)), source_mask, first)
 
     def advance(
         self,
@@ -73,9 +79,9 @@ class Bahdanau(RecurrentSeq2Seq):
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         previous = state.hidden.unflatten(0, embedded.shape[:2])
-        context = attend_to(self.attention, previous, memory, watch)
+        context = attend_to(self.attention, previous, state.position, memory, watch)
         hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
-        return torch.cat([previous, embedded, context], dim=-1), State(hidden)
+        return torch.cat([previous, embedded, context], dim=-1), State(hidden, state.position + 1)
 
     def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
         maxout = self.readout(outputs).unflatten(-1, (-1, 2)).amax(dim=-1)

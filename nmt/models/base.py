@@ -1,8 +1,8 @@
 """What every model is: an encoder, a whole-sentence forward for training, and one step for search."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -27,7 +27,10 @@ class Seq2Seq(nn.Module, ABC):
 
     Memory and State are NamedTuples of tensors: Memory has a row per sentence and never changes, State has
     sentences x beams rows (row = sentence * beams + beam). After `step` the old State may not be used.
+    `queries` says for each attention site who asks, and when.
     """
+
+    queries: ClassVar[Mapping[str, str]]
 
     def forward(
         self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None

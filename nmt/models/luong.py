@@ -1,13 +1,13 @@
 """Luong et al. 2015: the query is the decoder's current state, the context meets it after the recurrence."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
@@ -16,11 +16,12 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 
 
 class State(NamedTuple):
-    """Hidden states and cells of every layer, and the attentional vector that is fed back."""
+    """Hidden states and cells of every layer, the attentional vector that is fed back, and how many pieces were read."""
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
     cell: Float[Tensor, "rows layers decoder_dim"]
     attentional: Float[Tensor, "rows decoder_dim"]
+    position: Int[Tensor, " rows"]
 
 
 class Luong(RecurrentSeq2Seq):
@@ -30,6 +31,10 @@ class Luong(RecurrentSeq2Seq):
     The encoder is bidirectional; each layer's final states start the decoder's through tanh(linear).
     """
 
+    queries: ClassVar = {
+        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then meets h_t in h~_t"
+    }
+
     def __init__(
         self,
         cross: Callable[..., Attention],
@@ -38,6 +43,7 @@ class Luong(RecurrentSeq2Seq):
         encoder_dim: int,
         decoder_dim: int,
         num_layers: int,
+        num_heads: int,
         dropout: float,
         input_feeding: bool,
         vocabulary: VocabularySizes,
@@ -65,7 +71,7 @@ class Luong(RecurrentSeq2Seq):
         self.cells = nn.ModuleList(
             nn.LSTMCell(decoder_dim if layer else input_dim, decoder_dim) for layer in range(num_layers)
         )
-        self.attention = cross(query_dim=decoder_dim, key_dim=encoder_dim)
+        self.attention = heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
         self.dropout = Dropout(dropout)
@@ -77,9 +83,9 @@ class Luong(RecurrentSeq2Seq):
             both = [states.transpose(0, 1).flatten(1) for states in final]
             hidden.append(torch.tanh(hidden_bridge(both[0])))
             cell.append(torch.tanh(cell_bridge(both[1])))
-        values = self.dropout(outputs).unsqueeze(1)
-        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), torch.zeros_like(hidden[0]))
-        return Memory(self.attention.project_keys(values), values, source_mask, first)
+        nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
+        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start)
+        return Memory(self.attention.project(self.dropout(outputs)), source_mask, first)
 
     def advance(
         self,
@@ -93,9 +99,9 @@ class Luong(RecurrentSeq2Seq):
             inputs = torch.cat([inputs, state.attentional], dim=-1)
         hidden, cell = self._recur(inputs, state)
         query = self.dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
-        context = attend_to(self.attention, query, memory, watch)
+        context = attend_to(self.attention, query, state.position, memory, watch)
         attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
-        return attentional, State(hidden, cell, attentional.flatten(0, 1))
+        return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1)
 
     def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
         return self.output(self.dropout(outputs))

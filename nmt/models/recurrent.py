@@ -8,16 +8,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.attention import Attention
+from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention
 from nmt.attention.dropout import Dropout
 from nmt.models.base import Seq2Seq, SiteWatch, Target, Watch
 
 
 class Memory(NamedTuple):
-    """The annotations as projected keys and as values (one head), the source mask, and the decoder's first State."""
+    """The annotations as keys and values, the source mask, and the decoder's first State."""
 
-    keys: Float[Tensor, "sentences heads source key_dim"]
-    values: Float[Tensor, "sentences heads source encoder_dim"]
+    annotations: KeysValues
     mask: Bool[Tensor, "sentences source"]
     first: Any
 
@@ -74,11 +73,16 @@ def annotate(
 
 
 def attend_to(
-    attention: Attention, queries: Float[Tensor, "sentences beams query_dim"], memory: Memory, watch: SiteWatch | None
+    attention: MultiHeadAttention | SingleHeadAttention,
+    queries: Float[Tensor, "sentences beams query_dim"],
+    position: Int[Tensor, " rows"],
+    memory: Memory,
+    watch: SiteWatch | None,
 ) -> Float[Tensor, "sentences beams encoder_dim"]:
-    """The context of each beam's query, by the one head that attends to the annotations."""
-    context: Tensor = attention(queries.unsqueeze(1), memory.keys, memory.values, memory.mask[:, None, None, :], watch)
-    return context.squeeze(1)
+    """The context of each beam's query, which is at that target position."""
+    positions = position.view(queries.shape[:2])
+    context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
+    return context
 
 
 def direction_dim(encoder_dim: int) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -36,6 +36,12 @@ class Transformer(Seq2Seq):
 
     `norm_first` chooses pre-norm (each stack ends with one more norm) instead of the paper's post-norm.
     """
+
+    queries: ClassVar = {
+        "encoder_self": "every source position at once, about all source positions",
+        "decoder_self": "every target position t, about the positions 0 to t",
+        "cross": "every target position t, after its self-attention, about all source positions",
+    }
 
     def __init__(
         self,
@@ -76,12 +82,13 @@ class Transformer(Seq2Seq):
         self, target_input: Target, memory: Memory, watch: Watch | None = None
     ) -> Float[Tensor, "batch target output_dim"]:
         size = target_input.shape[1]
-        x = self._embed(self.target_embedding, target_input, torch.arange(size, device=target_input.device))
+        positions = torch.arange(size, device=target_input.device).unsqueeze(0)
+        x = self._embed(self.target_embedding, target_input, positions)
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
         for index, layer in enumerate(self.decoder):
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
             x = layer.self_attend(x, layer.keys_values(x), causal, watch_self)
-            x = layer.cross_attend(x, memory.cross[index], source_mask, watch_cross)
+            x = layer.cross_attend(x, memory.cross[index], source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
         return x
 
@@ -99,14 +106,15 @@ class Transformer(Seq2Seq):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
         """A row's newest piece attends to the keys the row has kept; the beams of a sentence query its one Memory."""
         sentences, beams = tokens.shape
-        x = self._embed(self.target_embedding, tokens, state.position.view(sentences, beams))
+        positions = state.position.view(sentences, beams)
+        x = self._embed(self.target_embedding, tokens, positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
         for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
             row = x.view(sentences * beams, 1, self.dim)
             kept = append(past, layer.keys_values(row), state.position)
             seen = torch.arange(kept.keys.shape[2], device=x.device) <= state.position[:, None]
             row = layer.self_attend(row, kept, seen[:, None, None, :])
-            x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask)
+            x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions)
             x = layer.apply_feed_forward(x)
             self_attention.append(kept)
         log_probs = self.logits(x).float().log_softmax(dim=-1)

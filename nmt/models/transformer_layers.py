@@ -62,13 +62,13 @@ class EncoderLayer(nn.Module):
         norm_first: bool,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(self_attention, dim, num_heads, dropout)
+        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropout)
         self.feed_forward = FeedForward(dim, ffn_dim, dropout)
         self.around_attention, self.around_ffn = (Sublayer(dim, dropout, norm_first) for _ in range(2))
 
     def forward(self, x: Inputs, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
         inputs = self.around_attention.before(x)
-        x = self.around_attention.after(x, self.attention(inputs, self.attention.project(inputs), mask, watch))
+        x = self.around_attention.after(x, self.attention(inputs, self.attention.project(inputs), mask, watch=watch))
         return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))
 
 
@@ -90,8 +90,8 @@ class DecoderLayer(nn.Module):
         norm_first: bool,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(self_attention, dim, num_heads, dropout)
-        self.cross = MultiHeadAttention(cross, dim, num_heads, dropout)
+        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropout)
+        self.cross = MultiHeadAttention(cross, dim, dim, num_heads, dropout)
         self.feed_forward = FeedForward(dim, ffn_dim, dropout)
         self.around_attention, self.around_cross, self.around_ffn = (
             Sublayer(dim, dropout, norm_first) for _ in range(3)
@@ -102,10 +102,17 @@ class DecoderLayer(nn.Module):
         return self.attention.project(self.around_attention.before(x))
 
     def self_attend(self, x: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
-        return self.around_attention.after(x, self.attention(self.around_attention.before(x), kept, mask, watch))
+        return self.around_attention.after(x, self.attention(self.around_attention.before(x), kept, mask, watch=watch))
 
-    def cross_attend(self, x: Inputs, memory: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
-        return self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, watch))
+    def cross_attend(
+        self,
+        x: Inputs,
+        memory: KeysValues,
+        mask: Mask,
+        positions: Int[Tensor, "#batch n"],
+        watch: SiteWatch | None = None,
+    ) -> Inputs:
+        return self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, positions, watch))
 
     def apply_feed_forward(self, x: Inputs) -> Inputs:
         return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))

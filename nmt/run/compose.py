@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
 from nmt.run.exits import exit_code, report
-from nmt.run.explain import help_text
+from nmt.run.help import help_text
 from nmt.run.refusals import check_type, unknown
 
 Config = dict[str, Any]

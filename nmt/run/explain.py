@@ -1,82 +1,114 @@
-"""--help: a command's examples, the choices of each group and its keys, all read from the YAML files."""
+"""nmt.explain: what the attention of a configuration computes, in plain text."""
 
-import re
-from pathlib import Path
-from typing import Any
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-import yaml
+import torch
+from torch import Tensor, nn
 
-
-def help_text(config_folder: Path, name: str, description: str) -> str:
-    """The description, then every choice with the first comment of its file, then the keys with their defaults."""
-    text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
-    defaults = {group: choice for entry in _groups(text) for group, choice in entry.items()}
-    # What comes with the default choices is what is really used.
-    for group, choice in list(defaults.items()):
-        defaults |= _natural(config_folder / group / f"{choice}.yaml")
-    groups = [_group(config_folder, group, choice) for group, choice in defaults.items()]
-    parts = [description.strip()]
-    if groups:
-        parts.append("Choices, written group=choice (* is the default):\n\n" + "\n".join(groups))
-    parts.append("Keys, written key=value or key.part=value:\n\n" + _keys(text))
-    if groups:
-        own = _own_keys(config_folder, defaults)
-        parts.append("Keys of the default choices, another choice has its own:\n\n" + own)
-    return "\n\n".join(parts)
+from nmt.attention import Attention
+from nmt.attention.sizes import require_positive
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.run.compose import Job, make
+from nmt.text import BOS, EOS, UNK
 
 
-def _groups(text: str) -> list[dict[str, Any]]:
-    entries = yaml.safe_load(text)["defaults"]
-    return [entry for entry in entries if isinstance(entry, dict) and not next(iter(entry)).startswith("override ")]
+class Site(NamedTuple):
+    """An attention site of a model: its first layer's attention, and what came by in the example."""
+
+    name: str
+    layers: int
+    attention: Attention
+    calls: int
+    shapes: dict[str, tuple[int, ...]]
 
 
-def _group(config_folder: Path, group: str, default: str) -> str:
-    files = sorted((config_folder / group).glob("*.yaml"))
-    width = max((len(file.stem) for file in files), default=0)
-    lines = [f"  {'*' if file.stem == default else ' '} {file.stem:{width}}  {_describe(file)}" for file in files]
-    return "\n".join([f"{group}=", *lines])
+def explain(job: Job) -> None:
+    """Prints the formula of each site with its source, who asks when, the shapes of an example, and what it costs.
+
+    Raises ValueError for sizes out of range, and where the parts do not go together.
+    """
+    config = job.config
+    sizes = {name: config[name] for name in ("source_length", "target_length", "vocabulary")}
+    require_positive(sizes)
+    model: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(sizes["vocabulary"], sizes["vocabulary"], True))
+    print(explanation(model, config["source_length"], config["target_length"]))
 
 
-def _describe(file: Path) -> str:
-    """The file's first comment, and the choices that come with it unless the command line makes them."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    comment = next((line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line), "")
-    brings = ", ".join(f"{group}={choice}" for group, choice in _natural(file).items())
-    return f"{comment} (brings {brings})" if brings else comment
+def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
+    """The text for a model and an example of S source and T target pieces."""
+    paragraphs = [_title(model)]
+    for site in watched_sites(model, source_length, target_length):
+        paragraphs.append(_paragraph(site, model.queries[site.name], source_length, target_length))
+    return "\n\n".join(paragraphs)
 
 
-def _natural(file: Path) -> dict[str, str]:
-    """The choices of other groups that a file overrides, such as a model's own scorer."""
-    return dict(re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
+def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
+    """The sites of a model in the order in which an example of one sentence pair reaches them."""
+    order: list[tuple[str, int]] = []
+    calls: dict[nn.Module, list[tuple[Tensor, ...]]] = {}
+
+    def note(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        calls.setdefault(module, []).append(arguments[:3])
+
+    attentions = [module for module in model.modules() if isinstance(module, Attention)]
+    hooks = [attention.register_forward_pre_hook(note) for attention in attentions]
+    source = torch.tensor([[UNK] * (source_length - 1) + [EOS]])
+    target = torch.tensor([[BOS] + [UNK] * (target_length - 1)])
+    with torch.inference_mode():
+        model.eval()(source, source.ne(0), target, watch=lambda site, layer, _: order.append((site, layer)))
+    for hook in hooks:
+        hook.remove()
+    sites = []
+    # Layer by layer a site's attentions are called in the order in which the sites are shown.
+    for (name, layer), (attention, found) in zip(order, calls.items(), strict=True):
+        if layer == 0:
+            shapes = {part: tuple(x.shape) for part, x in zip(("queries", "keys", "values"), found[0], strict=True)}
+            layers = sum(other == name for other, _ in order)
+            sites.append(Site(name, layers, attention, len(found), shapes))  # type: ignore[arg-type]
+    return sites
 
 
-def _own_keys(config_folder: Path, defaults: dict[str, str]) -> str:
-    """The plain keys of the chosen files with their values, as later files change those of earlier ones."""
-    values: dict[str, Any] = {}
-    for group, choice in defaults.items():
-        for key, value in _content(config_folder / group / f"{choice}.yaml").items():
-            # A file of package _global_ names the groups itself.
-            part = value if key in defaults and isinstance(value, dict) else {key: value}
-            values |= {f"{key if part is value else group}.{name}": leaf for name, leaf in part.items()}
-    plain = [(key, value) for key, value in values.items() if not isinstance(value, dict) and "._" not in key]
-    return "\n".join(f"  {key}={_written(value)}" for key, value in plain)
+def _title(model: Seq2Seq) -> str:
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return f"{type(model).__name__}: {inspect.getdoc(model)}\n{parameters:,} parameters"
 
 
-def _content(file: Path) -> dict[str, Any]:
-    """The YAML of a file, on top of the files of its own group that it names."""
-    content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    below: dict[str, Any] = {}
-    for entry in content.pop("defaults", ()):
-        if isinstance(entry, str) and entry != "_self_":
-            below |= _content(file.with_name(f"{entry}.yaml"))
-    return below | content
+def _paragraph(site: Site, asks: str, source_length: int, target_length: int) -> str:
+    attention, shapes = site.attention, site.shapes
+    rows = {
+        "who asks": asks,
+        "score": _summary(attention.scorer),
+        "window": _summary(attention.window),
+        "weights": _summary(attention.normalizer),
+        "context": "o = sum_i a_i v_i",
+        "example": f"S = {source_length} source pieces, T = {target_length} target pieces; "
+        + ", ".join(f"{part} {shape}" for part, shape in shapes.items())
+        + (f", {site.calls} times: one target position after the other" if site.calls > 1 else "")
+        + "; axes are (batch, heads, positions, width)",
+        "parameters": _parameters(attention),
+        "memory": _memory(shapes, site.name),
+    }
+    head = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {shapes['queries'][1]} head"
+    head += "s" if shapes["queries"][1] > 1 else ""
+    return "\n".join([head, *(f"  {name:11}{text}" for name, text in rows.items())])
 
 
-def _written(value: Any) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _summary(part: nn.Module) -> str:
+    """The first paragraph of a part's docstring: its formula, with paper, section and equation."""
+    return " ".join((inspect.getdoc(type(part)) or "").split("\n\n")[0].split())
 
 
-def _keys(text: str) -> str:
-    """The YAML below its defaults and above Hydra's own settings."""
-    body = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0]
-    return "\n".join(f"  {line}".rstrip() for line in body.strip().splitlines())
+def _parameters(attention: Attention) -> str:
+    named: Mapping[str, Tensor] = dict(attention.named_parameters())
+    parts = [f"{name} {tuple(value.shape)}" for name, value in named.items()]
+    total = sum(value.numel() for value in named.values())
+    return f"{total:,} in each layer: {', '.join(parts)}" if parts else "none of its own"
+
+
+def _memory(shapes: dict[str, tuple[int, ...]], name: str) -> str:
+    heads, key_width, value_width = shapes["keys"][1], shapes["keys"][3], shapes["values"][3]
+    lengths = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[name]
+    weights = f"weights {heads} x {lengths[0]} x {lengths[1]}"
+    return f"numbers a sentence and layer: {weights}; keys and values {heads} x {lengths[1]} x {key_width + value_width}"

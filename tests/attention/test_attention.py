@@ -14,12 +14,13 @@ def attention_of(make_scorer: MakeScorer, **sizes: float) -> Attention:
     return Attention(make_scorer, windows.Global, normalizers.Softmax, **sizes).double()
 
 
-def test_equal_keys_give_the_mean_of_the_allowed_values(make_scorer: MakeScorer):
+def test_equal_keys_give_the_mean_of_the_allowed_values(scorer_name: str, make_scorer: MakeScorer):
+    """By every score of the keys' content; location, which does not read them, is given a query of zeros."""
     attention = attention_of(make_scorer, query_dim=3, key_dim=3)
     keys = torch.ones(2, 1, 10, 3, dtype=torch.float64)
     values = torch.arange(40, dtype=torch.float64).view(1, 1, 10, 4).expand(2, 1, 10, 4)
     mask = lengths_to_mask(torch.tensor([2, 6]), 10)[:, None, None, :]
-    queries = torch.randn(2, 1, 1, 3, dtype=torch.float64)
+    queries = torch.randn(2, 1, 1, 3, dtype=torch.float64) * (scorer_name != "location")
     context = attention.context(queries, attention.project_keys(keys), values, mask)
     expected = torch.tensor([[2.0, 3, 4, 5], [10, 11, 12, 13]], dtype=torch.float64)
     torch.testing.assert_close(context.view(2, 4), expected)
@@ -47,7 +48,7 @@ def test_context_and_attend_agree(make_scorer: MakeScorer):
     assert context.equal(attention.context(queries, projected, keys, mask))
     assert context.equal(attention(queries, projected, keys, mask))
     seen: list[Tensor] = []
-    assert context.equal(attention(queries, projected, keys, mask, seen.append))
+    assert context.equal(attention(queries, projected, keys, mask, watch=seen.append))
     assert seen[0].equal(weights)
     torch.testing.assert_close(context, weights @ keys)
 
@@ -96,7 +97,7 @@ def test_what_a_fused_kernel_gives_where_nothing_is_allowed_does_not_matter(monk
 
 def test_multihead_equals_torchs_own():
     site = partial(Attention, scorers.ScaledDot, windows.Global, normalizers.Softmax)
-    ours = MultiHeadAttention(site, dim=6, num_heads=3, dropout=0.0)
+    ours = MultiHeadAttention(site, query_dim=6, key_dim=6, num_heads=3, dropout=0.0)
     theirs = nn.MultiheadAttention(6, 3, batch_first=True)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
@@ -105,13 +106,13 @@ def test_multihead_equals_torchs_own():
     queries, keys = torch.randn(2, 4, 6), torch.randn(2, 5, 6)
     mask, seen = lengths_to_mask(torch.tensor([5, 3]), 5), []
     expected, weights = theirs(queries, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
-    torch.testing.assert_close(ours(queries, ours.project(keys), mask[:, None, None, :], seen.append), expected)
+    torch.testing.assert_close(ours(queries, ours.project(keys), mask[:, None, None, :], watch=seen.append), expected)
     torch.testing.assert_close(seen[0], weights)
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
     site = partial(Attention, scorers.Dot, windows.Global, normalizers.Softmax)
-    with pytest.raises(ValueError, match="num_heads=5 does not divide dim=12: choose a divisor"):
-        MultiHeadAttention(site, dim=12, num_heads=5, dropout=0.0)
+    with pytest.raises(ValueError, match="num_heads=5 does not divide the query width 12: choose a divisor"):
+        MultiHeadAttention(site, query_dim=12, key_dim=12, num_heads=5, dropout=0.0)
     with pytest.raises(ValueError, match="num_heads is -1; it must be a whole number of at least 1"):
-        MultiHeadAttention(site, dim=12, num_heads=-1, dropout=0.0)
+        MultiHeadAttention(site, query_dim=12, key_dim=12, num_heads=-1, dropout=0.0)

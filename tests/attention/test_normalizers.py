@@ -1,6 +1,15 @@
+import pytest
 import torch
+from torch import Tensor
 
 from nmt.attention import lengths_to_mask, masked_softmax
+from nmt.attention.normalizers import Normalizer, Softmax, Sparsemax
+
+
+@pytest.fixture(params=[Softmax, Sparsemax])
+def normalizer(request: pytest.FixtureRequest) -> Normalizer:
+    made: Normalizer = request.param()
+    return made
 
 
 def test_blocked_keys_get_exactly_zero_and_rows_sum_to_one():
@@ -17,24 +26,56 @@ def test_lengths_per_query():
     assert weights.tolist() == [[[1, 0, 0], [0.5, 0.5, 0]]]
 
 
-def test_content_of_blocked_scores_changes_nothing():
+def test_content_of_blocked_scores_changes_nothing(normalizer: Normalizer):
     mask = torch.tensor([True, False, True])
     scores = torch.randn(1, 1, 3)
     other = scores.clone()
     other[..., 1] = 1e9
-    assert masked_softmax(scores, mask).equal(masked_softmax(other, mask))
+    assert normalizer(scores, mask).equal(normalizer(other, mask))
 
 
-def test_a_row_with_nothing_allowed_is_zeros_with_zero_gradient():
-    scores = torch.randn(1, 2, 3, requires_grad=True)
+def test_a_row_with_nothing_allowed_is_zeros_with_zero_gradient(normalizer: Normalizer):
+    scores = torch.tensor([[[0.1, 0.2, 0.3], [0.4, 0.1, 0.7]]], requires_grad=True)
     mask = torch.tensor([[False, False, False], [True, True, False]])
-    weights = masked_softmax(scores, mask)
+    weights = normalizer(scores, mask)
     assert weights[0, 0].eq(0).all()
     (weights * torch.arange(3.0)).sum().backward()
     assert scores.grad[0, 0].eq(0).all()
     assert scores.grad[0, 1, :2].abs().gt(0).all()
 
 
-def test_half_precision_stays_finite():
-    weights = masked_softmax(torch.zeros(1, 1, 2, dtype=torch.bfloat16), torch.tensor([True, False]))
+def test_half_precision_stays_finite(normalizer: Normalizer):
+    weights = normalizer(torch.zeros(1, 1, 2, dtype=torch.bfloat16), torch.tensor([True, False]))
     assert weights.tolist() == [[[1, 0]]]
+
+
+def simplex_projection(scores: list[float]) -> list[float]:
+    """max(score - tau, 0) with the tau that makes them sum to 1, found by halving."""
+    low, high = min(scores) - 1, max(scores)
+    for _ in range(200):
+        tau = (low + high) / 2
+        low, high = (tau, high) if sum(max(s - tau, 0) for s in scores) > 1 else (low, tau)
+    return [max(s - high, 0) for s in scores]
+
+
+def test_sparsemax_is_the_projection_on_the_simplex():
+    """Of the allowed scores (Martins & Astudillo 2016, equation 2), far apart and equal ones among them."""
+    torch.manual_seed(1)
+    mask = torch.tensor([True, True, False, True, True])
+    rows = torch.cat([torch.randn(20, 5).double() * 2, torch.zeros(1, 5).double(), torch.randn(3, 5).double() * 1e4])
+    weights = Sparsemax()(rows, mask)
+    for row, found in zip(rows, weights, strict=True):
+        expected = torch.tensor(simplex_projection(row[mask].tolist()), dtype=torch.float64)
+        torch.testing.assert_close(found[mask], expected, rtol=0, atol=1e-9)
+        assert found[2] == 0
+    assert weights[:, mask].eq(0).any(), "it gives exact zeros"
+
+
+def test_sparsemax_gradient_is_the_numerical_one():
+    scores = torch.tensor([[0.3, 0.1, 5.0, 0.2, -4.0]], dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([True, True, False, True, True])
+
+    def normalise(x: Tensor) -> Tensor:
+        return Sparsemax()(x, mask)
+
+    assert torch.autograd.gradcheck(normalise, [scores])

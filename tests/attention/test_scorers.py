@@ -23,37 +23,39 @@ def score_of(scorer: scorers.Scorer, queries: Tensor, keys: Tensor) -> Tensor:
     return scorer.score(scorer.project_queries(queries), scorer.project_keys(keys))
 
 
-def additive(s: scorers.Additive, q: Tensor, k: Tensor, head: int) -> Tensor:
-    return s.vector[head] @ torch.tanh(q @ s.query_weight[head] + k @ s.key_weight[head])
-
-
 FORMULAS = {
-    "additive": additive,
-    "concat": lambda s, q, k, head: s.vector[head] @ torch.tanh(torch.cat([q, k]) @ s.weight[head]),
-    "dot": lambda s, q, k, head: q @ k,
-    "general": lambda s, q, k, head: q @ s.weight[head].T @ k,
-    "scaled_dot": lambda s, q, k, head: q @ k / math.sqrt(DIM),
+    "additive": lambda s, q, k, head, i: s.vector[head] @ torch.tanh(q @ s.query_weight[head] + k @ s.key_weight[head]),
+    "concat": lambda s, q, k, head, i: s.vector[head] @ torch.tanh(torch.cat([q, k]) @ s.weight[head]),
+    "dot": lambda s, q, k, head, i: q @ k,
+    "gaussian": lambda s, q, k, head, i: -(q - k).square().sum() / 2,
+    "gaussian_learned": lambda s, q, k, head, i: -((q - k) * s.width[head]).square().sum() / 2,
+    "general": lambda s, q, k, head, i: q @ s.weight[head].T @ k,
+    "location": lambda s, q, k, head, i: s.weight[head, i] @ q,
+    "none": lambda s, q, k, head, i: torch.zeros((), dtype=q.dtype),
+    "scaled_dot": lambda s, q, k, head, i: q @ k / math.sqrt(DIM),
 }
-"""The papers' equations for one query and one key of one head; a row for each configuration of a scorer."""
+"""The papers' equations for one query and key i of one head; a row for each configuration of a scorer."""
 
 
-def test_score_and_gradients_equal_the_formula_in_plain_loops(
+def test_weights_and_gradients_equal_the_formula_in_plain_loops(
     scorer_name: str, make_scorer: MakeScorer, vectors: Vectors
 ):
+    """Weights and not scores, because a scorer may leave out what is the same for all keys of a query."""
     scorer, formula = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double(), FORMULAS[scorer_name]
     inputs = [*vectors, *scorer.parameters()]
-    fast = score_of(scorer, *vectors)
-    slow = torch.empty_like(fast)
+    scores = torch.zeros(BATCH, HEADS, QUERIES, KEYS, dtype=torch.float64)
     for b in range(BATCH):
         for h in range(HEADS):
             for i in range(QUERIES):
                 for j in range(KEYS):
-                    slow[b, h, i, j] = formula(scorer, vectors[0][b, h, i], vectors[1][b, h, j], h)
+                    scores[b, h, i, j] = formula(scorer, vectors[0][b, h, i], vectors[1][b, h, j], h, j)
+    slow, fast = scores.softmax(dim=-1), score_of(scorer, *vectors).softmax(dim=-1)
     torch.testing.assert_close(fast, slow, rtol=0, atol=1e-9)
+    assert scorer_name == "none" or not torch.allclose(fast, fast[:, :, :1].expand_as(fast), atol=1e-3)
     direction = torch.randn_like(fast)
-    for a, b in zip(
-        torch.autograd.grad(fast, inputs, direction), torch.autograd.grad(slow, inputs, direction), strict=True
-    ):
+    found = torch.autograd.grad(fast, inputs, direction)
+    needed = slow.requires_grad and torch.autograd.grad(slow, inputs, direction, materialize_grads=True)
+    for a, b in zip(found, needed or map(torch.zeros_like, inputs), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
@@ -104,20 +106,55 @@ def test_the_additive_score_of_bfloat16_is_that_of_float32_rounded_once():
         assert grad.equal(reference.bfloat16())
 
 
-def test_queries_and_keys_may_differ_in_width_where_a_matrix_is_between_them(make_scorer: MakeScorer):
+EQUAL_WIDTHS = {"dot", "scaled_dot", "gaussian", "gaussian_learned"}
+
+
+def test_queries_and_keys_may_differ_in_width_where_nothing_compares_them(scorer_name: str, make_scorer: MakeScorer):
     widths = {"query_dim": 3, "key_dim": 5, "num_heads": 1}
-    if list(make_scorer(query_dim=5, key_dim=5, num_heads=1).parameters()):
-        scores = score_of(make_scorer(**widths), torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5))
-        assert scores.shape == (2, 1, 7, 11)
-    else:
+    if scorer_name in EQUAL_WIDTHS:
         with pytest.raises(ValueError, match="queries are 3 wide and keys 5: make the widths equal or use scorer="):
             make_scorer(**widths)
+    else:
+        scores = score_of(make_scorer(**widths), torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5))
+        assert scores.shape == (2, 1, 7, 11)
 
 
-def test_an_inner_product_says_so_and_nothing_else_does(make_scorer: MakeScorer, vectors: Vectors):
+def test_an_inner_product_says_so_and_nothing_else_does(scorer_name: str, make_scorer: MakeScorer, vectors: Vectors):
     scorer = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double()
-    projected = scorer.project_queries(vectors[0]) @ scorer.project_keys(vectors[1]).transpose(-2, -1)
-    assert torch.allclose(score_of(scorer, *vectors), projected) == scorer.inner_product
+    assert scorer.inner_product == (scorer_name not in ("additive", "concat"))
+    if scorer.inner_product:
+        key_vectors = scorer.key_vectors(scorer.project_keys(vectors[1]))
+        product = scorer.project_queries(vectors[0]) @ key_vectors.transpose(-2, -1)
+        torch.testing.assert_close(score_of(scorer, *vectors), product)
+
+
+def test_location_refuses_a_sentence_that_is_too_long():
+    scorer = scorers.Location(DIM, DIM, HEADS, max_length=5)
+    queries, keys = torch.randn(BATCH, HEADS, QUERIES, DIM), torch.randn(BATCH, HEADS, 7, DIM)
+    assert score_of(scorer, queries, keys[:, :, :5]).shape == (BATCH, HEADS, QUERIES, 5)
+    with pytest.raises(ValueError, match=r"has weights for 5 positions, and here are 7: .*scorer\.max_length"):
+        score_of(scorer, queries, keys)
+
+
+@pytest.mark.parametrize("make", [scorers.Gaussian, scorers.GaussianLearned])
+def test_two_columns_keep_a_distance_exact_enough_in_bfloat16(make: MakeScorer):
+    """The inner product of what is rounded to bfloat16, in float32 as matrix units sum it; one column is too coarse."""
+    torch.manual_seed(1)
+    queries, keys = torch.randn(7, 1, 11, 64).bfloat16(), torch.randn(7, 1, 13, 64).bfloat16()
+    scorer = make(64, 64, 1)
+    if make is scorers.GaussianLearned:
+        scorer.width.data.fill_(1.0)
+    projected = scorer.project_queries(queries).float(), scorer.project_keys(keys).float()
+    exact = (-(queries.float().unsqueeze(3) - keys.float().unsqueeze(2)).square().sum(dim=-1) / 2).softmax(dim=-1)
+    assert (scorer.score(*projected).softmax(dim=-1) - exact).abs().max() < 0.01
+    coarse = projected[1].clone()
+    coarse[..., 65] = 0  # without the second column
+    assert (scorer.score(projected[0], coarse).softmax(dim=-1) - exact).abs().max() > 0.03
+    assert projected[0].shape[-1] % 8 == 0
+
+
+def test_the_learned_width_starts_as_the_scaled_dot_s():
+    assert scorers.GaussianLearned(64, 64, 1).width.square().item() == pytest.approx(1 / math.sqrt(64))
 
 
 def test_additive_gradient_is_the_numerical_one():

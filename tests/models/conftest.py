@@ -15,28 +15,31 @@ MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
 
 
-def build(model: str, scorer: str, *, input_feeding: bool = True, norm_first: bool = True) -> Seq2Seq:
-    """A small model in float64 with random weights and dropout, in evaluation mode."""
+def build(
+    model: str,
+    scorer: str,
+    *,
+    window: Callable[..., windows.Window] = windows.Global,
+    normalizer: Callable[[], normalizers.Normalizer] = normalizers.Softmax,
+    num_heads: int = 1,
+    input_feeding: bool = True,
+    norm_first: bool = True,
+) -> Seq2Seq:
+    """A small model in float64 with random weights and dropout, in evaluation mode; heads are those of the recurrent."""
     torch.manual_seed(5)
-    site = partial(Attention, SCORERS[scorer], windows.Global, normalizers.Softmax)
+    cross = partial(Attention, SCORERS[scorer], window, normalizer)
     shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint=False), "dropout": 0.3}
+    recurrent = {"embedding_dim": 11, "encoder_dim": 14, "decoder_dim": 14, "num_heads": num_heads}
     made: Seq2Seq
     if model == "transformer":
+        own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
         made = Transformer(
-            site, site, site, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
+            own, own, cross, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
         )
     elif model == "luong":
-        made = Luong(
-            site,
-            embedding_dim=11,
-            encoder_dim=14,
-            decoder_dim=14,
-            num_layers=2,
-            input_feeding=input_feeding,
-            **shared,
-        )
+        made = Luong(cross, num_layers=2, input_feeding=input_feeding, **recurrent, **shared)
     else:
-        made = Bahdanau(site, embedding_dim=11, encoder_dim=14, decoder_dim=14, maxout_dim=7, **shared)
+        made = Bahdanau(cross, maxout_dim=7, **recurrent, **shared)
     return made.double().eval()
 
 
@@ -49,6 +52,18 @@ ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS f
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
 }
+WINDOWS = {
+    "local_m": partial(windows.LocalM, half_width=2),
+    "local_p": partial(windows.LocalP, half_width=2, renormalise=False),
+    "local_p-renormalised": partial(windows.LocalP, half_width=2, renormalise=True),
+}
+ROWS |= {
+    f"{model}-general-{name}": partial(build, model, "general", window=window, num_heads=1 if model == "luong" else 2)
+    for model in MODELS
+    for name, window in WINDOWS.items()
+}
+ROWS |= {f"{model}-general-sparsemax": partial(build, model, "general", normalizer=normalizers.Sparsemax) for model in MODELS}
+ROWS |= {f"{model}-additive-2 heads": partial(build, model, "additive", num_heads=2) for model in ("bahdanau", "luong")}
 
 
 @pytest.fixture(params=ROWS.values(), ids=ROWS.keys())

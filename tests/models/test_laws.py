@@ -2,6 +2,9 @@
 
 import torch
 
+from nmt.attention import MultiHeadAttention
+from nmt.attention.scorers import Location, NoScore
+from nmt.attention.windows import LocalP
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import select_rows
 from nmt.text.tokenizer import BOS, EOS, PAD
@@ -104,7 +107,12 @@ def test_watching_changes_no_result_and_sees_distributions(model, sentences, clo
     for (site, _), weights in seen.items():
         rows = weights if site == "decoder_self" else weights.masked_fill(mask[:, None, None, :], 0)
         assert site == "decoder_self" or rows.eq(0).all(), "weight on padding"
-        close(weights.sum(dim=-1), torch.ones_like(weights[..., 0]))
+        sums = weights.sum(dim=-1)
+        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalise for m in model.modules()):
+            assert sums.gt(0).all()
+            assert sums.lt(1).all(), "the Gaussian takes its share"
+        else:
+            close(sums, torch.ones_like(sums))
 
 
 def test_every_parameter_gets_a_gradient(model, sentences):
@@ -112,7 +120,18 @@ def test_every_parameter_gets_a_gradient(model, sentences):
     model(source, mask, target).square().sum().backward()
     idle = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 1e-12}
     # A key's bias adds the same to all of a query's inner products, and the softmax does not see it.
-    assert {name for name in idle if not name.endswith("key.bias")} == set()
+    assert {name for name in idle if not name.endswith("key.bias")} == not_asked(model)
+
+
+def not_asked(model):
+    """The projections that a scorer leaves out: location reads no keys, none reads nothing."""
+    names = set()
+    for name, module in model.named_modules():
+        if isinstance(module, MultiHeadAttention):
+            parts = {NoScore: ("query", "key"), Location: ("key",)}.get(type(module.attention.scorer), ())
+            names |= {f"{name}.{part}.weight" for part in parts}
+            names |= {f"{name}.query.bias" for part in parts if part == "query"}
+    return names
 
 
 def test_training_drops_units_and_evaluation_does_not(model, sentences):

@@ -33,7 +33,7 @@ def test_luong_attentional_vector(sentences, close, make_model):
     state = model.start(memory, beams=1)
     embedded = torch.randn(1, 1, 11, dtype=torch.float64)
     result, new = model.advance(embedded, state, memory)
-    h, annotations = new.hidden[0, -1], memory.values[0, 0]
+    h, annotations = new.hidden[0, -1], memory.annotations.values[0, 0]
     weights = (annotations @ h).softmax(dim=0)
     by_hand = torch.tanh(model.combine.weight @ torch.cat([weights @ annotations, h]))
     close(result[0, 0], by_hand)
@@ -56,7 +56,7 @@ def test_bahdanau_first_state_and_readout(sentences, close, make_model):
     """s_0 = tanh(W_s h_1), h_1 backward; readout = maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t."""
     model, (source, mask, _) = make_model("bahdanau", "dot"), sentences
     memory = model.encode(source[1:2], mask[1:2])
-    annotations = memory.values[0, 0, :3]
+    annotations = memory.annotations.values[0, 0, :3]
     s_0 = torch.tanh(model.bridge.weight @ annotations[0, 7:] + model.bridge.bias)
     close(memory.first.hidden[0], s_0)
     embedded = torch.randn(11, dtype=torch.float64)

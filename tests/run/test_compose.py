@@ -120,7 +120,7 @@ def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     assert "error in seed=abc: seed must be a whole number, not 'abc'." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention"])
+@pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention", "explain"])
 def test_help_shows_every_choice_with_a_line_and_every_key(
     compose: Compose, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -1,0 +1,13 @@
+"""Explain the attention of a configuration: formulas with their sources, who asks when, shapes, parameters, memory.
+
+  python -m nmt.explain                                        the default model
+  python -m nmt.explain model=luong scorer=general window=local_p
+  python -m nmt.explain model=transformer scorer@cross=additive source_length=7 target_length=5
+
+Nothing is trained and no corpus is read.
+"""
+
+from nmt.run.compose import command
+
+if __name__ == "__main__":
+    command("explain", __doc__, "nmt.run.explain:explain")

@@ -1,0 +1,152 @@
+"""Luong's local attention against its equations."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.attention import Attention, lengths_to_mask, normalizers, scorers, windows
+
+LENGTHS = (11, 3)
+STATE, HEADS, QUERIES, KEYS = 5, 2, 7, 11
+
+
+@pytest.fixture
+def mask() -> Tensor:
+    """Two sentences of 11 and 3 pieces, padded."""
+    return lengths_to_mask(torch.tensor(LENGTHS), KEYS)[:, None, None, :]
+
+
+@pytest.fixture
+def asking() -> windows.Asking:
+    torch.manual_seed(1)
+    return windows.Asking(torch.randn(2, QUERIES, STATE).double(), torch.arange(QUERIES).unsqueeze(0) * 3)
+
+
+def local_p(half_width: int = 2, renormalise: bool = False) -> windows.LocalP:
+    torch.manual_seed(2)
+    return windows.LocalP(STATE, HEADS, half_width, renormalise).double()
+
+
+def test_local_m_sees_the_keys_around_the_target_position(mask: Tensor, asking: windows.Asking) -> None:
+    view = windows.LocalM(STATE, HEADS, half_width=2)(mask, asking)
+    assert view.log_prior is None
+    for b, length in enumerate(LENGTHS):
+        for i, t in enumerate(asking.positions[0].tolist()):
+            center = min(t, length - 1)
+            expected = [abs(s - center) <= 2 and s < length for s in range(KEYS)]
+            assert view.mask[b, 0, i].tolist() == expected
+
+
+def test_a_local_m_window_is_never_empty(mask: Tensor) -> None:
+    """Though the target is longer than source + D."""
+    far = windows.Asking(torch.zeros(2, 40, STATE), torch.arange(40).unsqueeze(0))
+    for half_width in (0, 1, 10):
+        assert windows.LocalM(STATE, HEADS, half_width)(mask, far).mask.any(dim=-1).all()
+
+
+@torch.no_grad()
+def test_local_p_is_equations_9_and_10(mask: Tensor, asking: windows.Asking) -> None:
+    """p_t = S sigmoid(v_p . tanh(W_p h_t)), g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, by plain loops."""
+    window = local_p(half_width=2)
+    view = window(mask, asking)
+    for b, length in enumerate(LENGTHS):
+        for h in range(HEADS):
+            for i in range(QUERIES):
+                place = window.place.weight[h] @ torch.tanh(window.hidden.weight @ asking.states[b, i])
+                p = length / (1 + math.exp(-float(place)))
+                for s in range(KEYS):
+                    assert bool(view.mask[b, h, i, s]) == (abs(s - p) <= 2 and s < length)
+                    assert math.exp(view.log_prior[b, h, i, s]) == pytest.approx(math.exp(-((s - p) ** 2) / 2))
+
+
+def test_p_t_stays_inside_the_sentence_s_own_length(mask: Tensor, asking: windows.Asking) -> None:
+    window = local_p()
+    window.place.weight.data.mul_(100)
+    centers = window.center(mask, asking)
+    for center, length in zip(centers, LENGTHS, strict=True):
+        assert center.ge(0).all()
+        assert center.le(length).all()
+        assert center.max() > length - 1, "the test reaches the end"
+    wider = torch.nn.functional.pad(mask, (0, 6), value=False)
+    assert window.center(wider, asking).equal(centers)
+
+
+@pytest.mark.parametrize("half_width", [1, 2, 10])
+def test_a_local_p_window_is_never_empty(mask: Tensor, half_width: int) -> None:
+    window, extreme = local_p(half_width), torch.tensor([-30.0, -1, 0, 1, 30]).double()
+    asking = windows.Asking(extreme.view(1, 5, 1).expand(2, 5, STATE) * 9, torch.zeros(1, 5, dtype=torch.long))
+    assert window(mask, asking).mask.any(dim=-1).all()
+
+
+def site(window: windows.Window) -> Attention:
+    return Attention(
+        scorers.Dot, lambda **_: window, normalizers.Softmax, query_dim=3, key_dim=3, num_heads=HEADS
+    ).double()
+
+
+@pytest.fixture
+def vectors() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(3)
+    return torch.randn(2, HEADS, QUERIES, 3).double(), torch.randn(2, HEADS, KEYS, 3).double()
+
+
+def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalised(
+    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+) -> None:
+    queries, keys = vectors
+    window = local_p()
+    view = window(mask, asking)
+    _, weights = site(window).attend(queries, keys, keys, mask, asking)
+    align = (queries @ keys.transpose(-2, -1)).masked_fill(~view.mask, -torch.inf).softmax(dim=-1)
+    torch.testing.assert_close(weights, align * view.log_prior.exp())
+    assert weights.masked_fill(view.mask, 0).eq(0).all(), "outside of the window a weight is exactly 0"
+    share = (align * view.log_prior.exp()).sum(dim=-1)
+    torch.testing.assert_close(weights.sum(dim=-1), share)
+    assert share.lt(1).all()
+
+
+def test_renormalise_adds_the_gaussian_s_exponent_to_the_scores(
+    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+) -> None:
+    queries, keys = vectors
+    window = local_p(renormalise=True)
+    view = window(mask, asking)
+    _, weights = site(window).attend(queries, keys, keys, mask, asking)
+    scores = queries @ keys.transpose(-2, -1) + view.log_prior
+    torch.testing.assert_close(weights, scores.masked_fill(~view.mask, -torch.inf).softmax(dim=-1))
+
+
+def test_the_gradient_reaches_what_predicts_the_position(
+    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+) -> None:
+    queries, keys = vectors
+    window = local_p()
+    site(window).context(queries, keys, keys, mask, asking).square().sum().backward()
+    for parameter in (window.hidden.weight, window.place.weight):
+        assert parameter.grad.abs().sum() > 1e-6
+
+
+def test_a_window_without_a_prior_is_fused_and_one_with_it_is_not() -> None:
+    assert windows.Global(STATE, HEADS).masks_only
+    assert windows.LocalM(STATE, HEADS, 2).masks_only
+    assert not local_p().masks_only
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: windows.LocalM(STATE, HEADS, -1), "window.half_width is -1; it must be at least 0"),
+        (lambda: windows.LocalP(STATE, HEADS, 0, False), "window.half_width is 0; it must be at least 1"),
+    ],
+)
+def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
+def test_a_local_window_wants_to_know_who_asks(window: nn.Module, mask: Tensor) -> None:
+    with pytest.raises(ValueError, match="needs the queries' states and positions; only cross attention"):
+        window(mask, None)
