@@ -2,10 +2,12 @@
 
   python scripts/benchmark.py train --data PREFIX,PREFIX
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
+  python scripts/benchmark.py attention --batch 32 --queries 128 --keys 128
 
 `train` measures target tokens a second (EOS counted, padding not) of training steps through the parts of nmt.train: a
 Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recurrent layer of width 512 with embeddings
 of 256; a joint unigram vocabulary of 8,000 pieces. Overrides of nmt.train at the end of the line change any of it.
+`attention` measures memory and time of the additive score, by its plain formula and as the models compute it.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attention_cost
 import lightning
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -237,16 +240,20 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     mode.add_argument(
         "--precision", default="32-true", help="Lightning's name, such as bf16-mixed (default: %(default)s)"
     )
-    mode.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
     mode.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")
+    attention = modes.add_parser("attention", help="memory and time of the additive score")
+    attention_cost.add_arguments(attention)
+    for each in (mode, attention):
+        each.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     quiet(leader=True)
-    record = train(options)
-    print(table(record))
+    measured, shown = (train, table) if options.mode == "train" else (attention_cost.run, attention_cost.table)
+    record = measured(options)
+    print(shown(record))
     if options.json:
         options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,12 +1,13 @@
 """The results table: every model with every scorer, trained and scored on the sample corpus.
 
   python scripts/results.py                                    trains what is not finished yet, then writes the table
-  python scripts/results.py --models luong --scorers dot,general --jobs 1
+  python scripts/results.py --models luong --scorers dot,general --seeds 1,2,3 --jobs 1
   python scripts/results.py --out runs/quick trainer.max_steps=100
   python scripts/results.py --table-only                       the table of what there is
 
-Every pair has its run directory OUT/MODEL_SCORER and, beside it, OUT/MODEL_SCORER.log with all that its commands wrote.
-A finished run is taken as it is, a stopped one is resumed. Overrides of nmt.train at the line's end go to every run.
+Every run has its directory OUT/MODEL_SCORER_seedN and, beside it, OUT/MODEL_SCORER_seedN.log with all that its commands
+wrote. A finished run is taken as it is, a stopped one is resumed; overrides of nmt.train at the line's end go to every
+run. A row is a pair of model and scorer; of several seeds it shows the mean and the standard deviation.
 Writes OUT/results.md and OUT/results.json and prints the table; Ctrl-C stops, and the same command goes on.
 """
 
@@ -17,33 +18,35 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from results_report import SPLITS, report
 
 from nmt.run.rundir import RunDirectory, write_json
 
 MODELS = ("bahdanau", "luong", "transformer")
-SCORERS = ("additive", "dot", "scaled_dot", "general", "concat")
-SPLITS = ("test", "test_new", "phrases_test")
-COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
-COLUMNS += ("parameters", "threads", "target tokens/s", "minutes")
+SCORERS = ("additive", "concat", "dot", "scaled_dot", "general", "gaussian", "gaussian_learned", "location", "none")
 
 
 class Pair(NamedTuple):
-    """A row of the table: where its run is, what its commands wrote, and where and how it was trained."""
+    """A model with a scorer and a seed: where its run is, what its commands wrote, and where and how it was trained."""
 
     model: str
     scorer: str
+    seed: str
     run: RunDirectory
     log: Path
     made: Path
 
     def training(self, overrides: Sequence[str]) -> list[str]:
         """The command that begins or goes on with the run."""
-        command = [f"model={self.model}", f"scorer={self.scorer}", f"run_dir={self.run.path}", *overrides]
+        command = [f"model={self.model}", f"scorer={self.scorer}", f"seed={self.seed}"]
+        command += [f"run_dir={self.run.path}", *overrides]
         if self.run.started:
             # Stopped before its first checkpoint there is nothing to go on with.
             command.append("resume=true" if self.run.last.is_file() else "overwrite=true")
@@ -65,13 +68,14 @@ class Pair(NamedTuple):
         return [["nmt.evaluate", f"run_dir={self.run.path}", f"split={split}"] for split in missing]
 
 
-def pairs(models: Sequence[str], scorers: Sequence[str], out: Path) -> list[Pair]:
-    """All pairs, in the order of the table."""
-    names = [(model, scorer, out / f"{model}_{scorer}") for model in models for scorer in scorers]
-    return [
-        Pair(model, scorer, RunDirectory(path), *(path.with_name(path.name + end) for end in (".log", ".json")))
-        for model, scorer, path in names
-    ]
+def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], out: Path) -> list[Pair]:
+    """All runs, in the order of the table."""
+    found = []
+    for model, scorer, seed in product(models, scorers, seeds):
+        path = out / f"{model}_{scorer}_seed{seed}"
+        beside = (path.with_name(path.name + end) for end in (".log", ".json"))
+        found.append(Pair(model, scorer, seed, RunDirectory(path), *beside))
+    return found
 
 
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
@@ -125,8 +129,8 @@ def complete_all(rows: Sequence[Pair], overrides: Sequence[str], made: dict[str,
 
 
 def record(pair: Pair) -> dict[str, Any]:
-    """A row as plain values: {metrics, scores by split}, or why it has none."""
-    row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer}
+    """A run as plain values: {metrics, scores by split}, or why it has none."""
+    row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer, "seed": pair.seed}
     if not pair.run.finished:
         return {**row, "problem": f"not finished: {_last_line(pair.log)}"}
     missing = [command[-1] for command in pair.evaluations()]
@@ -136,61 +140,6 @@ def record(pair: Pair) -> dict[str, Any]:
     scores = {split: _read(path) for split, path in found.items() if f"split={split}" not in missing}
     made = _read(pair.made) if pair.made.is_file() else None
     return {**row, "metrics": pair.run.metrics(), "scores": scores, "made": made}
-
-
-def cells(row: dict[str, Any]) -> list[str]:
-    """The cells of a row; a row without a finished run says why in one cell."""
-    names = [row["model"], row["scorer"]]
-    if "metrics" not in row:
-        return [*names, row["problem"]] + [""] * (len(COLUMNS) - 3)
-    metrics, scores = row["metrics"], row["scores"]
-    speed = metrics["target_tokens_per_second"]
-    found = [_score(scores, split, "BLEU") for split in SPLITS] + [_score(scores, "test", "chrF2")]
-    figures = [f"{score['value']:.2f}" if score else "" for score in found]
-    aer = scores.get("test", {}).get("aer")
-    return [
-        *names,
-        *figures,
-        f"{aer['value']:.3f}" if aer else "",
-        f"{metrics['parameters']:,}",
-        str(row["made"]["threads"]) if row["made"] else "",
-        f"{speed:,}" if speed else "",
-        f"{metrics['target_tokens'] / speed / 60:.1f}" if speed else "",
-    ]
-
-
-def _score(scores: dict[str, Any], split: str, name: str) -> dict[str, Any] | None:
-    return next((score for score in scores.get(split, {}).get("scores", []) if score["name"] == name), None)
-
-
-def report(rows: Sequence[dict[str, Any]]) -> str:
-    """The table and, below it, what is needed to make it again."""
-    table = [COLUMNS, ["---"] * len(COLUMNS), *(cells(row) for row in rows)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table]
-    finished = [row for row in rows if "metrics" in row]
-    made = [row["made"] for row in finished if row["made"]]
-    problems = [f"{row['model']} {row['scorer']}: {row['problem']}" for row in finished if "problem" in row]
-    scores = [score for row in finished for split in row["scores"].values() for score in split["scores"]]
-    facts = {
-        "Command": _values(f"`{each['command']}`" for each in made),
-        "Each run": _values(f"`{row['metrics']['command']}`" for row in finished[:1]),
-        "Seed": _values(row["metrics"]["seed"] for row in finished),
-        "Direction": _values(row["metrics"]["direction"] for row in finished),
-        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
-        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
-        "Date": _values(each["date"] for each in made),
-        "Versions": _values(f"{k} {v}" for row in finished for k, v in row["metrics"]["versions"].items()),
-        "Commit": _values(row["metrics"]["git_commit"] for row in finished),
-        "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
-        "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
-        "Minutes": "of training, validation left out",
-    }
-    return "\n".join([*lines, "", *problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])
-
-
-def _values(found: Iterable[Any]) -> str:
-    """Each different value once, in order of appearance."""
-    return ", ".join(dict.fromkeys(str(value) for value in found))
 
 
 def circumstances(arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
@@ -222,6 +171,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(MODELS), help="default: %(default)s")
     parser.add_argument("--scorers", default=",".join(SCORERS), help="default: %(default)s")
+    parser.add_argument("--seeds", default="1", help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("runs/results"), help="default: %(default)s")
     parser.add_argument(
         "--jobs", type=int, default=2, help="runs at once, which share the cores (default: %(default)s)"
@@ -233,7 +183,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
-    rows = pairs(options.models.split(","), options.scorers.split(","), options.out)
+    rows = pairs(options.models.split(","), options.scorers.split(","), options.seeds.split(","), options.out)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     if not options.table_only:
         check_overrides(rows, options.overrides)

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue
 from nmt.run.exits import exit_code, report
 from nmt.run.help import help_text
 from nmt.run.refusals import check_type, unknown
+from nmt.run.sweep import exit_codes, record_job, sweep_table
 
 Config = dict[str, Any]
 # OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
@@ -101,30 +103,56 @@ def _run(name: str, run: str) -> int:
     def job(config: Composed) -> None:
         codes.append(_outcome(config, name, run))
 
+    sweep = _sweep()
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise ValueError(_sentence(error)) from error
+    if sweep is not None:
+        # A launcher may have run the jobs in other processes: what they left behind tells how they ended.
+        codes = exit_codes(sweep)
+        if name == "train" and "LOCAL_RANK" not in os.environ:
+            print(sweep_table(sweep))
     return max(codes, default=0, key=lambda code: (code == 1, code))
+
+
+def _sweep() -> Path | None:
+    """The folder of a sweep, which is fixed here so that it is known when the jobs are done; None outside of sweeps."""
+    if not {"-m", "--multirun"} & set(sys.argv[1:]):
+        return None
+    given = [argument for argument in sys.argv[1:] if argument.startswith("hydra.sweep.dir=")]
+    if not given:
+        given = [f"hydra.sweep.dir={datetime.now():runs/sweeps/%Y-%m-%d_%H-%M-%S}"]
+        sys.argv.append(given[0])
+    return Path(given[-1].partition("=")[2])
 
 
 def _outcome(config: Composed, name: str, run: str) -> int:
     """Runs a job and reports its error here: Hydra would add a line of its own, and end a sweep without the others."""
-    in_sweep = HydraConfig.get().mode == RunMode.MULTIRUN
-    prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if in_sweep else "error"
+    if HydraConfig.get().mode != RunMode.MULTIRUN:
+        return _attempt(config, name, run, None)[0]
+    overrides, folder = list(HydraConfig.get().overrides.task), Path(HydraConfig.get().runtime.output_dir)
+    code, error = _attempt(config, name, run, folder)
+    record_job(folder, overrides, code, error)
+    return code
+
+
+def _attempt(config: Composed, name: str, run: str, sweep_dir: Path | None) -> tuple[int, str]:
+    """Runs a job: its exit code and the error, which has been reported."""
+    prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if sweep_dir else "error"
     try:
-        described = _describe(config, name, in_sweep)
+        described = _describe(config, name, sweep_dir)
         module, function = run.split(":")
         getattr(importlib.import_module(module), function)(described)
     except (HydraException, OmegaConfBaseException) as error:
         print(f"{prefix}: {_sentence(error)}", file=sys.stderr)
-        return 2
+        return 2, _sentence(error)
     except Exception as error:
-        return report(error, prefix)
-    return 0
+        return report(error, prefix), str(error)
+    return 0, ""
 
 
-def _describe(config: Composed, name: str, in_sweep: bool) -> Job:
+def _describe(config: Composed, name: str, sweep_dir: Path | None) -> Job:
     loader = GlobalHydra.instance().config_loader()
     task = list(HydraConfig.get().overrides.task)
     overrides = OverridesParser.create().parse_overrides(task)
@@ -139,7 +167,7 @@ def _describe(config: Composed, name: str, in_sweep: bool) -> Job:
         config=_plain(config, whole=True),
         given=tuple([_key(override) for override in groups] + [override.key_or_group for override in values]),
         command=shlex.join(["python", "-m", f"nmt.{name}", *task]),
-        sweep_dir=Path(HydraConfig.get().runtime.output_dir) if in_sweep else None,
+        sweep_dir=sweep_dir,
     )
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import results_report as report
+
+from nmt.run.compose import CONFIGS
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"
 spec = importlib.util.spec_from_file_location("results", SCRIPT)
 results = importlib.util.module_from_spec(spec)
@@ -36,7 +40,7 @@ def scores(bleu: float, aer: float | None = None) -> dict:
 
 @pytest.fixture
 def pair(tmp_path):
-    return results.pairs(["luong"], ["dot"], tmp_path / "out")[0]
+    return results.pairs(["luong"], ["dot"], ["3"], tmp_path / "out")[0]
 
 
 @pytest.fixture
@@ -51,18 +55,20 @@ def finished(pair):
     return pair
 
 
-def test_all_fifteen_pairs_by_default():
-    rows = results.pairs(results.MODELS, results.SCORERS, Path("out"))
-    assert len({(row.model, row.scorer, row.run.path) for row in rows}) == 15
+def test_every_scorer_in_every_model_by_default():
+    rows = results.pairs(results.MODELS, results.SCORERS, ["1"], Path("out"))
+    assert {row.scorer for row in rows} == {path.stem for path in (CONFIGS / "scorer").glob("*.yaml")}
+    assert len({(row.model, row.scorer, row.run.path) for row in rows}) == 27
 
 
 def test_begins_a_run_that_is_not_there(pair):
-    assert pair.training(["seed=2"]) == [
+    assert pair.training(["label_smoothing=0"]) == [
         "nmt.train",
         "model=luong",
         "scorer=dot",
+        "seed=3",
         f"run_dir={pair.run.path}",
-        "seed=2",
+        "label_smoothing=0",
     ]
 
 
@@ -100,7 +106,7 @@ def test_scores_of_older_weights_are_made_again_and_not_shown(finished):
 
 
 def test_the_row_of_a_finished_run(finished):
-    row = dict(zip(results.COLUMNS, results.cells(results.record(finished)), strict=True))
+    row = dict(zip(report.COLUMNS, report.cells([results.record(finished)]), strict=True))
     assert row == {
         "model": "luong",
         "scorer": "dot",
@@ -120,12 +126,12 @@ def test_a_missing_score_is_an_empty_cell_and_told(finished):
     finished.scores("test_new").unlink()
     finished.log.write_text("error: no memory\n", encoding="utf-8")
     row = results.record(finished)
-    assert dict(zip(results.COLUMNS, results.cells(row), strict=True))["BLEU test_new"] == ""
-    assert "luong dot: without split=test_new: error: no memory" in results.report([row])
+    assert dict(zip(report.COLUMNS, report.cells([row]), strict=True))["BLEU test_new"] == ""
+    assert "luong dot: without split=test_new: error: no memory" in report.report([row])
 
 
 def test_below_the_table_stands_what_makes_it_again(finished):
-    text = results.report([results.record(finished)])
+    text = report.report([results.record(finished)])
     for part in (
         "python scripts/results.py --jobs 7",
         "Seed: 3",
@@ -144,12 +150,12 @@ def test_a_failed_run_is_a_row_that_says_why(tmp_path, capsys):
     table = capsys.readouterr().out
     assert "| lung | dot | not finished: error: Unknown model 'lung'. Did you mean 'luong'? |" in table
     assert table == (out / "results.md").read_text(encoding="utf-8")
-    assert "$ OMP_NUM_THREADS=" in (out / "lung_dot.log").read_text(encoding="utf-8")
+    assert "$ OMP_NUM_THREADS=" in (out / "lung_dot_seed1.log").read_text(encoding="utf-8")
 
 
 def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, capsys):
     out = finished.run.path.parent
-    results.main(["--models", "luong", "--scorers", "dot,general", "--out", str(out), "--table-only"])
+    results.main(["--models", "luong", "--scorers", "dot,general", "--seeds", "3", "--out", str(out), "--table-only"])
     table = capsys.readouterr().out
     assert "| luong | general | not finished: not started |" in table
     assert "7 runs of 5 threads" in table
@@ -158,5 +164,28 @@ def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, 
 
 def test_a_finished_run_of_other_overrides_is_not_taken(finished):
     results.check_overrides([finished], ["model=luong"])
-    with pytest.raises(ValueError, match=r"luong_dot is finished, without seed=7; give another --out\."):
+    with pytest.raises(ValueError, match=r"luong_dot_seed3 is finished, without seed=7; give another --out\."):
         results.check_overrides([finished], ["model=luong", "seed=7"])
+
+
+def test_seeds_are_pooled_into_mean_and_deviation(finished):
+    one = results.record(finished)
+    other = {**one, "seed": "5", "scores": {"test": scores(23.0, 0.31)}}
+    [pair] = report.rows([one, other])
+    row = dict(zip(report.COLUMNS, report.cells(pair), strict=True))
+    assert row["BLEU test"] == "20.00 ± 4.24"
+    assert row["AER test"] == "0.270 ± 0.057"
+    assert row["BLEU test_new"] == "18.00"
+    assert row["minutes"] == "10.0"
+    assert "mean ± standard deviation" in report.report([one, other])
+
+
+def test_scores_by_length_are_a_table_of_their_own(finished):
+    run = results.record(finished)
+    assert report.by_length([run]) == []
+    run["scores"]["test"]["by_length"] = [{"words": [0, 7], "value": 31.0}, {"words": [8, None], "value": 13.0}]
+    assert report.by_length([run]) == [
+        ["model", "scorer", "0 to 7 words", "over 7"],
+        ["luong", "dot", "31.00", "13.00"],
+    ]
+    assert "| luong | dot | 31.00 | 13.00 |" in report.report([run])

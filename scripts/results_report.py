@@ -1,0 +1,120 @@
+"""The tables of scripts/results.py: a row for each pair of model and scorer, its seeds pooled."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+SPLITS = ("test", "test_new", "phrases_test")
+COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
+COLUMNS += ("parameters", "threads", "target tokens/s", "minutes")
+Run = dict[str, Any]
+
+
+def rows(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each pair of model and scorer, in the order of the pairs."""
+    pairs = dict.fromkeys((run["model"], run["scorer"]) for run in runs)
+    return [[run for run in runs if (run["model"], run["scorer"]) == pair] for pair in pairs]
+
+
+def cells(runs: Sequence[Run]) -> list[str]:
+    """The cells of a pair; one without a finished run says why in one cell."""
+    names = [runs[0]["model"], runs[0]["scorer"]]
+    finished = [run for run in runs if "metrics" in run]
+    if not finished:
+        return [*names, runs[0]["problem"]] + [""] * (len(COLUMNS) - 3)
+    bleu = [[_score(run, split, "BLEU") for run in finished] for split in SPLITS]
+    chrf = [_score(run, "test", "chrF2") for run in finished]
+    aer = [run["scores"].get("test", {}).get("aer", {}).get("value") for run in finished]
+    speeds = [run["metrics"]["target_tokens_per_second"] for run in finished]
+    minutes = [
+        run["metrics"]["target_tokens"] / speed / 60 if speed else None
+        for run, speed in zip(finished, speeds, strict=True)
+    ]
+    return [
+        *names,
+        *(_pooled(values, ".2f") for values in (*bleu, chrf)),
+        _pooled(aer, ".3f"),
+        _values(f"{run['metrics']['parameters']:,}" for run in finished),
+        _values(run["made"]["threads"] for run in finished if run["made"]),
+        _pooled(speeds, ",.0f", spread=False),
+        _pooled(minutes, ".1f", spread=False),
+    ]
+
+
+def by_length(runs: Sequence[Run]) -> list[list[str]]:
+    """BLEU on the test split by the words of the source: a header and a row for each pair that has it."""
+    parts = {
+        (part["words"][0], part["words"][1])
+        for run in runs
+        for part in run.get("scores", {}).get("test", {}).get("by_length", ())
+    }
+    buckets = sorted(parts, key=lambda words: words[0])
+    if not buckets:
+        return []
+    table = [["model", "scorer", *(f"{low} to {high} words" if high else f"over {low - 1}" for low, high in buckets)]]
+    for pair in rows(runs):
+        found = [
+            [_length_score(run, bucket) for run in pair if "metrics" in run and run["scores"].get("test")]
+            for bucket in buckets
+        ]
+        if found[0]:
+            table.append([pair[0]["model"], pair[0]["scorer"], *(_pooled(values, ".2f") for values in found)])
+    return table
+
+
+def report(runs: Sequence[Run]) -> str:
+    """The tables and, below them, what is needed to make them again."""
+    finished = [run for run in runs if "metrics" in run]
+    made = [run["made"] for run in finished if run["made"]]
+    problems = [f"{run['model']} {run['scorer']}: {run['problem']}" for run in finished if "problem" in run]
+    scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
+    facts = {
+        "Command": _values(f"`{each['command']}`" for each in made),
+        "Each run": _values(f"`{run['metrics']['command']}`" for run in finished[:1]),
+        "Seed": _values(run["metrics"]["seed"] for run in finished),
+        "Direction": _values(run["metrics"]["direction"] for run in finished),
+        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
+        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
+        "Date": _values(each["date"] for each in made),
+        "Versions": _values(f"{k} {v}" for run in finished for k, v in run["metrics"]["versions"].items()),
+        "Commit": _values(run["metrics"]["git_commit"] for run in finished),
+        "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
+        "Spread": "of several seeds: mean ± standard deviation" if len(rows(runs)) < len(runs) else "",
+        "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
+        "Minutes": "of training, validation left out",
+    }
+    tables = [_markdown([list(COLUMNS), *(cells(pair) for pair in rows(runs))])]
+    lengths = by_length(runs)
+    if lengths:
+        tables.append("BLEU on `test` by the length of the source:\n\n" + _markdown(lengths))
+    below = [*problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)]
+    return "\n\n".join([*tables, "\n".join(below)])
+
+
+def _markdown(table: list[list[str]]) -> str:
+    lines = [table[0], ["---"] * len(table[0]), *table[1:]]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _pooled(found: Iterable[float | None], digits: str, spread: bool = True) -> str:
+    """The value, or the mean of several with their standard deviation; empty where there is none."""
+    values = [value for value in found if value is not None]
+    if not values:
+        return ""
+    mean = format(statistics.fmean(values), digits)
+    return f"{mean} ± {format(statistics.stdev(values), digits)}" if spread and len(values) > 1 else mean
+
+
+def _score(run: Run, split: str, name: str) -> float | None:
+    scores = run["scores"].get(split, {}).get("scores", ())
+    return next((score["value"] for score in scores if score["name"] == name), None)
+
+
+def _length_score(run: Run, bucket: tuple[int, int | None]) -> float | None:
+    parts = run["scores"]["test"].get("by_length", ())
+    return next((part["value"] for part in parts if tuple(part["words"]) == bucket), None)
+
+
+def _values(found: Iterable[Any]) -> str:
+    """Each different value once, in order of appearance."""
+    return ", ".join(dict.fromkeys(str(value) for value in found))
