@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import attention_cost
 import lightning
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import attention_cost
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.module import TranslationData

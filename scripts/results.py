@@ -25,9 +25,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from results_report import SPLITS, report
-
 from nmt.run.rundir import RunDirectory, write_json
+from results_report import SPLITS, report
 
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = ("additive", "concat", "dot", "scaled_dot", "general", "gaussian", "gaussian_learned", "location", "none")

@@ -91,6 +91,16 @@ def test_a_site_of_the_transformer_may_have_a_scorer_of_its_own(site: str):
         assert name(multihead.attention.scorer) == expected
 
 
+@pytest.mark.parametrize("site", ["encoder_self", "decoder_self", "cross"])
+def test_a_site_of_the_transformer_may_have_a_normalizer_of_its_own(site: str):
+    model = build("model=transformer", f"normalizer@{site}_normalizer=sparsemax", "model.num_layers=1")
+    encoder, decoder = model.encoder[0], model.decoder[0]
+    found = {"encoder_self": encoder.attention, "decoder_self": decoder.attention, "cross": decoder.cross}
+    for where, multihead in found.items():
+        expected = target("normalizer", "sparsemax" if where == site else "softmax")
+        assert name(multihead.attention.normalizer) == expected
+
+
 REFUSED = {
     (model, scorer, "model.encoder_dim=64"): "queries are 128 wide and keys 64: make the widths equal or use scorer="
     for model in ("model=bahdanau", "model=luong")
@@ -100,7 +110,7 @@ REFUSED = {
     ("model=luong", "model.num_heads=3"): "num_heads=3 does not divide the query width 128: choose a divisor",
     ("model=bahdanau", "window=local_p", "window.half_width=0"): "window.half_width is 0; it must be at least 1",
     ("model=luong", "window=local_m", "window.half_width=-1"): "window.half_width is -1; it must be at least 0",
-    ("model=transformer", "scorer=location", "scorer.max_length=0"): "scorer.max_length is 0; it must be a whole number",
+    ("model=transformer", "scorer=location", "scorer.max_length=0"): "scorer.max_length is 0; it must be a whole",
     ("model=transformer", "model.num_heads=5"): "num_heads=5 does not divide the query width 128: choose a divisor",
 }
 

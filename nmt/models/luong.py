@@ -16,7 +16,7 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 
 
 class State(NamedTuple):
-    """Hidden states and cells of every layer, the attentional vector that is fed back, and how many pieces were read."""
+    """Hidden states and cells of every layer, the attentional vector fed back, and how many pieces were read."""
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
     cell: Float[Tensor, "rows layers decoder_dim"]

@@ -223,6 +223,6 @@ def _sentence(error: Exception) -> str:
         name = str(error).split("'")[1]
         return (
             f"Nothing in this configuration takes '{name}'; model=transformer takes "
-            "scorer@encoder_self, scorer@decoder_self and scorer@cross."
+            "scorer@SITE and normalizer@SITE_normalizer, where SITE is encoder_self, decoder_self or cross."
         )
     return (str(error).strip() or type(error).__name__).splitlines()[0]

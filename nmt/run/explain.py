@@ -38,10 +38,9 @@ def explain(job: Job) -> None:
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
     """The text for a model and an example of S source and T target pieces."""
-    paragraphs = [_title(model)]
-    for site in watched_sites(model, source_length, target_length):
-        paragraphs.append(_paragraph(site, model.queries[site.name], source_length, target_length))
-    return "\n\n".join(paragraphs)
+    sites = watched_sites(model, source_length, target_length)
+    paragraphs = [_paragraph(site, model.queries[site.name], source_length, target_length) for site in sites]
+    return "\n\n".join([_title(model), *paragraphs])
 
 
 def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
@@ -111,4 +110,5 @@ def _memory(shapes: dict[str, tuple[int, ...]], name: str) -> str:
     heads, key_width, value_width = shapes["keys"][1], shapes["keys"][3], shapes["values"][3]
     lengths = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[name]
     weights = f"weights {heads} x {lengths[0]} x {lengths[1]}"
-    return f"numbers a sentence and layer: {weights}; keys and values {heads} x {lengths[1]} x {key_width + value_width}"
+    kept = f"keys and values {heads} x {lengths[1]} x {key_width + value_width}"
+    return f"numbers a sentence and layer: {weights}; {kept}"

@@ -25,7 +25,7 @@ def build(
     input_feeding: bool = True,
     norm_first: bool = True,
 ) -> Seq2Seq:
-    """A small model in float64 with random weights and dropout, in evaluation mode; heads are those of the recurrent."""
+    """A small model in float64 with random weights and dropout, in evaluation mode; the heads are the recurrent's."""
     torch.manual_seed(5)
     cross = partial(Attention, SCORERS[scorer], window, normalizer)
     shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint=False), "dropout": 0.3}
@@ -62,7 +62,8 @@ ROWS |= {
     for model in MODELS
     for name, window in WINDOWS.items()
 }
-ROWS |= {f"{model}-general-sparsemax": partial(build, model, "general", normalizer=normalizers.Sparsemax) for model in MODELS}
+SPARSE = partial(build, scorer="general", normalizer=normalizers.Sparsemax)
+ROWS |= {f"{model}-general-sparsemax": partial(SPARSE, model) for model in MODELS}
 ROWS |= {f"{model}-additive-2 heads": partial(build, model, "additive", num_heads=2) for model in ("bahdanau", "luong")}
 
 

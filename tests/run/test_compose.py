@@ -95,7 +95,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["--seed=3"], "Unknown option '--seed=3': write key=value without dashes, 'seed=3'."),
         (["~seed"], "'~seed' deletes a key that the command needs"),
         (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),
-        (["model=luong", "scorer@cross=dot"], "model=transformer takes scorer@encoder_self"),
+        (["model=luong", "scorer@cross=dot"], "model=transformer takes scorer@SITE"),
         (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
         (["model.dim=${nothing}"], "The configuration cannot be resolved: Interpolation key 'nothing' not found."),
     ],

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import results_report as report
-
 from nmt.run.compose import CONFIGS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"

@@ -1,0 +1,87 @@
+"""One picture of what several runs attend to in one sentence pair, a panel for each run.
+
+  python scripts/map_gallery.py --source "These two cats are very cute." --target "Hai con mèo này rất dễ thương." \\
+    --out gallery.png dot=runs/results/luong_dot_seed1 additive=runs/results/luong_additive_seed1
+
+The maps are of the cross attention (mean of layers and heads) by forced decoding of the target, so that all panels are
+of the same two sentences; a row is a target piece, a column a source piece, and all panels share one scale of colours.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+
+matplotlib.use("agg")
+
+import matplotlib.pyplot as plt
+
+from nmt.run.attention_maps import forced_maps
+from nmt.run.build import load_run
+
+COLUMNS = 3
+
+
+class Panel(NamedTuple):
+    """The map of one run: weights (target pieces, source pieces) with their labels."""
+
+    name: str
+    weights: Any
+    source: list[str]
+    target: list[str]
+
+
+def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
+    """What the run in the folder attends to. Raises ValueError where a sentence has no pieces."""
+    trained = load_run(run_dir, "cpu")
+    pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
+    found = next(forced_maps(trained, *pair, batch_tokens=1), None)
+    if found is None:
+        raise ValueError(f"--source {source!r} and --target {target!r} must both have words.")
+    cross = found.site("cross")
+    return Panel(name, cross.weights.mean(axis=(0, 1)), cross.columns, cross.outputs)
+
+
+def draw(panels: Sequence[Panel], out: Path) -> None:
+    """Writes the picture."""
+    columns = min(COLUMNS, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 4.2 * rows), layout="constrained", squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, each in zip(axes.flat, panels, strict=False):
+        image = axis.imshow(each.weights, cmap="magma_r", vmin=0, vmax=1)
+        axis.set_title(each.name, loc="left", parse_math=False)
+        axis.set_xticks(range(len(each.source)), each.source, rotation=60, ha="right", fontsize=8, parse_math=False)
+        axis.set_yticks(range(len(each.target)), each.target, fontsize=8, parse_math=False)
+    figure.colorbar(image, ax=axes, shrink=0.5, label="weight")
+    figure.savefig(out, dpi=100)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", required=True, help="the sentence that is read")
+    parser.add_argument("--target", required=True, help="its translation")
+    parser.add_argument("--out", type=Path, required=True, help="the picture, a PNG")
+    parser.add_argument("runs", nargs="+", metavar="NAME=RUN_DIR", help="the title of a panel and its run directory")
+    options = parser.parse_args(arguments)
+    panels = []
+    for run in options.runs:
+        name, equals, folder = run.partition("=")
+        if not equals:
+            raise ValueError(f"Cannot read {run!r}: write NAME=RUN_DIR.")
+        panels.append(panel(name, Path(folder), options.source, options.target))
+    draw(panels, options.out)
+    print(options.out)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (ValueError, FileNotFoundError) as mistake:
+        sys.exit(f"error: {mistake}")

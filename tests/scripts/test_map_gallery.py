@@ -1,0 +1,54 @@
+"""scripts/map_gallery.py: a panel for each run, in one picture."""
+
+import numpy as np
+import pytest
+import torch
+
+import map_gallery
+from nmt.data.corpus import Direction
+from nmt.models import VocabularySizes
+from nmt.run.build import Trained
+from nmt.run.compose import configuration, make
+from nmt.run.rundir import RunDirectory
+from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Takes the place of a run directory: an untrained model."""
+    lines = ["one two three four five six seven", "một hai ba bốn năm sáu bảy"] * 5
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=280))
+    node = configuration("explain", ["model=luong"])["model"]
+    model = make(node)(vocabulary=VocabularySizes(280, 280, joint=True)).eval()
+    run = Trained(
+        RunDirectory(tmp_path),
+        {},
+        Direction("en", "vi"),
+        TokenizerPair(tokenizer, tokenizer),
+        model,
+        torch.device("cpu"),
+    )
+    monkeypatch.setattr(map_gallery, "load_run", lambda *_: run)
+
+
+def test_a_panel_has_the_weights_of_every_target_piece(trained, tmp_path):
+    panel = map_gallery.panel("dot", tmp_path, "one two three", "một hai ba")
+    assert panel.weights.shape == (len(panel.target), len(panel.source))
+    assert panel.source[-1] == panel.target[-1] == "</s>"
+    np.testing.assert_allclose(panel.weights.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_draws_one_picture_of_all_runs(trained, tmp_path, capsys):
+    out = tmp_path / "gallery.png"
+    pair = ["--source", "one two", "--target", "một hai"]
+    map_gallery.main([*pair, "--out", str(out), "a=x", "b=y", "c=z", "d=w"])
+    assert out.read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out == f"{out}\n"
+
+
+def test_what_cannot_be_drawn_is_told(trained, tmp_path):
+    pair = ["--source", "one", "--target", "một", "--out", str(tmp_path / "x.png")]
+    with pytest.raises(ValueError, match="Cannot read 'run': write NAME=RUN_DIR"):
+        map_gallery.main([*pair, "run"])
+    with pytest.raises(ValueError, match="must both have words"):
+        map_gallery.panel("dot", tmp_path, "", "một")
