@@ -32,7 +32,9 @@ class Normalizer(nn.Module, ABC):
 
 
 class Softmax(Normalizer):
-    """weight_i = exp(score_i) / sum_j exp(score_j) over the allowed keys j."""
+    """a_i = exp(score_i) / sum_j exp(score_j) over the allowed keys j (Bahdanau et al. 2015, equation 6; Luong et al.
+    2015, equation 7).
+    """
 
     fused = True
 
@@ -43,7 +45,9 @@ class Softmax(Normalizer):
 
 
 class Sparsemax(Normalizer):
-    """The point of the simplex nearest to the scores (Martins & Astudillo 2016): keys of low score get exactly 0."""
+    """The point of the simplex nearest to the scores: a_i = max(score_i - tau, 0) with tau such that they sum to 1
+    (Martins & Astudillo 2016, equation 2 and proposition 1). Keys of low score get exactly 0.
+    """
 
     def forward(
         self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]

@@ -116,9 +116,9 @@ class Location(InnerProduct):
 
 
 class Gaussian(InnerProduct):
-    """-|q - k|^2 / 2, the kernel of Nadaraya (1964) and Watson (1964), but for -|q|^2 / 2.
+    """-|q - k|^2 / 2 (Nadaraya 1964; Watson 1964), without -|q|^2 / 2, which is the same for every key and cancels.
 
-    That part is the same for every key, and no normaliser sees it. The rest is q . k - |k|^2 / 2: the inner product of
+    No normaliser sees that part. The rest is q . k - |k|^2 / 2: the inner product of
     [q, 1, 1, 0 ..] and [k, high, low, 0 ..], where high + low = -|k|^2 / 2 in two columns, because one is too coarse
     in bfloat16; zeros make the width a multiple of 8.
     """
@@ -142,7 +142,10 @@ class Gaussian(InnerProduct):
 
 
 class GaussianLearned(Gaussian):
-    """-|(q - k) w|^2 / 2 but for -|q w|^2 / 2, one learned width w a head; w^2 = 1 / sqrt(d) at the start."""
+    """-|(q - k) w|^2 / 2 with a learned width w a head (Nadaraya 1964; Watson 1964); w^2 = 1 / sqrt(d) at the start.
+
+    As in Gaussian, -|q w|^2 / 2 is left out.
+    """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__(query_dim, key_dim, num_heads)

@@ -39,7 +39,7 @@ class Window(nn.Module, ABC):
 
 
 class Global(Window):
-    """Every source position may be seen (Luong et al. 2015, section 3.1)."""
+    """Every position that the mask allows may be seen (global attention: Luong et al. 2015, section 3.1)."""
 
     def __init__(self, state_dim: int, num_heads: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Global(Window):
 
 
 class LocalM(Window):
-    """Local-m: |s - p_t| <= D around p_t = t, at most the last source position (Luong et al. 2015, section 3.2).
+    """|s - p_t| <= D around p_t = t, at most the last source position: local-m (Luong et al. 2015, section 3.2).
 
     The paper leaves open what happens when t > S + D; with p_t = min(t, S - 1) no window is empty.
     """
@@ -59,6 +59,9 @@ class LocalM(Window):
         _at_least(half_width, 0)
         self.half_width = half_width
 
+    def extra_repr(self) -> str:
+        return f"D = half_width = {self.half_width}"
+
     def forward(self, mask: Mask, asking: Asking | None) -> View:
         lengths = mask.sum(dim=-1, keepdim=True)
         center = torch.minimum(_known(asking).positions[:, None, :, None], (lengths - 1).clamp(min=0))
@@ -66,11 +69,12 @@ class LocalM(Window):
 
 
 class LocalP(Window):
-    """Local-p (Luong et al. 2015, equations 9 and 10): |s - p_t| <= D around p_t = S sigmoid(v_p . tanh(W_p h_t)).
+    """|s - p_t| <= D around p_t = S sigmoid(v_p . tanh(W_p h_t)), S the sentence's own length, with the prior
+    g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2: local-p (Luong et al. 2015, equations 9 and 10). The prior
+    multiplies the weights after the normaliser, so a row sums to at most 1; with `renormalise` its logarithm is added
+    to the scores, and a row sums to 1.
 
-    S is the sentence's own length. The prior g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, multiplies the
-    weights after the normaliser, so a row sums to at most 1; with `renormalise` it sums to 1. W_p and v_p learn
-    through the prior only. With heads, W_p is shared and each head has its v_p.
+    W_p and v_p learn through the prior only. With heads, W_p is shared and each head has its v_p.
     """
 
     masks_only = False
@@ -81,6 +85,9 @@ class LocalP(Window):
         self.half_width, self.renormalise = half_width, renormalise
         self.hidden = nn.Linear(state_dim, state_dim, bias=False)
         self.place = nn.Linear(state_dim, num_heads, bias=False)
+
+    def extra_repr(self) -> str:
+        return f"D = half_width = {self.half_width}, renormalise = {str(self.renormalise).lower()}"
 
     def center(self, mask: Mask, asking: Asking) -> Float[Tensor, "batch heads queries 1"]:
         """p_t, a real number between 0 and the sentence's length."""

@@ -23,9 +23,9 @@ class State(NamedTuple):
 
 
 class Bahdanau(RecurrentSeq2Seq):
-    """c_t = sum_j a_tj h_j, a_t from score(s_{t-1}, h_j); s_t = GRU([E y_{t-1}; c_t], s_{t-1}); s_0 = tanh(W_s h_1).
+    """Bahdanau et al. (2015), section 3.1: s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j).
 
-    h_1 here is the backward annotation of the first piece (appendix A.2.2).
+    s_0 = tanh(W_s h_1), where h_1 is the backward annotation of the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
     torch's GRU cell applies its reset gate after the recurrent product, the paper before it.
     """

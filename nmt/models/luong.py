@@ -25,8 +25,9 @@ class State(NamedTuple):
 
 
 class Luong(RecurrentSeq2Seq):
-    """h_t from a stacked LSTM; c_t from score(h_t, h_s); h~_t = tanh(W_c [c_t; h_t]); softmax(W_s h~_t).
+    """Luong et al. (2015), section 3: h~_t = tanh(W_c [c_t; h_t]) (equation 5), then softmax(W_s h~_t) (equation 6).
 
+    h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
     The encoder is bidirectional; each layer's final states start the decoder's through tanh(linear).
     """

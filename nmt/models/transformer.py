@@ -32,7 +32,9 @@ class State(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """Equal stacks of encoder and decoder layers on embeddings times sqrt(dim) plus sinusoids; tied output layer.
+    """Vaswani et al. (2017), section 3: equal stacks of encoder and decoder layers.
+
+    They stand on embeddings times sqrt(dim) plus sinusoids; the output layer is tied to the target's (section 3.4).
 
     `norm_first` chooses pre-norm (each stack ends with one more norm) instead of the paper's post-norm.
     """

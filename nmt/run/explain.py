@@ -1,17 +1,25 @@
 """nmt.explain: what the attention of a configuration computes, in plain text."""
 
 import inspect
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, MultiHeadAttention
 from nmt.attention.sizes import require_positive
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Job, make
 from nmt.text import BOS, EOS, UNK
+
+WIDTH = 110
+"""Columns of the text."""
+SPLIT = (
+    "head_i = sum_j a_j v_j with queries Q W_i^Q, keys K W_i^K and values V W_i^V; the heads concatenated, times W^O "
+    "(Vaswani et al. 2017, section 3.2.2)"
+)
 
 
 class Site(NamedTuple):
@@ -20,6 +28,7 @@ class Site(NamedTuple):
     name: str
     layers: int
     attention: Attention
+    around: MultiHeadAttention | None
     calls: int
     shapes: dict[str, tuple[int, ...]]
 
@@ -46,9 +55,9 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
 def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
     """The sites of a model in the order in which an example of one sentence pair reaches them."""
     order: list[tuple[str, int]] = []
-    calls: dict[nn.Module, list[tuple[Tensor, ...]]] = {}
+    calls: dict[Attention, list[tuple[Tensor, ...]]] = {}
 
-    def note(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+    def note(module: Any, arguments: tuple[Any, ...]) -> None:
         calls.setdefault(module, []).append(arguments[:3])
 
     attentions = [module for module in model.modules() if isinstance(module, Attention)]
@@ -61,17 +70,18 @@ def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> lis
         hook.remove()
     sites = []
     # Layer by layer a site's attentions are called in the order in which the sites are shown.
+    around = {module.attention: module for module in model.modules() if isinstance(module, MultiHeadAttention)}
     for (name, layer), (attention, found) in zip(order, calls.items(), strict=True):
         if layer == 0:
             shapes = {part: tuple(x.shape) for part, x in zip(("queries", "keys", "values"), found[0], strict=True)}
             layers = sum(other == name for other, _ in order)
-            sites.append(Site(name, layers, attention, len(found), shapes))  # type: ignore[arg-type]
+            sites.append(Site(name, layers, attention, around.get(attention), len(found), shapes))
     return sites
 
 
 def _title(model: Seq2Seq) -> str:
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return f"{type(model).__name__}: {inspect.getdoc(model)}\n{parameters:,} parameters"
+    return f"{inspect.getdoc(model)}\n{parameters:,} parameters"
 
 
 def _paragraph(site: Site, asks: str, source_length: int, target_length: int) -> str:
@@ -81,27 +91,37 @@ def _paragraph(site: Site, asks: str, source_length: int, target_length: int) ->
         "score": _summary(attention.scorer),
         "window": _summary(attention.window),
         "weights": _summary(attention.normalizer),
-        "context": "o = sum_i a_i v_i",
+        "context": SPLIT if site.around else "o = sum_i a_i v_i; queries, keys and values are the states themselves",
         "example": f"S = {source_length} source pieces, T = {target_length} target pieces; "
-        + ", ".join(f"{part} {shape}" for part, shape in shapes.items())
+        + ", ".join(f"{part} {_shape(shape)}" for part, shape in shapes.items())
         + (f", {site.calls} times: one target position after the other" if site.calls > 1 else "")
         + "; axes are (batch, heads, positions, width)",
-        "parameters": _parameters(attention),
+        "parameters": _parameters(site.around or attention),
         "memory": _memory(shapes, site.name),
     }
     head = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {shapes['queries'][1]} head"
     head += "s" if shapes["queries"][1] > 1 else ""
-    return "\n".join([head, *(f"  {name:11}{text}" for name, text in rows.items())])
+    return "\n".join([head, *(_row(name, text) for name, text in rows.items())])
+
+
+def _row(name: str, text: str) -> str:
+    return textwrap.fill(f"  {name:11}{text}", WIDTH, subsequent_indent=" " * 13, break_long_words=False)
 
 
 def _summary(part: nn.Module) -> str:
-    """The first paragraph of a part's docstring: its formula, with paper, section and equation."""
-    return " ".join((inspect.getdoc(type(part)) or "").split("\n\n")[0].split())
+    """The first paragraph of a part's docstring, its formula with paper, section and equation; and its settings."""
+    formula = " ".join((inspect.getdoc(type(part)) or "").split("\n\n")[0].split())
+    settings = part.extra_repr()
+    return f"{formula} Here {settings}." if settings else formula
 
 
-def _parameters(attention: Attention) -> str:
-    named: Mapping[str, Tensor] = dict(attention.named_parameters())
-    parts = [f"{name} {tuple(value.shape)}" for name, value in named.items()]
+def _shape(sizes: Iterable[int]) -> str:
+    return f"({','.join(map(str, sizes))})"
+
+
+def _parameters(site: nn.Module) -> str:
+    named: Mapping[str, Tensor] = dict(site.named_parameters())
+    parts = [f"{name} {_shape(value.shape)}" for name, value in named.items()]
     total = sum(value.numel() for value in named.values())
     return f"{total:,} in each layer: {', '.join(parts)}" if parts else "none of its own"
 

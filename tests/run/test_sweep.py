@@ -79,3 +79,15 @@ def test_a_sweep_ends_in_its_table(command, tiny) -> None:
     assert [line.split("|")[2].strip() for line in table[2:]] == ["dot", "dot", "additive", "additive"]
     assert "num_heads=5 does not divide the query width 12" in table[3]
     assert ended.errors.count("num_heads=5 does not divide") == 2
+
+
+def test_two_jobs_at_a_time_end_in_the_same_table(command, tiny) -> None:
+    """The launcher runs the jobs in processes of their own."""
+    overrides = [item for item in tiny(trainer__max_steps=2) if not item.startswith("run_dir=")]
+    ended = command("train", "-m", *overrides, "seed=1,2,x", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in ended.output.splitlines()[-5:]]
+    assert ended.code == 2
+    assert rows[0][:3] == ["job", "seed", "BLEU"]
+    assert [row[1] for row in rows[2:]] == ["1", "2", "x"]
+    assert float(rows[2][2]) >= 0
+    assert rows[4][2] == "seed must be a whole number, not 'x'."
