@@ -97,12 +97,12 @@ def draw(points: Points, x: Tensor, found: Sequence[Fit], path: Path) -> None:
     """Above the data, the curve and each fit; below what each estimate attends to."""
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
     for (above, below), fit in zip(axes.T, found, strict=True):
-        above.scatter(points.x, points.y, s=14, color="#888888", label="points")
-        above.plot(x, curve(x), color="#444444", linestyle="--", linewidth=1, label="the curve itself")
-        above.plot(x, fit.estimate, color="#c0392b", linewidth=2, label="estimate")
+        above.scatter(points.x.numpy(), points.y.numpy(), s=14, color="#888888", label="points")
+        above.plot(x.numpy(), curve(x).numpy(), color="#444444", linestyle="--", linewidth=1, label="the curve itself")
+        above.plot(x.numpy(), fit.estimate.numpy(), color="#c0392b", linewidth=2, label="estimate")
         above.set(title=fit.name, xlabel="x")
         above.legend(frameon=False)
-        image = below.pcolormesh(points.x, x, fit.weights, cmap="magma_r", shading="nearest")
+        image = below.pcolormesh(points.x.numpy(), x.numpy(), fit.weights.numpy(), cmap="magma_r", shading="nearest")
         below.set(xlabel="x_i of the points (keys)", ylabel="x of the estimate (query)")
         figure.colorbar(image, ax=below, label="weight")
     figure.savefig(path, dpi=120)

@@ -131,6 +131,9 @@ def not_asked(model):
             parts = {NoScore: ("query", "key"), Location: ("key",)}.get(type(module.attention.scorer), ())
             names |= {f"{name}.{part}.weight" for part in parts}
             names |= {f"{name}.query.bias" for part in parts if part == "query"}
+            if "query" in parts and name.endswith(".cross"):
+                # The norm before cross attention makes queries, and nothing else.
+                names |= {f"{name.removesuffix('cross')}around_cross.norm.{part}" for part in ("weight", "bias")}
     return names
 
 

@@ -17,9 +17,9 @@ from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 def trained(tmp_path, monkeypatch):
     """Takes the place of a run directory: an untrained model."""
     lines = ["one two three four five six seven", "một hai ba bốn năm sáu bảy"] * 5
-    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=280))
+    tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293))
     node = configuration("explain", ["model=luong"])["model"]
-    model = make(node)(vocabulary=VocabularySizes(280, 280, joint=True)).eval()
+    model = make(node)(vocabulary=VocabularySizes(293, 293, joint=True)).eval()
     run = Trained(
         RunDirectory(tmp_path),
         {},
