@@ -259,4 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, FileNotFoundError) as mistake:
+        sys.exit(f"error: {mistake}")

@@ -10,6 +10,7 @@ from the others: a mask blocks the point itself.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -115,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--points", type=int, default=50, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args(arguments)
+    if options.points < 2:
+        raise ValueError(f"--points is {options.points}; a point is estimated from the others, so give at least 2.")
     points, x = sample(options.points, options.seed), torch.linspace(0, 5, 100)
     found = fits(points, x)
     for fit in found:
@@ -124,4 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ValueError, FileNotFoundError) as mistake:
+        sys.exit(f"error: {mistake}")

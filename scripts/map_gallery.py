@@ -4,7 +4,9 @@
     --out gallery.png dot=runs/results/luong_dot_seed1 additive=runs/results/luong_additive_seed1
 
 The maps are of the cross attention (mean of layers and heads) by forced decoding of the target, so that all panels are
-of the same two sentences; a row is a target piece, a column a source piece, and all panels share one scale of colours.
+of the same two sentences; a row is the step that predicts a target piece, a column a source piece. With a score of what
+the keys hold, a row belongs to the piece read rather, the one before; with location to the one predicted (Luong et al.
+2015, footnote 14). All panels share one scale of colours.
 """
 
 import argparse

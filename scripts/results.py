@@ -77,6 +77,17 @@ def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], o
     return found
 
 
+def check_line(options: argparse.Namespace) -> None:
+    """Raises ValueError for an override of what the options say, and for a seed that is named twice."""
+    for override in options.overrides:
+        key = override.split("=")[0]
+        if key in ("model", "scorer", "seed", "run_dir"):
+            raise ValueError(f"'{override}' is not for every run; use --models, --scorers, --seeds and --out.")
+    seeds = options.seeds.split(",")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"--seeds {options.seeds} names a seed twice; name each once.")
+
+
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
     """Raises ValueError when a finished run was trained without one of the overrides: it would be taken as it is."""
     for pair in rows:
@@ -176,12 +187,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--jobs", type=int, default=2, help="runs at once, which share the cores (default: %(default)s)"
     )
     parser.add_argument("--table-only", action="store_true", help="train and score nothing")
-    parser.add_argument("overrides", nargs="*", help="overrides of nmt.train for every run, such as seed=2")
+    parser.add_argument("overrides", nargs="*", help="of nmt.train for every run, such as trainer.max_steps=100")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
+    check_line(options)
     rows = pairs(options.models.split(","), options.scorers.split(","), options.seeds.split(","), options.out)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     if not options.table_only:

@@ -66,7 +66,8 @@ def report(runs: Sequence[Run]) -> str:
     """The tables and, below them, what is needed to make them again."""
     finished = [run for run in runs if "metrics" in run]
     made = [run["made"] for run in finished if run["made"]]
-    problems = [f"{run['model']} {run['scorer']}: {run['problem']}" for run in finished if "problem" in run]
+    partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
+    problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
     facts = {
         "Command": _values(f"`{each['command']}`" for each in made),
@@ -89,6 +90,10 @@ def report(runs: Sequence[Run]) -> str:
         tables.append("BLEU on `test` by the length of the source:\n\n" + _markdown(lengths))
     below = [*problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)]
     return "\n\n".join([*tables, "\n".join(below)])
+
+
+def _name(run: Run) -> str:
+    return f"{run['model']} {run['scorer']} seed {run['seed']}"
 
 
 def _markdown(table: list[list[str]]) -> str:

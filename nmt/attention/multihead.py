@@ -65,9 +65,9 @@ class MultiHeadAttention(nn.Module):
 class SingleHeadAttention(nn.Module):
     """The attention of the papers on recurrent models: one head, and nothing but the scorer has weights."""
 
-    def __init__(self, attention: Callable[..., Attention], query_dim: int, key_dim: int, dropout: float) -> None:
+    def __init__(self, attention: Callable[..., Attention], query_dim: int, key_dim: int) -> None:
         super().__init__()
-        self.attention = attention(query_dim=query_dim, key_dim=key_dim, dropout=dropout)
+        self.attention = attention(query_dim=query_dim, key_dim=key_dim)
 
     def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
         """The keys and values of `inputs`."""
@@ -88,9 +88,9 @@ class SingleHeadAttention(nn.Module):
 
 
 def heads(
-    attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int, dropout: float = 0.0
+    attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int
 ) -> MultiHeadAttention | SingleHeadAttention:
     """One head without projections, as in the papers on recurrent models, or several heads with theirs."""
     if num_heads == 1:
-        return SingleHeadAttention(attention, query_dim, key_dim, dropout)
-    return MultiHeadAttention(attention, query_dim, key_dim, num_heads, dropout)
+        return SingleHeadAttention(attention, query_dim, key_dim)
+    return MultiHeadAttention(attention, query_dim, key_dim, num_heads, dropout=0.0)

@@ -52,8 +52,10 @@ class Sparsemax(Normalizer):
     def forward(
         self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
     ) -> Float[Tensor, "*batch queries keys"]:
-        allowed = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        # Its sums are as long as the row: bfloat16 could not tell them apart.
+        exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        allowed = exact.masked_fill(~mask, torch.finfo(exact.dtype).min)
         # Only scores less than 1 below the highest get weight; nearer by, the lowest number does not swallow the sums.
         floor = allowed.detach().amax(dim=-1, keepdim=True) - 2
         weights: Tensor = sparsemax(torch.maximum(allowed, floor), dim=-1)
-        return weights * mask
+        return (weights * mask).to(scores.dtype)

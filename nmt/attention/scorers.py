@@ -101,6 +101,9 @@ class Location(InnerProduct):
         require_positive({"scorer.max_length": max_length})
         self.weight = nn.Parameter(_per_head_matrix(num_heads, max_length, query_dim))
 
+    def extra_repr(self) -> str:
+        return f"max_length = {self.weight.shape[1]}"
+
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
         # Zeros, for which what made the keys gets a gradient of zero, as it gets one in every scorer.
         return F.pad(keys[..., :0], (0, self.weight.shape[-1]))

@@ -42,7 +42,7 @@ class Transformer(Seq2Seq):
     queries: ClassVar = {
         "encoder_self": "every source position at once, about all source positions",
         "decoder_self": "every target position t, about the positions 0 to t",
-        "cross": "every target position t, after its self-attention, about all source positions",
+        "cross": "every target position t, after its self-attention, about the source",
     }
 
     def __init__(
@@ -111,11 +111,12 @@ class Transformer(Seq2Seq):
         positions = state.position.view(sentences, beams)
         x = self._embed(self.target_embedding, tokens, positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
+        longest = int(state.position.max()) + 1
+        seen = (torch.arange(longest, device=x.device) <= state.position[:, None])[:, None, None, :]
         for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
             row = x.view(sentences * beams, 1, self.dim)
             kept = append(past, layer.keys_values(row), state.position)
-            seen = torch.arange(kept.keys.shape[2], device=x.device) <= state.position[:, None]
-            row = layer.self_attend(row, kept, seen[:, None, None, :])
+            row = layer.self_attend(row, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions)
             x = layer.apply_feed_forward(x)
             self_attention.append(kept)

@@ -47,10 +47,11 @@ def load_run(path: Path, device: str) -> Trained:
     _only_ours([config["model"], config["search"]], path)
     direction = Direction.parse(config["direction"])
     tokenizers = run.tokenizers(direction)
-    model, place = build_model(config, tokenizers), choose_device(device)
+    place = choose_device(device)
     try:
+        model = build_model(config, tokenizers)
         safetensors.torch.load_model(model, run.weights)
-    except (RuntimeError, SafetensorError) as error:
+    except (RuntimeError, SafetensorError, TypeError) as error:
         raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
     return Trained(run, config, direction, tokenizers, model.eval().to(place), place)
 

@@ -8,8 +8,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import hydra
@@ -27,7 +27,7 @@ from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue
 from nmt.run.exits import exit_code, report
 from nmt.run.help import help_text
 from nmt.run.refusals import check_type, unknown
-from nmt.run.sweep import exit_codes, record_job, sweep_table
+from nmt.run.sweep import JobRecord, Records, sweep_table
 
 Config = dict[str, Any]
 # OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
@@ -94,47 +94,41 @@ def module_of(target: str) -> str | None:
 def _run(name: str, run: str) -> int:
     # Hydra prints and exits 1 by itself otherwise.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    codes: list[int] = []
+    sweep = bool({"-m", "--multirun"} & set(sys.argv[1:]))
     for argument in sys.argv[1:]:
         if argument.startswith("--") and argument not in _HYDRA_FLAGS:
             written = argument.lstrip("-") if "=" in argument else f"{argument.lstrip('-')}=VALUE"
             raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{written}'.")
 
-    def job(config: Composed) -> None:
-        codes.append(_outcome(config, name, run))
+    with TemporaryDirectory() as folder:
+        # A launcher may run the jobs in other processes: what they leave behind tells how they ended.
+        records = Records(Path(folder))
 
-    sweep = _sweep()
-    try:
-        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ValueError(_sentence(error)) from error
-    if sweep is not None:
-        # A launcher may have run the jobs in other processes: what they left behind tells how they ended.
-        codes = exit_codes(sweep)
-        if name == "train" and "LOCAL_RANK" not in os.environ:
-            print(sweep_table(sweep))
+        def job(config: Composed) -> None:
+            _outcome(config, name, run, records)
+
+        try:
+            hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ValueError(_sentence(error)) from error
+        finally:
+            if sweep and name == "train" and "LOCAL_RANK" not in os.environ:
+                print(sweep_table(records.read()))
+        codes = [record.exit_code for record in records.read()]
     return max(codes, default=0, key=lambda code: (code == 1, code))
 
 
-def _sweep() -> Path | None:
-    """The folder of a sweep, which is fixed here so that it is known when the jobs are done; None outside of sweeps."""
-    if not {"-m", "--multirun"} & set(sys.argv[1:]):
-        return None
-    given = [argument for argument in sys.argv[1:] if argument.startswith("hydra.sweep.dir=")]
-    if not given:
-        given = [f"hydra.sweep.dir={datetime.now():runs/sweeps/%Y-%m-%d_%H-%M-%S}"]
-        sys.argv.append(given[0])
-    return Path(given[-1].partition("=")[2])
-
-
-def _outcome(config: Composed, name: str, run: str) -> int:
+def _outcome(config: Composed, name: str, run: str, records: Records) -> None:
     """Runs a job and reports its error here: Hydra would add a line of its own, and end a sweep without the others."""
-    if HydraConfig.get().mode != RunMode.MULTIRUN:
-        return _attempt(config, name, run, None)[0]
-    overrides, folder = list(HydraConfig.get().overrides.task), Path(HydraConfig.get().runtime.output_dir)
-    code, error = _attempt(config, name, run, folder)
-    record_job(folder, overrides, code, error)
-    return code
+    known = HydraConfig.get()
+    in_sweep = known.mode == RunMode.MULTIRUN
+    folder = Path(known.runtime.output_dir)
+    # Not resolved: an override may hold an interpolation that leads nowhere.
+    overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
+    begun = JobRecord(known.job.num if in_sweep else 0, str(folder), overrides, 1, "not finished")
+    records.write(begun)
+    code, error = _attempt(config, name, run, folder if in_sweep else None)
+    records.write(begun._replace(exit_code=code, error=error))
 
 
 def _attempt(config: Composed, name: str, run: str, sweep_dir: Path | None) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from nmt.attention import Attention, MultiHeadAttention
 from nmt.attention.sizes import require_positive
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Job, make
-from nmt.text import BOS, EOS, UNK
+from nmt.text import BOS, EOS, PAD, UNK
 
 WIDTH = 110
 """Columns of the text."""
@@ -41,8 +41,11 @@ def explain(job: Job) -> None:
     config = job.config
     sizes = {name: config[name] for name in ("source_length", "target_length", "vocabulary")}
     require_positive(sizes)
+    if sizes["vocabulary"] <= EOS:
+        raise ValueError(f"vocabulary is {sizes['vocabulary']}; {EOS + 1} pieces are special, so give more.")
     model: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(sizes["vocabulary"], sizes["vocabulary"], True))
     print(explanation(model, config["source_length"], config["target_length"]))
+    print(f"\nThe parameters are counted with a joint vocabulary of {sizes['vocabulary']:,} pieces (vocabulary=N).")
 
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
@@ -65,7 +68,7 @@ def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> lis
     source = torch.tensor([[UNK] * (source_length - 1) + [EOS]])
     target = torch.tensor([[BOS] + [UNK] * (target_length - 1)])
     with torch.inference_mode():
-        model.eval()(source, source.ne(0), target, watch=lambda site, layer, _: order.append((site, layer)))
+        model.eval()(source, source.ne(PAD), target, watch=lambda site, layer, _: order.append((site, layer)))
     for hook in hooks:
         hook.remove()
     sites = []

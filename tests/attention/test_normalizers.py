@@ -79,3 +79,13 @@ def test_sparsemax_gradient_is_the_numerical_one():
         return Sparsemax()(x, mask)
 
     assert torch.autograd.gradcheck(normalise, [scores])
+
+
+def test_sparsemax_of_bfloat16_sums_in_float32():
+    torch.manual_seed(1)
+    scores = (torch.randn(7, 61) / 50).bfloat16()
+    mask = torch.ones(61, dtype=torch.bool)
+    weights, exact = Sparsemax()(scores, mask), Sparsemax()(scores.double(), mask)
+    assert weights.dtype == torch.bfloat16
+    assert exact.gt(0).sum(dim=-1).min() > 30, "the sums are long"
+    torch.testing.assert_close(weights.double(), exact, rtol=0.01, atol=1e-4)

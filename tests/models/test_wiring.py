@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from nmt.attention.scorers import Location
 from nmt.models.embeddings import sinusoids
 from nmt.models.recurrent import direction_dim
 
@@ -97,3 +98,21 @@ def test_normalisation_place(norm_first, sentences, make_model):
 def test_an_odd_encoder_width_is_refused():
     with pytest.raises(ValueError, match="encoder_dim=15 is shared by two directions: choose an even number"):
         direction_dim(15)
+
+
+def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_model):
+    """A search of 17 steps works with 17 positions, though keys and values are kept in blocks of more."""
+    model = make_model("transformer", "location")
+    for module in model.modules():
+        if isinstance(module, Location):
+            module.weight.data = module.weight.data[:, :17]
+    source = torch.randint(4, 19, (2, 5))
+    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+    tokens = torch.randint(4, 23, (2, 17))
+    whole = model.logits(model.decode(tokens, memory)).log_softmax(dim=-1)
+    state = model.start(memory, beams=1)
+    for step in range(17):
+        log_probs, state = model.step(tokens[:, step : step + 1], state, memory)
+        torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="has weights for 17 positions, and here are 18"):
+        model.step(tokens[:, :1], state, memory)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.run.rundir import RunDirectory
-from nmt.run.sweep import exit_codes, record_job, sweep_table
+from nmt.run.sweep import JobRecord, Records, sweep_table
 
 METRICS = {
     "finished": True,
@@ -25,30 +25,40 @@ def finish(folder: Path) -> None:
 
 
 @pytest.fixture
-def sweep(tmp_path: Path) -> Path:
+def records(tmp_path: Path) -> list[JobRecord]:
     """Eleven jobs, of which one was refused and one was killed."""
-    for number in range(11):
-        folder = tmp_path / str(number)
-        error = "Unknown key 'x'." if number == 3 else ""
-        record_job(folder, ["model=luong", "scorer=dot", f"seed={number}"], 2 if error else 0, error)
-        if number not in (3, 7):
-            finish(folder)
-    return tmp_path
+    kept = Records(tmp_path / "records")
+    for number in reversed(range(11)):
+        begun = JobRecord(number, str(tmp_path / str(number)), ["model=luong", f"seed={number}"], 1, "not finished")
+        kept.write(begun)
+        if number == 3:
+            kept.write(begun._replace(exit_code=2, error="Unknown key 'a|b'.\nThere are more lines."))
+        elif number != 7:
+            finish(tmp_path / str(number))
+            kept.write(begun._replace(exit_code=0, error=""))
+    return kept.read()
 
 
-def test_a_job_is_a_row_with_what_differs_and_its_scores(sweep: Path) -> None:
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in sweep_table(sweep).splitlines()]
-    assert rows[0] == ["job", "seed", "BLEU", "chrF2", "parameters", "target tokens/s", "minutes"]
+def test_a_job_is_a_row_with_what_differs_and_its_scores(records: list[JobRecord]) -> None:
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in sweep_table(records).splitlines()]
+    assert rows[0] == ["| job", "seed", "BLEU", "chrF2", "parameters", "target tokens/s", "minutes |"]
     assert [row[1] for row in rows[2:]] == [str(number) for number in range(11)]
-    assert rows[2] == ["0", "0", "17.50", "31.25", "12,345", "1,100", "1.0"]
-    assert rows[5][2] == "Unknown key 'x'."
+    assert rows[2] == ["| 0", "0", "17.50", "31.25", "12,345", "1,100", "1.0     |"]
+    assert rows[5][2] == "Unknown key 'a\\|b'."
     assert rows[9][2] == "not finished"
-    assert exit_codes(sweep) == [0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]
+    assert [record.exit_code for record in records] == [0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0]
 
 
-def test_the_columns_line_up(sweep: Path) -> None:
-    finished = [line for line in sweep_table(sweep).splitlines() if "Unknown" not in line and "not fin" not in line]
+def test_the_columns_line_up(records: list[JobRecord]) -> None:
+    finished = [line for line in sweep_table(records).splitlines() if "Unknown" not in line and "not fin" not in line]
     assert len({tuple(i for i, letter in enumerate(line) if letter == "|") for line in finished}) == 1
+
+
+def test_every_command_tells_when_a_job_of_its_sweep_was_refused(command) -> None:
+    ended = command("explain", "-m", "model=luong", "source_length=0,3")
+    assert ended.code == 2
+    assert "source_length is 0" in ended.errors
+    assert "cross: 1 layer" in ended.output
 
 
 def table_of(output: str, jobs: int) -> list[dict[str, str]]:

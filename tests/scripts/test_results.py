@@ -126,7 +126,7 @@ def test_a_missing_score_is_an_empty_cell_and_told(finished):
     finished.log.write_text("error: no memory\n", encoding="utf-8")
     row = results.record(finished)
     assert dict(zip(report.COLUMNS, report.cells([row]), strict=True))["BLEU test_new"] == ""
-    assert "luong dot: without split=test_new: error: no memory" in report.report([row])
+    assert "luong dot seed 3: without split=test_new: error: no memory" in report.report([row])
 
 
 def test_below_the_table_stands_what_makes_it_again(finished):
@@ -188,3 +188,23 @@ def test_scores_by_length_are_a_table_of_their_own(finished):
         ["luong", "dot", "31.00", "13.00"],
     ]
     assert "| luong | dot | 31.00 | 13.00 |" in report.report([run])
+
+
+def test_a_seed_without_scores_is_told_beside_the_others(finished):
+    one = results.record(finished)
+    failed = {"model": "luong", "scorer": "dot", "seed": "5", "problem": "not finished: killed"}
+    text = report.report([one, failed])
+    assert "| luong | dot | 17.00 |" in text
+    assert "luong dot seed 5: not finished: killed" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["seed=7"], "'seed=7' is not for every run; use --models, --scorers, --seeds and --out"),
+        (["--seeds", "1,2,1"], "--seeds 1,2,1 names a seed twice"),
+    ],
+)
+def test_a_line_that_would_mislabel_runs_is_refused(tmp_path, line, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        results.main(["--out", str(tmp_path), *line])
