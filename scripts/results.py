@@ -25,11 +25,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.run.compose import CONFIGS
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
 
 MODELS = ("bahdanau", "luong", "transformer")
-SCORERS = ("additive", "concat", "dot", "scaled_dot", "general", "gaussian", "gaussian_learned", "location", "none")
+SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 
 
 class Pair(NamedTuple):

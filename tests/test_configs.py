@@ -82,23 +82,19 @@ def test_a_model_brings_its_natural_scorer(model: str, scorer: str):
 
 
 @pytest.mark.parametrize("site", ["encoder_self", "decoder_self", "cross"])
-def test_a_site_of_the_transformer_may_have_a_scorer_of_its_own(site: str):
-    model = build("model=transformer", f"scorer@{site}=additive", "model.num_layers=1")
-    encoder, decoder = model.encoder[0], model.decoder[0]
-    scorers = {"encoder_self": encoder.attention, "decoder_self": decoder.attention, "cross": decoder.cross}
-    for where, multihead in scorers.items():
-        expected = target("scorer", "additive" if where == site else "scaled_dot")
-        assert name(multihead.attention.scorer) == expected
-
-
-@pytest.mark.parametrize("site", ["encoder_self", "decoder_self", "cross"])
-def test_a_site_of_the_transformer_may_have_a_normalizer_of_its_own(site: str):
-    model = build("model=transformer", f"normalizer@{site}_normalizer=sparsemax", "model.num_layers=1")
+@pytest.mark.parametrize(
+    ("group", "package", "own", "others"),
+    [("scorer", "{site}", "additive", "scaled_dot"), ("normalizer", "{site}_normalizer", "sparsemax", "softmax")],
+)
+def test_a_site_of_the_transformer_may_have_parts_of_its_own(
+    site: str, group: str, package: str, own: str, others: str
+):
+    model = build("model=transformer", f"{group}@{package.format(site=site)}={own}", "model.num_layers=1")
     encoder, decoder = model.encoder[0], model.decoder[0]
     found = {"encoder_self": encoder.attention, "decoder_self": decoder.attention, "cross": decoder.cross}
     for where, multihead in found.items():
-        expected = target("normalizer", "sparsemax" if where == site else "softmax")
-        assert name(multihead.attention.normalizer) == expected
+        expected = target(group, own if where == site else others)
+        assert name(getattr(multihead.attention, group)) == expected
 
 
 REFUSED = {

@@ -115,7 +115,7 @@ class Transformer(Seq2Seq):
         seen = (torch.arange(longest, device=x.device) <= state.position[:, None])[:, None, None, :]
         for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
             row = x.view(sentences * beams, 1, self.dim)
-            kept = append(past, layer.keys_values(row), state.position)
+            kept = append(past, layer.keys_values(row), state.position, longest)
             row = layer.self_attend(row, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions)
             x = layer.apply_feed_forward(x)

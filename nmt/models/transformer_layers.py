@@ -123,9 +123,12 @@ def final_norm(dim: int, norm_first: bool) -> nn.Module:
     return nn.LayerNorm(dim) if norm_first else nn.Identity()
 
 
-def append(past: KeysValues, new: KeysValues, position: Int[Tensor, " rows"]) -> KeysValues:
-    """Writes the one new position of each row into `past`, in place, growing it by a block when it is full."""
-    if int(position.max()) == past.keys.shape[2]:
+def append(past: KeysValues, new: KeysValues, position: Int[Tensor, " rows"], longest: int) -> KeysValues:
+    """Writes the one new position of each row into `past`, in place, growing it by a block when it is full.
+
+    `longest` is the length of the longest row afterwards; it is asked for once a step, not once a layer.
+    """
+    if longest > past.keys.shape[2]:
         past = KeysValues(*(F.pad(kept, (0, 0, 0, CACHE_BLOCK)) for kept in past))
     for kept, fresh in zip(past, new, strict=True):
         index = position.view(-1, 1, 1, 1).expand_as(fresh)

