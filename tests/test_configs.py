@@ -117,6 +117,12 @@ def test_a_combination_that_cannot_work_is_refused_in_a_sentence(overrides: tupl
         build(*overrides)
 
 
+def test_a_scorer_of_positions_limits_the_length_of_sentences():
+    assert build("model=luong").max_length is None
+    assert build("model=luong", "scorer=location").max_length == 1024
+    assert build("model=transformer", "scorer@cross=location", "cross.max_length=17").max_length == 17
+
+
 @pytest.mark.parametrize("scorer", ["general", "additive", "concat", "location", "none"])
 @pytest.mark.parametrize("model", ["bahdanau", "luong"])
 def test_the_other_scorers_take_unequal_widths(model: str, scorer: str):

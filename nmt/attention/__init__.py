@@ -4,11 +4,13 @@ from nmt.attention.attention import Attention
 from nmt.attention.masks import causal_mask, lengths_to_mask
 from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, heads
 from nmt.attention.normalizers import masked_softmax
+from nmt.attention.scorers import Scorer
 
 __all__ = [
     "Attention",
     "KeysValues",
     "MultiHeadAttention",
+    "Scorer",
     "SingleHeadAttention",
     "causal_mask",
     "heads",

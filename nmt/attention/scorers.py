@@ -23,9 +23,12 @@ Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class Scorer(nn.Module, ABC):
-    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute."""
+    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute; `max_keys` is
+    the most keys that can be scored, None where there is no limit.
+    """
 
     inner_product = False
+    max_keys: int | None = None
 
     @abstractmethod
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]: ...
@@ -99,10 +102,11 @@ class Location(InnerProduct):
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
         super().__init__()
         require_positive({"scorer.max_length": max_length})
+        self.max_keys = max_length
         self.weight = nn.Parameter(_per_head_matrix(num_heads, max_length, query_dim))
 
     def extra_repr(self) -> str:
-        return f"max_length = {self.weight.shape[1]}"
+        return f"max_length = {self.max_keys}"
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
         # Zeros, for which what made the keys gets a gradient of zero, as it gets one in every scorer.
@@ -112,7 +116,7 @@ class Location(InnerProduct):
         length = keys.shape[2]
         if length > self.weight.shape[1]:
             raise ValueError(
-                f"scorer=location has weights for {self.weight.shape[1]} positions, and here are {length}: "
+                f"scorer=location has weights for {self.max_keys} positions, and here are {length}: "
                 "train with a larger scorer.max_length, or shorten the sentence."
             )
         return self.weight[:, :length] + keys

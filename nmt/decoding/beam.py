@@ -52,8 +52,9 @@ class BeamSearch:
     |Y| counts EOS. A step looks at the best 2 x beam candidates of a sentence. A candidate that ends in EOS finishes if
     it ranks among the first `beam_size`; the best `beam_size` others go on. A sentence ends with `beam_size` finished
     hypotheses, or as soon as no live one can score higher than its best finished one. At the longest output,
-    max_length_ratio * S + max_length_offset tokens (S source pieces; EOS counted on both sides), EOS is the only
-    candidate left, so that every log_prob is that of a whole sentence. Nothing depends on how many hypotheses are read.
+    max_length_ratio * S + max_length_offset tokens (S source pieces; EOS counted on both sides) or the most that the
+    model can read, EOS is the only candidate left, so that every log_prob is that of a whole sentence. Nothing depends
+    on how many hypotheses are read.
 
     Raises ValueError for a setting out of range.
     """
@@ -92,7 +93,7 @@ class BeamSearch:
         """
         memory = model.encode(source, source_mask)
         state = model.start(memory, self.beam_size)
-        live = self._start(source_mask)
+        live = self._start(source_mask, model.max_length)
         tokens = source.new_full(live.log_probs.shape, BOS)
         history = source.new_empty((tokens.numel(), 0))
         found: list[list[Hypothesis]] = [[] for _ in source]
@@ -118,14 +119,15 @@ class BeamSearch:
             history = torch.cat([history, tokens.reshape(-1, 1)], dim=1)
         return [self._ranked(index, hypotheses) for index, hypotheses in enumerate(found)]
 
-    def _start(self, source_mask: Bool[Tensor, "sentences source"]) -> Live:
+    def _start(self, source_mask: Bool[Tensor, "sentences source"], max_length: int | None) -> Live:
         lengths = source_mask.sum(1)
+        limit = (lengths * self.max_length_ratio + self.max_length_offset).long()
         # The beams start equal: only the first is real, or every later one would repeat it.
         log_probs = torch.full((len(lengths), self.beam_size), -math.inf, device=lengths.device)
         log_probs[:, 0] = 0
         return Live(
             sentence=torch.arange(len(lengths), device=lengths.device),
-            limit=(lengths * self.max_length_ratio + self.max_length_offset).long(),
+            limit=limit if max_length is None else limit.clamp(max=max_length),
             log_probs=log_probs,
             finished=torch.zeros_like(lengths),
             best=torch.full_like(log_probs[:, 0], -math.inf),

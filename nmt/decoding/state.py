@@ -19,6 +19,11 @@ class Decodable(Protocol):
 
     training: bool
 
+    @property
+    def max_length(self) -> int | None:
+        """The most pieces a sentence of either side may have, EOS counted; None where there is no limit."""
+        ...
+
     def train(self, mode: bool = True) -> Any:
         """Switch between training (dropout) and evaluation."""
         ...

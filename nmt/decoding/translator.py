@@ -21,8 +21,9 @@ class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
     `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted), `max_source_tokens` the source pieces
-    of one search (EOS counted): a longer line is cut into parts. `device` is where the model's parameters are. The
-    model searches in evaluation mode and is given back in the mode it was in. Raises ValueError for sizes too small.
+    of one search (EOS counted), which the model may bound too: a longer line is cut into parts. `device` is where the
+    model's parameters are. The model searches in evaluation mode and is given back in the mode it was in. Raises
+    ValueError for sizes too small.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Translator:
         self.tokenizers = tokenizers
         self.search = search
         self.batch_tokens = batch_tokens
-        self.max_source_tokens = max_source_tokens
+        self.max_source_tokens = min(max_source_tokens, model.max_length or max_source_tokens)
         self.device = torch.device(device)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -99,7 +100,7 @@ class Translator:
         parts = split_line(text, self._source_tokens, self.max_source_tokens)
         if len(parts) > 1:
             logger.warning(
-                "Line %d has %d source tokens, more than max_source_tokens=%d: translated in %d parts.",
+                "Line %d has %d source tokens, more than the %d of one search: translated in %d parts.",
                 number,
                 self._source_tokens(text),
                 self.max_source_tokens,

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from nmt.attention import Scorer
+
 Watch = Callable[[str, int, Tensor], None]
 """watch(site, layer, weights) is shown the weights (batch, heads, queries, keys) of each attention site.
 
@@ -31,6 +33,12 @@ class Seq2Seq(nn.Module, ABC):
     """
 
     queries: ClassVar[Mapping[str, str]]
+
+    @property
+    def max_length(self) -> int | None:
+        """The most pieces a sentence of either side may have, EOS counted, where a scorer has a limit; else None."""
+        limits = [module.max_keys for module in self.modules() if isinstance(module, Scorer)]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def forward(
         self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None

@@ -31,6 +31,8 @@ class Site(NamedTuple):
     around: MultiHeadAttention | None
     calls: int
     shapes: dict[str, tuple[int, ...]]
+    keys_are_values: bool
+    """One tensor serves as both, because the scorer does not project keys."""
 
 
 def explain(job: Job) -> None:
@@ -78,7 +80,8 @@ def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> lis
         if layer == 0:
             shapes = {part: tuple(x.shape) for part, x in zip(("queries", "keys", "values"), found[0], strict=True)}
             layers = sum(other == name for other, _ in order)
-            sites.append(Site(name, layers, attention, around.get(attention), len(found), shapes))
+            shared = found[0][1].data_ptr() == found[0][2].data_ptr()
+            sites.append(Site(name, layers, attention, around.get(attention), len(found), shapes, shared))
     return sites
 
 
@@ -100,7 +103,7 @@ def _paragraph(site: Site, asks: str, source_length: int, target_length: int) ->
         + (f", {site.calls} times: one target position after the other" if site.calls > 1 else "")
         + "; axes are (batch, heads, positions, width)",
         "parameters": _parameters(site.around or attention),
-        "memory": _memory(shapes, site.name),
+        "memory": _memory(site),
     }
     head = f"{site.name}: {site.layers} layer{'s' if site.layers > 1 else ''}, {shapes['queries'][1]} head"
     head += "s" if shapes["queries"][1] > 1 else ""
@@ -129,9 +132,11 @@ def _parameters(site: nn.Module) -> str:
     return f"{total:,} in each layer: {', '.join(parts)}" if parts else "none of its own"
 
 
-def _memory(shapes: dict[str, tuple[int, ...]], name: str) -> str:
-    heads, key_width, value_width = shapes["keys"][1], shapes["keys"][3], shapes["values"][3]
-    lengths = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[name]
+def _memory(site: Site) -> str:
+    heads, key_width, value_width = site.shapes["keys"][1], site.shapes["keys"][3], site.shapes["values"][3]
+    lengths = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[site.name]
     weights = f"weights {heads} x {lengths[0]} x {lengths[1]}"
     kept = f"keys and values {heads} x {lengths[1]} x {key_width + value_width}"
+    if site.keys_are_values:
+        kept = f"keys, which are the values, {heads} x {lengths[1]} x {value_width}"
     return f"numbers a sentence and layer: {weights}; {kept}"

@@ -4,12 +4,14 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
 
+from nmt.data.batch import Example
 from nmt.data.corpus import check_files, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.module import TranslationData
@@ -88,9 +90,11 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     logger.info("Training data: %s", report)
     max_steps = _max_steps(settings, rows, processes)
+    valid = encode_pairs(read_pairs(splits.valid, direction), pair)
+    _check_lengths(model, rows, valid)
     data = TranslationData(
         rows,
-        encode_pairs(read_pairs(splits.valid, direction), pair),
+        valid,
         seed=config["seed"],
         batch_tokens=config["batching"]["batch_tokens"],
         max_steps=max_steps,
@@ -98,6 +102,20 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
         workers=config["batching"]["workers"],
     )
     return Parts(settings, run, pair, model, data, max_steps)
+
+
+def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
+    """Raises ValueError when a sentence is longer than the model can read; those of the test split are cut."""
+    longest = {
+        "training": int(training.lengths.max()),
+        "validation": max(len(side) + 1 for _, source, target in valid for side in (source, target)),
+    }
+    for name, length in longest.items():
+        if model.max_length is not None and length > model.max_length:
+            raise ValueError(
+                f"The longest {name} sentence has {length} pieces with EOS, and scorer=location has weights for "
+                f"{model.max_length} positions: give scorer.max_length={length} or more, or leave out longer sentences."
+            )
 
 
 def _max_steps(settings: Settings, rows: TrainingData, processes: int) -> int:

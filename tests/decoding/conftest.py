@@ -27,7 +27,8 @@ class State(NamedTuple):
 class Markov:
     """Random log-probabilities that depend on the whole source and the whole prefix, through hashes of both."""
 
-    def __init__(self, vocab: int, seed: int, *, sharpness: float = 1.0) -> None:
+    def __init__(self, vocab: int, seed: int, *, sharpness: float = 1.0, max_length: int | None = None) -> None:
+        self.max_length = max_length
         scores = sharpness * torch.randn(STATES, vocab, generator=torch.Generator().manual_seed(seed)).double()
         scores[:, UNK] = -torch.inf
         self.table = scores.log_softmax(-1)

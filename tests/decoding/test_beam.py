@@ -119,6 +119,13 @@ def test_without_eos_in_sight_every_sentence_is_closed_at_its_own_longest_output
     assert found[0][0].log_prob == pytest.approx(log_prob(model, SOURCES[0], found[0][0].ids))
 
 
+def test_nothing_is_longer_than_the_model_can_read(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=13, seed=8, max_length=5)
+    model.table[:, EOS] = -90.0
+    found = search(model, SOURCES, beam_size=2)
+    assert {len(hypothesis.ids) + 1 for hypotheses in found for hypothesis in hypotheses} == {5}
+
+
 def test_an_eos_candidate_below_the_first_beam_ranks_does_not_finish(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=9)
     # Ranks at the first step: 4, 5, EOS, 6; with a beam of 2 EOS is third, and the empty translation is not found.

@@ -48,8 +48,9 @@ def tokenizers() -> TokenizerPair:
 class Echo:
     """Repeats the source, whatever its length; remembers the batches and the modes it saw."""
 
-    def __init__(self, vocab: int) -> None:
+    def __init__(self, vocab: int, max_length: int | None = None) -> None:
         self.vocab = vocab
+        self.max_length = max_length
         self.training = True
         self.modes: list[tuple[bool, bool]] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -125,10 +126,12 @@ def test_the_mode_comes_back_after_an_error(tokenizers: TokenizerPair, markov: C
     assert model.training
 
 
+@pytest.mark.parametrize(("max_source_tokens", "max_length"), [(13, None), (13, 99), (99, 13)])
 def test_an_over_long_line_is_translated_in_parts_with_one_warning(
-    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture
+    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture, max_source_tokens: int, max_length: int | None
 ) -> None:
-    subject, model = translator(tokenizers, max_source_tokens=13)
+    model = Echo(tokenizers.target.size, max_length)
+    subject = Translator(model, tokenizers, BeamSearch(beam_size=2), max_source_tokens=max_source_tokens)
     line = " ".join(WORDS * 3)
     with caplog.at_level(logging.WARNING):
         assert list(subject.stream(["red", "blue", line], read_ahead=2)) == ["red", "blue", line]

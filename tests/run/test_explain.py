@@ -42,6 +42,12 @@ def test_shapes_are_those_of_the_example() -> None:
     }
 
 
+@pytest.mark.parametrize(("scorer", "kept"), [("dot", "keys, which are the values, 1 x S x 128"), ("general", "256")])
+def test_memory_counts_a_tensor_once(scorer: str, kept: str) -> None:
+    text = explanation(model_of("model=luong", f"scorer={scorer}"), 7, 5)
+    assert text.split("memory ")[1].split("weights 1 x T x S; ")[1].rstrip().endswith(kept)
+
+
 def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
     text = explanation(model_of("model=transformer", "scorer@cross=general"), 7, 5)
     cross = text.split("\n\ncross:")[1]

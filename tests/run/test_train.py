@@ -150,6 +150,10 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "model__dim": -4}, "^dim is -4; it must be a whole number of at least 1"),
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
+        (
+            {"run_dir": "new", "scorer": "location", "scorer__max_length": 7},
+            r"The longest training sentence has \d+ pieces with EOS, and scorer=location has weights for 7 positions",
+        ),
         ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be made: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
