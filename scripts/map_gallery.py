@@ -43,7 +43,9 @@ def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
     pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
     found = next(forced_maps(trained, *pair, batch_tokens=1), None)
     if found is None:
-        raise ValueError(f"--source {source!r} and --target {target!r} must both have words.")
+        raise ValueError(
+            f"--source {source!r} and --target {target!r} must both have words, and no more than the model reads."
+        )
     cross = found.site("cross")
     return Panel(name, cross.weights.mean(axis=(0, 1)), cross.columns, cross.outputs)
 

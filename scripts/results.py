@@ -18,7 +18,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from itertools import product
@@ -29,6 +29,10 @@ from nmt.run.compose import CONFIGS
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
 
+OWN = ("model", "scorer", "seed", "run_dir")
+"""What the options say of a run."""
+RESTARTS = ("resume", "overwrite")
+"""What else may stand in a run's command beside the overrides."""
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 
@@ -82,7 +86,7 @@ def check_line(options: argparse.Namespace) -> None:
     """Raises ValueError for an override of what the options say, and for a seed that is named twice."""
     for override in options.overrides:
         key = override.split("=")[0]
-        if key in ("model", "scorer", "seed", "run_dir"):
+        if key in OWN:
             raise ValueError(f"'{override}' is not for every run; use --models, --scorers, --seeds and --out.")
     seeds = options.seeds.split(",")
     if len(set(seeds)) < len(seeds):
@@ -90,10 +94,22 @@ def check_line(options: argparse.Namespace) -> None:
 
 
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
-    """Raises ValueError when a finished run was trained without one of the overrides: it would be taken as it is."""
+    """Raises ValueError when a finished run was trained with other overrides: it would be taken as it is."""
     for pair in rows:
-        if pair.run.finished and (new := set(overrides) - set(shlex.split(pair.run.metrics()["command"]))):
-            raise ValueError(f"{pair.run.path} is finished, without {', '.join(sorted(new))}; give another --out.")
+        if not pair.run.finished:
+            continue
+        trained = {
+            part for part in shlex.split(pair.run.metrics()["command"])[3:] if part.split("=")[0] not in OWN + RESTARTS
+        }
+        if trained != set(overrides):
+            raise ValueError(
+                f"{pair.run.path} is finished, with {_listed(trained)} and not {_listed(overrides)}; "
+                "give another --out."
+            )
+
+
+def _listed(overrides: Iterable[str]) -> str:
+    return ", ".join(sorted(overrides)) or "no overrides"
 
 
 def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None:

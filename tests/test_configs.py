@@ -117,10 +117,22 @@ def test_a_combination_that_cannot_work_is_refused_in_a_sentence(overrides: tupl
         build(*overrides)
 
 
-def test_a_scorer_of_positions_limits_the_length_of_sentences():
-    assert build("model=luong").max_length is None
-    assert build("model=luong", "scorer=location").max_length == 1024
-    assert build("model=transformer", "scorer@cross=location", "cross.max_length=17").max_length == 17
+@pytest.mark.parametrize(
+    ("overrides", "most"),
+    [
+        (("model=luong",), (None, None)),
+        (("model=luong", "scorer=location"), (1024, None)),
+        (("model=transformer", "scorer=location", "scorer.max_length=17"), (17, 17)),
+        (("model=transformer", "scorer@decoder_self=location"), (None, 1024)),
+        (("model=transformer", "scorer@encoder_self=location", "encoder_self.max_length=17"), (17, None)),
+        (("model=transformer", "scorer@cross=location", "scorer=location", "scorer.max_length=17"), (17, 17)),
+    ],
+)
+def test_a_scorer_of_positions_limits_the_length_of_what_it_attends_to(
+    overrides: tuple[str, ...], most: tuple[int | None, int | None]
+):
+    model = build(*overrides)
+    assert (model.max_source, model.max_target) == most
 
 
 @pytest.mark.parametrize("scorer", ["general", "additive", "concat", "location", "none"])

@@ -44,6 +44,11 @@ class Attention(nn.Module):
         self.normalizer = normalizer()
         self.dropout = Dropout(dropout)
 
+    @property
+    def max_keys(self) -> int | None:
+        """The most keys that can be attended to; None where there is no limit."""
+        return self.scorer.max_keys
+
     def project_keys(self, keys: Keys) -> Keys:
         """The scorer's part that depends on the keys alone; per position, so it can be cached."""
         projected: Tensor = self.scorer.project_keys(keys)

@@ -1,7 +1,7 @@
 """Masks: boolean, True = may attend, broadcastable to (..., queries, keys)."""
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Real
 from torch import Tensor
 
 
@@ -13,3 +13,8 @@ def lengths_to_mask(lengths: Int[Tensor, "*rows"], size: int) -> Bool[Tensor, "*
 def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "{size} {size}"]:
     """Query t may attend to keys 0..t (Vaswani et al. 2017, section 3.2.3)."""
     return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+
+
+def window_mask(center: Real[Tensor, "*rows 1"], half_width: int, size: int) -> Bool[Tensor, "*rows {size}"]:
+    """True for those of `size` positions s with |s - center| <= half_width (Luong et al. 2015, section 3.2)."""
+    return (torch.arange(size, device=center.device) - center).abs() <= half_width

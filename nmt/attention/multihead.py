@@ -87,7 +87,7 @@ class SingleHeadAttention(nn.Module):
         return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
 
 
-def heads(
+def with_heads(
     attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int
 ) -> MultiHeadAttention | SingleHeadAttention:
     """One head without projections, as in the papers on recurrent models, or several heads with theirs."""

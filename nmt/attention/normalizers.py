@@ -45,8 +45,8 @@ class Softmax(Normalizer):
 
 
 class Sparsemax(Normalizer):
-    """The point of the simplex nearest to the scores: a_i = max(score_i - tau, 0) with tau such that they sum to 1
-    (Martins & Astudillo 2016, equation 2 and proposition 1). Keys of low score get exactly 0.
+    """The point of the simplex nearest to the allowed keys' scores: a_i = max(score_i - tau, 0) with tau such that they
+    sum to 1 (Martins & Astudillo 2016, equation 2 and proposition 1). Keys of low score get exactly 0.
     """
 
     def forward(

@@ -94,9 +94,11 @@ class General(InnerProduct):
 
 
 class Location(InnerProduct):
-    """Row s of W q, for the key at position s, whatever the key holds (Luong et al. 2015, equation 8).
+    """Row s of W q, for the key at position s, whatever the key holds (Luong et al. 2015, equation 8). W has a row for
+    each of max_length positions; a longer sentence is refused, where the paper ignores its end (footnote 6). Heads
+    leave their projection of the keys idle.
 
-    W has a row for each of `max_length` positions; score raises ValueError when there are more keys than that.
+    score raises ValueError when there are more keys than rows.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
@@ -117,17 +119,18 @@ class Location(InnerProduct):
         if length > self.weight.shape[1]:
             raise ValueError(
                 f"scorer=location has weights for {self.max_keys} positions, and here are {length}: "
-                "train with a larger scorer.max_length, or shorten the sentence."
+                "shorten the sentence, or train with a larger max_length of this scorer."
             )
         return self.weight[:, :length] + keys
 
 
 class Gaussian(InnerProduct):
-    """-|q - k|^2 / 2 (Nadaraya 1964; Watson 1964), without -|q|^2 / 2, which is the same for every key and cancels.
+    """-|q - k|^2 / 2, without -|q|^2 / 2, which is the same for every key and changes no weight: with the softmax this
+    is kernel regression with a Gaussian kernel (Nadaraya 1964; Watson 1964). The rest, q . k - |k|^2 / 2, is an inner
+    product with two more columns, filled up to a multiple of 8.
 
-    No normaliser sees that part. The rest is q . k - |k|^2 / 2: the inner product of
-    [q, 1, 1, 0 ..] and [k, high, low, 0 ..], where high + low = -|k|^2 / 2 in two columns, because one is too coarse
-    in bfloat16; zeros make the width a multiple of 8.
+    These are [q, 1, 1, 0 ..] and [k, high, low, 0 ..] with high + low = -|k|^2 / 2 in two columns, because one is too
+    coarse in bfloat16.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -147,11 +150,17 @@ class Gaussian(InnerProduct):
         columns = torch.cat([high, column - high], dim=-1).to(keys.dtype)
         return F.pad(torch.cat([keys, columns], dim=-1), (0, self.zeros))
 
+    def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
+        # The sum of large numbers of both signs; autocast would round it to bfloat16, which a fused kernel does not.
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        with torch.autocast(queries.device.type, enabled=False):
+            return super().score(queries.to(exact), keys.to(exact))
+
 
 class GaussianLearned(Gaussian):
-    """-|(q - k) w|^2 / 2 with a learned width w a head (Nadaraya 1964; Watson 1964); w^2 = 1 / sqrt(d) at the start.
-
-    As in Gaussian, -|q w|^2 / 2 is left out.
+    """-|(q - k) w|^2 / 2 with one learned w a head, the inverse of the kernel's width; w^2 = 1 / sqrt(d) at the start.
+    With the softmax this is kernel regression (Nadaraya 1964; Watson 1964), whose width is learned here. Like the
+    gaussian score it leaves out -|q w|^2 / 2, and its keys have two more columns, filled up to a multiple of 8.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -166,7 +175,9 @@ class GaussianLearned(Gaussian):
 
 
 class NoScore(InnerProduct):
-    """0 for every key: the context is the mean of the values whatever the query, so it shows what attention buys."""
+    """0 for every key, so that no query makes a difference: the baseline that shows what attention buys. Heads leave
+    their projections of queries and keys idle.
+    """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__()
@@ -179,7 +190,7 @@ class NoScore(InnerProduct):
 
 
 class Additive(Scorer):
-    """v . tanh(W q + U k), without bias (Bahdanau et al. 2015, appendix A.1.2)."""
+    """v . tanh(W q + U k) (Bahdanau et al. 2015, appendix A.1.2; the paper writes no biases, and here are none)."""
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()
@@ -200,7 +211,9 @@ class Additive(Scorer):
 
 
 class Concat(Scorer):
-    """v . tanh(W [q; k]), all of W learned (Luong et al. 2015, section 3.1 and footnote 15)."""
+    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1), all of W learned: his had the identity as its half for k
+    (footnote 15).
+    """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from nmt.attention.masks import window_mask
+
 Mask = Bool[Tensor, "..."]
 
 
@@ -49,9 +51,8 @@ class Global(Window):
 
 
 class LocalM(Window):
-    """|s - p_t| <= D around p_t = t, at most the last source position: local-m (Luong et al. 2015, section 3.2).
-
-    The paper leaves open what happens when t > S + D; with p_t = min(t, S - 1) no window is empty.
+    """|s - p_t| <= D around p_t = t: local-m (Luong et al. 2015, section 3.2). Past the source's end p_t stays at its
+    last position, so that no window is empty; the paper leaves that case open.
     """
 
     def __init__(self, state_dim: int, num_heads: int, half_width: int) -> None:
@@ -65,16 +66,17 @@ class LocalM(Window):
     def forward(self, mask: Mask, asking: Asking | None) -> View:
         lengths = mask.sum(dim=-1, keepdim=True)
         center = torch.minimum(_known(asking).positions[:, None, :, None], (lengths - 1).clamp(min=0))
-        return View(mask & (_positions(mask) - center).abs().le(self.half_width))
+        return View(mask & window_mask(center, self.half_width, mask.shape[-1]))
 
 
 class LocalP(Window):
     """|s - p_t| <= D around p_t = S sigmoid(v_p . tanh(W_p h_t)), S the sentence's own length, with the prior
     g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2: local-p (Luong et al. 2015, equations 9 and 10). The prior
     multiplies the weights after the normaliser, so a row sums to at most 1; with `renormalise` its logarithm is added
-    to the scores, and a row sums to 1.
+    to the scores, and a row sums to 1. h_t is the state that asks, before it is split into heads; these share W_p, and
+    each has a v_p and so a p_t of its own.
 
-    W_p and v_p learn through the prior only. With heads, W_p is shared and each head has its v_p.
+    W_p and v_p learn through the prior only.
     """
 
     masks_only = False
@@ -97,18 +99,18 @@ class LocalP(Window):
         return mask.sum(dim=-1, keepdim=True) * share.transpose(1, 2).unsqueeze(-1)
 
     def forward(self, mask: Mask, asking: Asking | None) -> View:
-        distance = _positions(mask) - self.center(mask, _known(asking))
+        center, size = self.center(mask, _known(asking)), mask.shape[-1]
+        distance = torch.arange(size, device=mask.device) - center
         log_prior = -distance.square() / (2 * (self.half_width / 2) ** 2)
-        return View(mask & distance.abs().le(self.half_width), log_prior, self.renormalise)
-
-
-def _positions(mask: Mask) -> Int[Tensor, " keys"]:
-    return torch.arange(mask.shape[-1], device=mask.device)
+        return View(mask & window_mask(center, self.half_width, size), log_prior, self.renormalise)
 
 
 def _known(asking: Asking | None) -> Asking:
     if asking is None:
-        raise ValueError("A local window needs the queries' states and positions; only cross attention has one.")
+        raise ValueError(
+            "A local window needs the queries' states and positions, which only cross attention has: "
+            "give this site windows.Global."
+        )
     return asking
 
 

@@ -93,7 +93,7 @@ class BeamSearch:
         """
         memory = model.encode(source, source_mask)
         state = model.start(memory, self.beam_size)
-        live = self._start(source_mask, model.max_length)
+        live = self._start(source_mask, model.max_target)
         tokens = source.new_full(live.log_probs.shape, BOS)
         history = source.new_empty((tokens.numel(), 0))
         found: list[list[Hypothesis]] = [[] for _ in source]
@@ -119,7 +119,7 @@ class BeamSearch:
             history = torch.cat([history, tokens.reshape(-1, 1)], dim=1)
         return [self._ranked(index, hypotheses) for index, hypotheses in enumerate(found)]
 
-    def _start(self, source_mask: Bool[Tensor, "sentences source"], max_length: int | None) -> Live:
+    def _start(self, source_mask: Bool[Tensor, "sentences source"], max_target: int | None) -> Live:
         lengths = source_mask.sum(1)
         limit = (lengths * self.max_length_ratio + self.max_length_offset).long()
         # The beams start equal: only the first is real, or every later one would repeat it.
@@ -127,7 +127,7 @@ class BeamSearch:
         log_probs[:, 0] = 0
         return Live(
             sentence=torch.arange(len(lengths), device=lengths.device),
-            limit=limit if max_length is None else limit.clamp(max=max_length),
+            limit=limit if max_target is None else limit.clamp(max=max_target),
             log_probs=log_probs,
             finished=torch.zeros_like(lengths),
             best=torch.full_like(log_probs[:, 0], -math.inf),

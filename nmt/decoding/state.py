@@ -20,8 +20,13 @@ class Decodable(Protocol):
     training: bool
 
     @property
-    def max_length(self) -> int | None:
-        """The most pieces a sentence of either side may have, EOS counted; None where there is no limit."""
+    def max_source(self) -> int | None:
+        """The most pieces of a source, EOS counted; None where there is no limit."""
+        ...
+
+    @property
+    def max_target(self) -> int | None:
+        """The most pieces of an output, EOS counted; None where there is no limit."""
         ...
 
     def train(self, mode: bool = True) -> Any:

@@ -1,6 +1,7 @@
 """From lines of text to translated lines: normalise, encode, batch by length, search, decode, restore the order."""
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -43,7 +44,7 @@ class Translator:
         self.tokenizers = tokenizers
         self.search = search
         self.batch_tokens = batch_tokens
-        self.max_source_tokens = min(max_source_tokens, model.max_length or max_source_tokens)
+        self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
         self.device = torch.device(device)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -76,10 +77,15 @@ class Translator:
             first_line, size = first_line + size, min(2 * size, read_ahead)
 
     def search_ids(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, given as ids without EOS, best first; none for an empty source."""
+        """The hypotheses of each source, given as ids without EOS, best first.
+
+        There are none for a source that is empty or longer than the model can read.
+        """
         results: list[list[Hypothesis]] = [[] for _ in sources]
+        most = self.model.max_source or math.inf
+        lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
         with _evaluating(self.model), torch.inference_mode():
-            for indices in batches_by_length([len(ids) + 1 if ids else 0 for ids in sources], self.batch_tokens):
+            for indices in batches_by_length(lengths, self.batch_tokens):
                 source, mask = pad_source([sources[index] for index in indices])
                 found = self.search(self.model, source.to(self.device), mask.to(self.device))
                 for index, hypotheses in zip(indices, found, strict=True):

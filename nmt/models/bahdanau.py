@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, heads
+from nmt.attention import Attention, with_heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
@@ -25,9 +25,11 @@ class State(NamedTuple):
 class Bahdanau(RecurrentSeq2Seq):
     """Bahdanau et al. (2015), section 3.1: s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j).
 
-    s_0 = tanh(W_s h_1), where h_1 is the backward annotation of the first piece (appendix A.2.2).
+    The annotations h_j are the forward and the backward state of a GRU at piece j (section 3.2).
+    s_0 = tanh(W_s b_1), where b_1 is the backward state of the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
-    torch's GRU cell applies its reset gate after the recurrent product, the paper before it.
+    torch's GRU applies its reset gate after the recurrent product, the paper (A.1.1) before it; its z is the paper's
+    1 - z.
     """
 
     queries: ClassVar = {
@@ -58,7 +60,7 @@ class Bahdanau(RecurrentSeq2Seq):
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
-        self.attention = heads(cross, decoder_dim, encoder_dim, num_heads)
+        self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, vocabulary.target)

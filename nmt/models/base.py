@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Scorer
+from nmt.attention import Attention
 
 Watch = Callable[[str, int, Tensor], None]
 """watch(site, layer, weights) is shown the weights (batch, heads, queries, keys) of each attention site.
@@ -29,15 +29,28 @@ class Seq2Seq(nn.Module, ABC):
 
     Memory and State are NamedTuples of tensors: Memory has a row per sentence and never changes, State has
     sentences x beams rows (row = sentence * beams + beam). After `step` the old State may not be used.
-    `queries` says for each attention site who asks, and when.
     """
 
     queries: ClassVar[Mapping[str, str]]
+    """Who asks, and when, for each attention site in the order in which a sentence reaches them."""
 
     @property
-    def max_length(self) -> int | None:
-        """The most pieces a sentence of either side may have, EOS counted, where a scorer has a limit; else None."""
-        limits = [module.max_keys for module in self.modules() if isinstance(module, Scorer)]
+    @abstractmethod
+    def sites(self) -> Mapping[str, Attention]:
+        """The first layer's attention at each site that `queries` names; the other layers have equal ones."""
+
+    @property
+    def max_source(self) -> int | None:
+        """The most source pieces, EOS counted, that can be attended to; None where there is no limit."""
+        return self._least("encoder_self", "cross")
+
+    @property
+    def max_target(self) -> int | None:
+        """The most target pieces, EOS counted, that can be attended to; None where there is no limit."""
+        return self._least("decoder_self")
+
+    def _least(self, *sites: str) -> int | None:
+        limits = (attention.max_keys for site, attention in self.sites.items() if site in sites)
         return min((limit for limit in limits if limit is not None), default=None)
 
     def forward(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, heads
+from nmt.attention import Attention, with_heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import SiteWatch, Source, SourceMask, Watch
@@ -29,7 +29,8 @@ class Luong(RecurrentSeq2Seq):
 
     h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
-    The encoder is bidirectional; each layer's final states start the decoder's through tanh(linear).
+    The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); the paper's is
+    unidirectional, reads the source reversed and hands its last states over unchanged.
     """
 
     queries: ClassVar = {
@@ -72,10 +73,13 @@ class Luong(RecurrentSeq2Seq):
         self.cells = nn.ModuleList(
             nn.LSTMCell(decoder_dim if layer else input_dim, decoder_dim) for layer in range(num_layers)
         )
-        self.attention = heads(cross, decoder_dim, encoder_dim, num_heads)
+        self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
         self.dropout = Dropout(dropout)
+
+    def extra_repr(self) -> str:
+        return f"input_feeding = {str(self.input_feeding).lower()}"
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         outputs, hidden, cell = self.source_embedding(source), [], []

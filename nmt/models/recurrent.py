@@ -1,6 +1,7 @@
 """What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -8,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention
+from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention
 from nmt.attention.dropout import Dropout
 from nmt.models.base import Seq2Seq, SiteWatch, Target, Watch
 
@@ -25,7 +26,12 @@ class RecurrentSeq2Seq(Seq2Seq):
     """A decoder whose `advance` reads one piece per beam; whole sentences are decoded by advancing through them."""
 
     target_embedding: nn.Embedding
+    attention: MultiHeadAttention | SingleHeadAttention
     dropout: Dropout
+
+    @property
+    def sites(self) -> Mapping[str, Attention]:
+        return {"cross": self.attention.attention}
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None

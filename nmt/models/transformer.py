@@ -1,15 +1,15 @@
 """The Transformer (Vaswani et al. 2017) with any Attention at each of its three sites."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, KeysValues, causal_mask
+from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
@@ -34,9 +34,10 @@ class State(NamedTuple):
 class Transformer(Seq2Seq):
     """Vaswani et al. (2017), section 3: equal stacks of encoder and decoder layers.
 
-    They stand on embeddings times sqrt(dim) plus sinusoids; the output layer is tied to the target's (section 3.4).
-
-    `norm_first` chooses pre-norm (each stack ends with one more norm) instead of the paper's post-norm.
+    They stand on embeddings times sqrt(dim) (section 3.4) plus sinusoids (section 3.5). The output layer's weights are
+    the target's embeddings, which a joint vocabulary shares with the source (section 3.4).
+    `norm_first` is pre-norm, with one more norm at each stack's end; the paper has post-norm. The projections of the
+    heads have biases, and dropout falls on attention weights and inside the feed-forward net too, as in most programs.
     """
 
     queries: ClassVar = {
@@ -61,7 +62,7 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
-        self.dim = dim
+        self.dim, self.norm_first = dim, norm_first
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
         sizes = (dim, ffn_dim, num_heads, dropout, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
@@ -70,6 +71,19 @@ class Transformer(Seq2Seq):
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(dim, vocabulary.target, bias=False)
         self.output.weight = self.target_embedding.weight
+
+    def extra_repr(self) -> str:
+        return f"norm_first = {str(self.norm_first).lower()}"
+
+    @property
+    def sites(self) -> Mapping[str, Attention]:
+        first: tuple[Any, Any] = (self.encoder[0], self.decoder[0])
+        encoder, decoder = first
+        return {
+            "encoder_self": encoder.attention.attention,
+            "decoder_self": decoder.attention.attention,
+            "cross": decoder.cross.attention,
+        }
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         positions = torch.arange(source.shape[1], device=source.device)
@@ -112,7 +126,7 @@ class Transformer(Seq2Seq):
         x = self._embed(self.target_embedding, tokens, positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
         longest = int(state.position.max()) + 1
-        seen = (torch.arange(longest, device=x.device) <= state.position[:, None])[:, None, None, :]
+        seen = lengths_to_mask(state.position + 1, longest)[:, None, None, :]
         for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
             row = x.view(sentences * beams, 1, self.dim)
             kept = append(past, layer.keys_values(row), state.position, longest)

@@ -1,5 +1,6 @@
 """The alignment error rate of a run: links by argmax over the cross attention of forced decoding of the references."""
 
+import logging
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from nmt.evaluation.alignment import Alignment, Choice, aer, check_links, choose
 from nmt.run.attention_maps import forced_maps
 from nmt.run.build import Trained
 from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
 
 
 class Gold(NamedTuple):
@@ -27,7 +30,7 @@ class Links(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """Cross maps of sentence pairs with gold alignments; pairs with an empty side are left out."""
+    """Cross maps of sentence pairs with gold alignments; pairs that have no map are left out."""
 
     weights: list[np.ndarray]
     source_pieces: list[list[str]]
@@ -80,6 +83,12 @@ def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
     found = sorted(forced_maps(trained, *ids, batch_tokens), key=lambda forced: forced.line)
+    if len(found) < len(gold.alignments):
+        logger.warning(
+            "The alignment error rate leaves out %d of %d pairs: a side is empty or longer than the model reads.",
+            len(gold.alignments) - len(found),
+            len(gold.alignments),
+        )
     return Maps(
         [forced.site("cross").weights for forced in found],
         [forced.source_pieces for forced in found],

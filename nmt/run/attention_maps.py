@@ -1,5 +1,6 @@
 """Attention maps of sentence pairs by forced decoding: one watched forward pass over (source, target)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -33,10 +34,17 @@ class Forced(NamedTuple):
 def forced_maps(
     trained: Trained, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
 ) -> Iterator[Forced]:
-    """The maps of each pair of ids (no BOS or EOS), by length and not in order; an empty source or target has none."""
+    """The maps of each pair of ids (no BOS or EOS), by length and not in order.
+
+    A pair with a side that is empty, or longer than the model can read, has none.
+    """
     tokenizers = trained.tokenizers
     pairs = list(zip(sources, targets, strict=True))
-    lengths = [max(len(source), len(target)) + 1 if source and target else 0 for source, target in pairs]
+    most = [trained.model.max_source or math.inf, trained.model.max_target or math.inf]
+    lengths = [
+        max(map(len, pair)) + 1 if all(0 < len(side) < limit for side, limit in zip(pair, most, strict=True)) else 0
+        for pair in pairs
+    ]
     for indices in batches_by_length(lengths, batch_tokens):
         batch = collate([(index, *pairs[index]) for index in indices])
         recorder = Recorder()

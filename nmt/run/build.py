@@ -50,8 +50,13 @@ def load_run(path: Path, device: str) -> Trained:
     place = choose_device(device)
     try:
         model = build_model(config, tokenizers)
+    except TypeError as error:
+        raise ValueError(
+            f"{path / 'config.yaml'} does not describe a model of this version of nmt ({error}): train it again."
+        ) from error
+    try:
         safetensors.torch.load_model(model, run.weights)
-    except (RuntimeError, SafetensorError, TypeError) as error:
+    except (RuntimeError, SafetensorError) as error:
         raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
     return Trained(run, config, direction, tokenizers, model.eval().to(place), place)
 

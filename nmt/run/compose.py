@@ -6,7 +6,7 @@ import os
 import pydoc
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,7 @@ from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue
 from nmt.run.exits import exit_code, report
 from nmt.run.help import help_text
 from nmt.run.refusals import check_type, unknown
-from nmt.run.sweep import JobRecord, Records, sweep_table
+from nmt.run.sweep import JobRecord, Records
 
 Config = dict[str, Any]
 # OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
@@ -55,8 +55,12 @@ class Job:
     """Where a sweep wants this job's files; None outside of sweeps."""
 
 
-def command(name: str, description: str | None, run: str) -> NoReturn:
+def command(
+    name: str, description: str | None, run: str, after_sweep: Callable[[Sequence[JobRecord]], str] | None = None
+) -> NoReturn:
     """Runs a command of the application with the arguments in sys.argv, and exits.
+
+    What `after_sweep` says of the jobs of a sweep is printed after them, however they ended.
 
     `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
     when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
@@ -66,7 +70,7 @@ def command(name: str, description: str | None, run: str) -> NoReturn:
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(help_text(CONFIGS, name, description or ""))
         sys.exit(0)
-    sys.exit(exit_code(lambda: _run(name, run)))
+    sys.exit(exit_code(lambda: _run(name, run, after_sweep)))
 
 
 def configuration(name: str, overrides: Sequence[str]) -> Config:
@@ -91,7 +95,7 @@ def module_of(target: str) -> str | None:
     return found.__module__ if isinstance(found, type) else None
 
 
-def _run(name: str, run: str) -> int:
+def _run(name: str, run: str, after_sweep: Callable[[Sequence[JobRecord]], str] | None) -> int:
     # Hydra prints and exits 1 by itself otherwise.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sweep = bool({"-m", "--multirun"} & set(sys.argv[1:]))
@@ -112,8 +116,9 @@ def _run(name: str, run: str) -> int:
         except (HydraException, OmegaConfBaseException) as error:
             raise ValueError(_sentence(error)) from error
         finally:
-            if sweep and name == "train" and "LOCAL_RANK" not in os.environ:
-                print(sweep_table(records.read()))
+            # Nothing began where Hydra refuses the whole sweep; a child of distributed training repeats the command.
+            if sweep and after_sweep and records.read() and "LOCAL_RANK" not in os.environ:
+                print(after_sweep(records.read()))
         codes = [record.exit_code for record in records.read()]
     return max(codes, default=0, key=lambda code: (code == 1, code))
 

@@ -3,7 +3,7 @@
 import inspect
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ WIDTH = 110
 """Columns of the text."""
 SPLIT = (
     "head_i = sum_j a_j v_j with queries Q W_i^Q, keys K W_i^K and values V W_i^V; the heads concatenated, times W^O "
-    "(Vaswani et al. 2017, section 3.2.2)"
+    "(Vaswani et al. 2017, section 3.2.2), each projection with a bias, which the paper has not"
 )
 
 
@@ -47,7 +47,10 @@ def explain(job: Job) -> None:
         raise ValueError(f"vocabulary is {sizes['vocabulary']}; {EOS + 1} pieces are special, so give more.")
     model: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(sizes["vocabulary"], sizes["vocabulary"], True))
     print(explanation(model, config["source_length"], config["target_length"]))
-    print(f"\nThe parameters are counted with a joint vocabulary of {sizes['vocabulary']:,} pieces (vocabulary=N).")
+    print(
+        f"\nThe parameters are counted with a joint vocabulary of {sizes['vocabulary']:,} pieces (vocabulary=N): one "
+        "table of embeddings for both languages."
+    )
 
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
@@ -58,36 +61,37 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
 
 
 def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
-    """The sites of a model in the order in which an example of one sentence pair reaches them."""
-    order: list[tuple[str, int]] = []
-    calls: dict[Attention, list[tuple[Tensor, ...]]] = {}
+    """The sites of a model, with what came by in an example of one sentence pair."""
+    layers = dict.fromkeys(model.sites, 0)
+    calls: dict[Attention, list[tuple[Tensor, ...]]] = {attention: [] for attention in model.sites.values()}
+    hooks = [
+        attention.register_forward_pre_hook(lambda module, arguments: calls[module].append(arguments[:3]))
+        for attention in calls
+    ]
 
-    def note(module: Any, arguments: tuple[Any, ...]) -> None:
-        calls.setdefault(module, []).append(arguments[:3])
+    def count(site: str, layer: int, weights: Tensor) -> None:
+        layers[site] += 1
 
-    attentions = [module for module in model.modules() if isinstance(module, Attention)]
-    hooks = [attention.register_forward_pre_hook(note) for attention in attentions]
     source = torch.tensor([[UNK] * (source_length - 1) + [EOS]])
     target = torch.tensor([[BOS] + [UNK] * (target_length - 1)])
     with torch.inference_mode():
-        model.eval()(source, source.ne(PAD), target, watch=lambda site, layer, _: order.append((site, layer)))
+        model.eval()(source, source.ne(PAD), target, watch=count)
     for hook in hooks:
         hook.remove()
-    sites = []
-    # Layer by layer a site's attentions are called in the order in which the sites are shown.
     around = {module.attention: module for module in model.modules() if isinstance(module, MultiHeadAttention)}
-    for (name, layer), (attention, found) in zip(order, calls.items(), strict=True):
-        if layer == 0:
-            shapes = {part: tuple(x.shape) for part, x in zip(("queries", "keys", "values"), found[0], strict=True)}
-            layers = sum(other == name for other, _ in order)
-            shared = found[0][1].data_ptr() == found[0][2].data_ptr()
-            sites.append(Site(name, layers, attention, around.get(attention), len(found), shapes, shared))
+    sites = []
+    for name, attention in model.sites.items():
+        queries, keys, values = calls[attention][0]
+        shapes = {"queries": tuple(queries.shape), "keys": tuple(keys.shape), "values": tuple(values.shape)}
+        shared = keys.data_ptr() == values.data_ptr()
+        sites.append(Site(name, layers[name], attention, around.get(attention), len(calls[attention]), shapes, shared))
     return sites
 
 
 def _title(model: Seq2Seq) -> str:
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return f"{inspect.getdoc(model)}\n{parameters:,} parameters"
+    settings = model.extra_repr()
+    return f"{inspect.getdoc(model)}\n" + (f"Here {settings}.\n" if settings else "") + f"{parameters:,} parameters"
 
 
 def _paragraph(site: Site, asks: str, source_length: int, target_length: int) -> str:
@@ -95,13 +99,16 @@ def _paragraph(site: Site, asks: str, source_length: int, target_length: int) ->
     rows = {
         "who asks": asks,
         "score": _summary(attention.scorer),
-        "window": _summary(attention.window),
+        "window": _summary(attention.window)
+        + ("" if site.name == "cross" else " Local windows are for cross attention."),
         "weights": _summary(attention.normalizer),
-        "context": SPLIT if site.around else "o = sum_i a_i v_i; queries, keys and values are the states themselves",
+        "context": SPLIT
+        if site.around
+        else "o = sum_i a_i v_i; query, keys and values are states, without projections",
         "example": f"S = {source_length} source pieces, T = {target_length} target pieces; "
         + ", ".join(f"{part} {_shape(shape)}" for part, shape in shapes.items())
         + (f", {site.calls} times: one target position after the other" if site.calls > 1 else "")
-        + "; axes are (batch, heads, positions, width)",
+        + "; axes are (batch, heads, positions, width), keys as the scorer keeps them",
         "parameters": _parameters(site.around or attention),
         "memory": _memory(site),
     }
@@ -136,6 +143,10 @@ def _memory(site: Site) -> str:
     heads, key_width, value_width = site.shapes["keys"][1], site.shapes["keys"][3], site.shapes["values"][3]
     lengths = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[site.name]
     weights = f"weights {heads} x {lengths[0]} x {lengths[1]}"
+    if not site.attention.window.masks_only:
+        weights += ", the prior as many"
+    elif site.attention.scorer.inner_product and site.attention.normalizer.fused:
+        weights += " (none in a GPU's fused kernel)"
     kept = f"keys and values {heads} x {lengths[1]} x {key_width + value_width}"
     if site.keys_are_values:
         kept = f"keys, which are the values, {heads} x {lengths[1]} x {value_width}"

@@ -40,7 +40,11 @@ def export_attention(job: Job) -> None:
     for line in sorted(drawn):
         print(out / f"{line + 1:0{width}}.png")
     if missing := sorted(set(range(len(sources))) - set(drawn)):
-        logger.warning("No map for %d empty lines, the first is line %d.", len(missing), missing[0] + 1)
+        logger.warning(
+            "No map for %d lines that are empty or longer than the model reads, the first is line %d.",
+            len(missing),
+            missing[0] + 1,
+        )
 
 
 def _check_type(layer: Any) -> None:

@@ -106,16 +106,17 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
 
 def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
     """Raises ValueError when a sentence is longer than the model can read; those of the test split are cut."""
-    longest = {
-        "training": int(training.lengths.max()),
-        "validation": max(len(side) + 1 for _, source, target in valid for side in (source, target)),
+    lengths = {
+        "training": training.lengths.max(axis=0).tolist(),
+        "validation": [max(len(side) + 1 for side in sides) for sides in list(zip(*valid, strict=True))[1:]],
     }
-    for name, length in longest.items():
-        if model.max_length is not None and length > model.max_length:
-            raise ValueError(
-                f"The longest {name} sentence has {length} pieces with EOS, and scorer=location has weights for "
-                f"{model.max_length} positions: give scorer.max_length={length} or more, or leave out longer sentences."
-            )
+    for split, (source, target) in lengths.items():
+        for side, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
+            if most is not None and length > most:
+                raise ValueError(
+                    f"The longest {side} of the {split} data has {length} pieces with EOS, but scorer=location has "
+                    f"weights for {most}: give its max_length {length} or more, or leave out long sentences."
+                )
 
 
 def _max_steps(settings: Settings, rows: TrainingData, processes: int) -> int:

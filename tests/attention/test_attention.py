@@ -39,13 +39,12 @@ def test_worked_numbers_of_self_attention():
     torch.testing.assert_close(first, torch.tensor([0, 1.70942138, 1.66986613], dtype=torch.float64), rtol=0, atol=1e-8)
 
 
-def test_context_and_attend_agree(make_scorer: MakeScorer):
+def test_weights_are_what_makes_the_context_and_what_a_watch_sees(make_scorer: MakeScorer):
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
     mask = lengths_to_mask(torch.tensor([7, 2]), 7)[:, None, None, :]
     projected = attention.project_keys(keys)
     context, weights = attention.attend(queries, projected, keys, mask)
-    assert context.equal(attention.context(queries, projected, keys, mask))
     assert context.equal(attention(queries, projected, keys, mask))
     seen: list[Tensor] = []
     assert context.equal(attention(queries, projected, keys, mask, watch=seen.append))
@@ -69,6 +68,35 @@ def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
     assert results[1][0][1].eq(0).all()
     for explicit, fused_result in zip(*results, strict=True):
         torch.testing.assert_close(fused_result, explicit)
+
+
+WINDOWS = {
+    "global": windows.Global,
+    "local_m": partial(windows.LocalM, half_width=1),
+    "local_p": partial(windows.LocalP, half_width=2, renormalise=False),
+}
+NORMALIZERS = {"softmax": normalizers.Softmax, "sparsemax": normalizers.Sparsemax}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("scorer", [scorers.ScaledDot, scorers.Additive])
+def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
+    scorer: MakeScorer, window: str, normalizer: str, monkeypatch: pytest.MonkeyPatch
+):
+    """And only an inner product through the softmax, of keys that are seen alike, is fused."""
+    torch.manual_seed(1)
+    site = Attention(scorer, WINDOWS[window], NORMALIZERS[normalizer], query_dim=5, key_dim=5, num_heads=3).double()
+    queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
+    mask = lengths_to_mask(torch.tensor([7, 4]), 7)[:, None, None, :]
+    asking = windows.Asking(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
+    calls, fused = [], kernels.inner_product_context
+    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    monkeypatch.setattr(kernels, "prefers_fused", lambda queries: True)
+    projected = site.project_keys(keys)
+    found = site.context(queries, projected, keys, mask, asking)
+    torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, asking)[0])
+    assert bool(calls) == (scorer is scorers.ScaledDot and normalizer == "softmax" and window != "local_p")
 
 
 class ArgMax(normalizers.Normalizer):

@@ -128,12 +128,6 @@ def test_the_gradient_reaches_what_predicts_the_position(
         assert parameter.grad.abs().sum() > 1e-6
 
 
-def test_a_window_without_a_prior_is_fused_and_one_with_it_is_not() -> None:
-    assert windows.Global(STATE, HEADS).masks_only
-    assert windows.LocalM(STATE, HEADS, 2).masks_only
-    assert not local_p().masks_only
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -148,5 +142,5 @@ def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
 
 @pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
 def test_a_local_window_wants_to_know_who_asks(window: nn.Module, mask: Tensor) -> None:
-    with pytest.raises(ValueError, match="needs the queries' states and positions; only cross attention"):
+    with pytest.raises(ValueError, match="needs the queries' states and positions, which only cross"):
         window(mask, None)

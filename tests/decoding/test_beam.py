@@ -120,7 +120,7 @@ def test_without_eos_in_sight_every_sentence_is_closed_at_its_own_longest_output
 
 
 def test_nothing_is_longer_than_the_model_can_read(markov: Callable[..., Any]) -> None:
-    model = markov(vocab=13, seed=8, max_length=5)
+    model = markov(vocab=13, seed=8, max_target=5)
     model.table[:, EOS] = -90.0
     found = search(model, SOURCES, beam_size=2)
     assert {len(hypothesis.ids) + 1 for hypotheses in found for hypothesis in hypotheses} == {5}

@@ -48,9 +48,9 @@ def tokenizers() -> TokenizerPair:
 class Echo:
     """Repeats the source, whatever its length; remembers the batches and the modes it saw."""
 
-    def __init__(self, vocab: int, max_length: int | None = None) -> None:
+    def __init__(self, vocab: int, max_source: int | None = None) -> None:
         self.vocab = vocab
-        self.max_length = max_length
+        self.max_source, self.max_target = max_source, None
         self.training = True
         self.modes: list[tuple[bool, bool]] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -126,11 +126,11 @@ def test_the_mode_comes_back_after_an_error(tokenizers: TokenizerPair, markov: C
     assert model.training
 
 
-@pytest.mark.parametrize(("max_source_tokens", "max_length"), [(13, None), (13, 99), (99, 13)])
+@pytest.mark.parametrize(("max_source_tokens", "max_source"), [(13, None), (13, 99), (99, 13)])
 def test_an_over_long_line_is_translated_in_parts_with_one_warning(
-    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture, max_source_tokens: int, max_length: int | None
+    tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture, max_source_tokens: int, max_source: int | None
 ) -> None:
-    model = Echo(tokenizers.target.size, max_length)
+    model = Echo(tokenizers.target.size, max_source)
     subject = Translator(model, tokenizers, BeamSearch(beam_size=2), max_source_tokens=max_source_tokens)
     line = " ".join(WORDS * 3)
     with caplog.at_level(logging.WARNING):
@@ -138,6 +138,12 @@ def test_an_over_long_line_is_translated_in_parts_with_one_warning(
     assert len(caplog.records) == 1
     assert caplog.records[0].getMessage().startswith("Line 3 has ")
     assert max(width for _, width in model.shapes) <= 13
+
+
+def test_a_source_that_the_model_cannot_read_is_not_searched(tokenizers: TokenizerPair) -> None:
+    model = Echo(tokenizers.target.size, max_source=4)
+    found = Translator(model, tokenizers, BeamSearch(beam_size=2)).search_ids([[5, 6, 7], [5, 6, 7, 8], [], [5]])
+    assert [hypotheses[0].ids if hypotheses else None for hypotheses in found] == [[5, 6, 7], None, None, [5]]
 
 
 class Script(Echo):

@@ -115,6 +115,15 @@ def test_watching_changes_no_result_and_sees_distributions(model, sentences, clo
             close(sums, torch.ones_like(sums))
 
 
+def test_the_sites_are_those_that_are_watched_and_described(model, sentences):
+    seen, attending = [], []
+    for attention in model.sites.values():
+        attention.register_forward_pre_hook(lambda module, _: attending.append(module))
+    model(*sentences, watch=lambda site, layer, _: seen.append(site))
+    assert list(dict.fromkeys(seen)) == list(model.sites) == list(model.queries)
+    assert list(dict.fromkeys(attending)) == list(model.sites.values())
+
+
 def test_every_parameter_gets_a_gradient(model, sentences):
     source, mask, target = sentences
     model(source, mask, target).square().sum().backward()

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.models import VocabularySizes
-from nmt.run.compose import Job, configuration, make
+from nmt.run.compose import CONFIGS, Job, configuration, make
 from nmt.run.explain import explain, explanation, watched_sites
 
 
@@ -11,16 +11,10 @@ def model_of(*overrides: str):
     return make(configuration("explain", list(overrides))["model"])(vocabulary=VocabularySizes(19, 19, joint=True))
 
 
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [
-        ("bahdanau", ["cross"]),
-        ("luong", ["cross"]),
-        ("transformer", ["encoder_self", "decoder_self", "cross"]),
-    ],
-)
-def test_every_site_is_explained_with_its_parts(model: str, names: list[str]) -> None:
+@pytest.mark.parametrize("model", sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml")))
+def test_every_site_is_explained_with_its_parts(model: str) -> None:
     made = model_of(f"model={model}", "scorer=additive", "window=local_p", "normalizer=sparsemax")
+    names = list(made.sites)
     text = explanation(made, source_length=7, target_length=5)
     assert [line.split(":")[0] for line in text.splitlines() if " layer" in line and " head" in line] == names
     assert text.count("v . tanh(W q + U k)") == len(names)
@@ -45,7 +39,7 @@ def test_shapes_are_those_of_the_example() -> None:
 @pytest.mark.parametrize(("scorer", "kept"), [("dot", "keys, which are the values, 1 x S x 128"), ("general", "256")])
 def test_memory_counts_a_tensor_once(scorer: str, kept: str) -> None:
     text = explanation(model_of("model=luong", f"scorer={scorer}"), 7, 5)
-    assert text.split("memory ")[1].split("weights 1 x T x S; ")[1].rstrip().endswith(kept)
+    assert " ".join(text.split("memory ")[1].split()).endswith(kept)
 
 
 def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:

@@ -152,7 +152,7 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
         (
             {"run_dir": "new", "scorer": "location", "scorer__max_length": 7},
-            r"The longest training sentence has \d+ pieces with EOS, and scorer=location has weights for 7 positions",
+            r"The longest source of the training data has \d+ pieces with EOS, but scorer=location has weights for 7: ",
         ),
         ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be made: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),

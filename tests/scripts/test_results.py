@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -161,10 +162,14 @@ def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, 
     assert json.loads((out / "results.json").read_text(encoding="utf-8"))[0]["metrics"] == METRICS
 
 
-def test_a_finished_run_of_other_overrides_is_not_taken(finished):
-    results.check_overrides([finished], ["model=luong"])
-    with pytest.raises(ValueError, match=r"luong_dot_seed3 is finished, without seed=7; give another --out\."):
-        results.check_overrides([finished], ["model=luong", "seed=7"])
+@pytest.mark.parametrize(("had", "asked"), [([], ["a=7"]), (["a=7"], []), (["a=7"], ["a=8"])])
+def test_a_finished_run_of_other_overrides_is_not_taken(finished, had: list[str], asked: list[str]):
+    own = ["model=luong", "scorer=dot", "seed=3", "run_dir=x", "overwrite=true"]
+    command = shlex.join(["python", "-m", "nmt.train", *own, *had])
+    finished.run.write_metrics({**finished.run.metrics(), "command": command})
+    results.check_overrides([finished], had)
+    with pytest.raises(ValueError, match=r"is finished, with (a=7|no overrides) and not .*; give another --out\."):
+        results.check_overrides([finished], asked)
 
 
 def test_seeds_are_pooled_into_mean_and_deviation(finished):
