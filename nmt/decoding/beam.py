@@ -7,19 +7,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.decoding.state import Decodable, select_rows
-from nmt.text.tokenizer import BOS, EOS, PAD
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.state import Decodable, Hypothesis, select_rows
+from nmt.text.tokenizer import BOS, EOS
 
-
-class Hypothesis(NamedTuple):
-    """A finished translation."""
-
-    ids: list[int]
-    """Target pieces, without BOS and EOS."""
-    log_prob: float
-    """Sum over the pieces and EOS, in nats."""
-    score: float
-    """log_prob / length penalty: what hypotheses are ranked by."""
+_LEAST_COVERED = 1e-3
+"""Of a source piece, for the logarithm: a window or sparsemax may give it no weight at all."""
 
 
 class Live(NamedTuple):
@@ -27,14 +20,27 @@ class Live(NamedTuple):
 
     sentence: Int[Tensor, " sentences"]
     """Index in the batch that search was given."""
-    limit: Int[Tensor, " sentences"]
+    longest: Int[Tensor, " sentences"]
     """Longest output, EOS counted."""
+    prefix: Int[Tensor, "sentences prefix"]
+    """The pieces that every hypothesis begins with, filled up with PAD."""
+    words: Bool[Tensor, "sentences source"]
+    """The source pieces that want to be covered: all but EOS and padding."""
     log_probs: Float[Tensor, "sentences beams"]
     """Of the unfinished hypotheses, best first; -inf where there is none."""
     finished: Int[Tensor, " sentences"]
     """Number of finished hypotheses."""
-    best: Float[Tensor, " sentences"]
-    """Highest score among the finished ones; -inf before the first."""
+    best: Float[Tensor, "sentences n_best"]
+    """Highest scores among the finished ones, best first; -inf where there is none."""
+
+
+class Rows(NamedTuple):
+    """What each unfinished hypothesis has written and read; row = sentence * beams + beam."""
+
+    history: Int[Tensor, "rows length"]
+    """Its pieces, without BOS."""
+    covered: Float[Tensor, "rows source"]
+    """The sum of the attention weights over its steps; one column of zeros where coverage does not count."""
 
 
 class Candidates(NamedTuple):
@@ -47,127 +53,143 @@ class Candidates(NamedTuple):
 
 
 class BeamSearch:
-    """Beam search with the length penalty of GNMT (Wu et al. 2016, eq. 14): log P(Y|X) / ((5 + |Y|) / 6)^alpha.
+    """Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
+    score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
 
-    |Y| counts EOS. A step looks at the best 2 x beam candidates of a sentence. A candidate that ends in EOS finishes if
-    it ranks among the first `beam_size`; the best `beam_size` others go on. A sentence ends with `beam_size` finished
-    hypotheses, or as soon as no live one can score higher than its best finished one. At the longest output,
-    max_length_ratio * S + max_length_offset tokens (S source pieces; EOS counted on both sides) or the most that the
-    model can read, EOS is the only candidate left, so that every log_prob is that of a whole sentence. Nothing depends
-    on how many hypotheses are read.
+    |Y| counts EOS; s runs over the source pieces but EOS, and a_ts is the mean of the heads of the last layer's cross
+    attention, with 0.001 as the least sum. A step looks at the 2 x beam candidates of highest log-probability. One that
+    ends in EOS finishes if it ranks among the first `beam_size`; the best `beam_size` others go on. A sentence ends
+    with `beam_size` finished hypotheses, or as soon as no live one can come among the `n_best` (an end that is proved
+    safe, see `_done`), or at its longest output. So the best hypothesis does not depend on `n_best`.
 
-    Raises ValueError for a setting out of range.
+    `length_penalty` is alpha (0 turns it off), `coverage_penalty` beta. Raises ValueError for a setting out of range.
     """
 
     def __init__(
         self,
         beam_size: int = 5,
         length_penalty: float = 0.6,
-        max_length_ratio: float = 2.0,
-        max_length_offset: int = 10,
+        coverage_penalty: float = 0.0,
+        n_best: int = 1,
+        constraints: Constraints | None = None,
     ) -> None:
         if beam_size < 1:
             raise ValueError(f"search.beam_size is {beam_size}; it must be at least 1 (1 is greedy search).")
         if not math.isfinite(length_penalty):
             raise ValueError(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
-        if not 0 <= max_length_ratio < math.inf:
-            raise ValueError(f"search.max_length_ratio is {max_length_ratio}; it must be a finite number, at least 0.")
-        if max_length_offset < 1:
+        if not 0 <= coverage_penalty < math.inf:
+            raise ValueError(f"search.coverage_penalty is {coverage_penalty}; it must be a finite number, at least 0.")
+        if not 1 <= n_best <= beam_size:
             raise ValueError(
-                f"search.max_length_offset is {max_length_offset}; it must be at least 1, to leave room for EOS."
+                f"search.n_best is {n_best}; it must be between 1 and search.beam_size, which is {beam_size}."
             )
-        self.beam_size = beam_size
-        self.length_penalty = length_penalty
-        self.max_length_ratio = max_length_ratio
-        self.max_length_offset = max_length_offset
+        self.beam_size, self.n_best = beam_size, n_best
+        self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
+        self.constraints = constraints or Constraints()
 
     def __call__(
         self,
         model: Decodable,
         source: Int[Tensor, "sentences source"],
         source_mask: Bool[Tensor, "sentences source"],
+        prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """At least one and at most `beam_size` hypotheses per sentence, best first.
+        """At least one and at most `n_best` hypotheses per sentence, best first.
 
+        Each begins with its row of `prefix`, which PAD fills up, as far as its longest output allows.
         Raises ValueError where the model's log-probabilities are NaN or leave no way to end a sentence.
         """
         memory = model.encode(source, source_mask)
         state = model.start(memory, self.beam_size)
-        live = self._start(source_mask, model.max_target)
+        live = self._start(source_mask, model.max_target, prefix)
         tokens = source.new_full(live.log_probs.shape, BOS)
-        history = source.new_empty((tokens.numel(), 0))
+        rows = Rows(tokens.new_empty(tokens.numel(), 0), live.log_probs.new_zeros(tokens.numel(), 1))
         found: list[list[Hypothesis]] = [[] for _ in source]
         length = 0
         while len(live.sentence):
             length += 1
-            log_probs, state = model.step(tokens, state, memory)
-            candidates = self._candidates(live, log_probs, length)
+            if self.coverage_penalty:
+                log_probs, weights, state = model.attending_step(tokens, state, memory)
+                rows = rows._replace(covered=rows.covered + weights.flatten(0, 1))
+            else:
+                log_probs, state = model.step(tokens, state, memory)
+            candidates = self._candidates(live, log_probs, rows.history)
             ending = candidates.tokens == EOS
             if ending.any():
-                live = self._finish(found, live, candidates, history, length)
+                live = self._finish(found, live, candidates, rows)
                 candidates = self._unfinished(candidates, ending)
             live = live._replace(log_probs=candidates.log_probs[:, : self.beam_size])
             tokens, parents = candidates.tokens[:, : self.beam_size], candidates.parents[:, : self.beam_size]
 
-            rows = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
+            chosen = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
             done = self._done(live, length)
             if done.any():
                 going = (~done).nonzero().squeeze(1)
-                live, memory, tokens, rows = select_rows((live, memory, tokens, rows), going)
-            if not torch.equal(rows.flatten(), torch.arange(len(history), device=rows.device)):
-                state, history = select_rows((state, history), rows.flatten())
-            history = torch.cat([history, tokens.reshape(-1, 1)], dim=1)
+                live, memory, tokens, chosen = select_rows((live, memory, tokens, chosen), going)
+            if not torch.equal(chosen.flatten(), torch.arange(len(rows.history), device=chosen.device)):
+                state, rows = select_rows((state, rows), chosen.flatten())
+            rows = rows._replace(history=torch.cat([rows.history, tokens.reshape(-1, 1)], dim=1))
         return [self._ranked(index, hypotheses) for index, hypotheses in enumerate(found)]
 
-    def _start(self, source_mask: Bool[Tensor, "sentences source"], max_target: int | None) -> Live:
+    def _start(
+        self,
+        source_mask: Bool[Tensor, "sentences source"],
+        max_target: int | None,
+        prefix: Int[Tensor, "sentences prefix"] | None,
+    ) -> Live:
         lengths = source_mask.sum(1)
-        limit = (lengths * self.max_length_ratio + self.max_length_offset).long()
         # The beams start equal: only the first is real, or every later one would repeat it.
         log_probs = torch.full((len(lengths), self.beam_size), -math.inf, device=lengths.device)
         log_probs[:, 0] = 0
         return Live(
             sentence=torch.arange(len(lengths), device=lengths.device),
-            limit=limit if max_target is None else limit.clamp(max=max_target),
+            longest=self.constraints.longest(source_mask, max_target),
+            prefix=lengths.new_empty(len(lengths), 0) if prefix is None else prefix,
+            words=torch.arange(source_mask.shape[1], device=lengths.device) < lengths[:, None] - 1,
             log_probs=log_probs,
             finished=torch.zeros_like(lengths),
-            best=torch.full_like(log_probs[:, 0], -math.inf),
+            best=torch.full_like(log_probs[:, : self.n_best], -math.inf),
         )
 
-    def _candidates(self, live: Live, log_probs: Float[Tensor, "sentences beams vocab"], length: int) -> Candidates:
-        totals = live.log_probs[:, :, None] + log_probs
-        totals[:, :, PAD] = -math.inf
-        totals[:, :, BOS] = -math.inf
-        closing = live.limit == length
-        if closing.any():
-            only_eos = torch.full_like(totals, -math.inf)
-            only_eos[:, :, EOS] = totals[:, :, EOS]
-            totals = torch.where(closing[:, None, None], only_eos, totals)
+    def _candidates(
+        self, live: Live, log_probs: Float[Tensor, "sentences beams vocab"], history: Int[Tensor, "rows length"]
+    ) -> Candidates:
+        step = history.shape[1]
+        forced = live.prefix[:, step] if step < live.prefix.shape[1] else None
+        totals = live.log_probs[:, :, None] + self.constraints.apply(log_probs, history, live.longest, forced)
         best, index = totals.flatten(1).topk(2 * self.beam_size)
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 
-    def _finish(
-        self,
-        found: list[list[Hypothesis]],
-        live: Live,
-        candidates: Candidates,
-        history: Int[Tensor, "rows length"],
-        length: int,
-    ) -> Live:
+    def _finish(self, found: list[list[Hypothesis]], live: Live, candidates: Candidates, rows: Rows) -> Live:
         """Move the candidates that end in EOS among the first `beam_size` to `found`."""
         log_probs = candidates.log_probs[:, : self.beam_size]
         ending = (candidates.tokens[:, : self.beam_size] == EOS) & (log_probs > -math.inf)
+        length = rows.history.shape[1] + 1
+        scores = log_probs / self._penalty(length)
+        if self.coverage_penalty:
+            scores = scores + self._coverage(live, candidates.parents[:, : self.beam_size], rows.covered)
         sentences, ranks = ending.nonzero(as_tuple=True)
-        rows = sentences * self.beam_size + candidates.parents[sentences, ranks]
-        penalty = self._penalty(length)
-        for sentence, log_prob, ids in zip(
-            live.sentence[sentences].tolist(), log_probs[sentences, ranks].tolist(), history[rows].tolist(), strict=True
+        parents = sentences * self.beam_size + candidates.parents[sentences, ranks]
+        for sentence, *hypothesis in zip(
+            live.sentence[sentences].tolist(),
+            rows.history[parents].tolist(),
+            log_probs[sentences, ranks].tolist(),
+            scores[sentences, ranks].tolist(),
+            strict=True,
         ):
-            found[sentence].append(Hypothesis(ids, log_prob, log_prob / penalty))
-        scores = log_probs.masked_fill(~ending, -math.inf) / penalty
-        return live._replace(
-            finished=live.finished + ending.sum(1), best=torch.maximum(live.best, scores.amax(1).to(live.best.dtype))
-        )
+            found[sentence].append(Hypothesis(*hypothesis))
+        ended = scores.masked_fill(~ending, -math.inf).to(live.best.dtype)
+        best = torch.cat([live.best, ended], dim=1).topk(self.n_best).values
+        return live._replace(finished=live.finished + ending.sum(1), best=best)
+
+    def _coverage(
+        self, live: Live, parents: Int[Tensor, "sentences beams"], covered: Float[Tensor, "rows source"]
+    ) -> Float[Tensor, "sentences beams"]:
+        """beta sum_s log min(sum_t a_ts, 1) of the hypotheses that each candidate ends."""
+        sums = covered.unflatten(0, (-1, self.beam_size)).clamp(_LEAST_COVERED, 1)
+        penalties = sums.log().masked_fill(~live.words[:, None], 0).sum(dim=-1)
+        return self.coverage_penalty * penalties.gather(1, parents)
 
     def _unfinished(self, candidates: Candidates, ending: Bool[Tensor, "sentences candidates"]) -> Candidates:
         """The candidates that do not end in EOS first, otherwise in order: at most `beam_size` of them end."""
@@ -175,14 +197,15 @@ class BeamSearch:
         return Candidates(*(part.gather(1, order) for part in candidates))
 
     def _done(self, live: Live, length: int) -> Bool[Tensor, " sentences"]:
-        """Sentences that are full, at their longest output, or whose live hypotheses can score no higher than the best.
+        """Sentences that are full, at their longest output, or whose live hypotheses cannot come among the best.
 
-        Log-probabilities only fall. A score is highest when they stay as they are and the penalty is the largest within
-        reach: that of the longest output, or of the next token where alpha is negative.
+        Log-probabilities only fall, and the coverage penalty is at most 0. A score is highest when they stay as they
+        are and the length penalty is the largest within reach: that of the longest output, or of the next piece where
+        alpha is negative.
         """
-        reach = live.limit if self.length_penalty >= 0 else torch.full_like(live.limit, length + 1)
+        reach = live.longest if self.length_penalty >= 0 else torch.full_like(live.longest, length + 1)
         bound = live.log_probs[:, 0] / ((5 + reach) / 6) ** self.length_penalty
-        return (live.finished >= self.beam_size) | (live.limit <= length) | (live.best >= bound)
+        return (live.finished >= self.beam_size) | (live.longest <= length) | (live.best[:, -1] >= bound)
 
     def _penalty(self, length: int) -> float:
         return float(((5 + length) / 6) ** self.length_penalty)
@@ -193,4 +216,4 @@ class BeamSearch:
                 f"Sentence {index} of the batch has no translation: the model's log-probabilities are NaN or -inf; "
                 "check its weights, or search in float32."
             )
-        return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.beam_size]
+        return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]

@@ -1,6 +1,6 @@
 """What search asks of a model, and how its values are cut to the rows that go on."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -10,6 +10,17 @@ Memory = Any
 
 State = Any
 """A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step."""
+
+
+class Hypothesis(NamedTuple):
+    """A finished translation."""
+
+    ids: list[int]
+    """Target pieces, without BOS and EOS."""
+    log_prob: float
+    """Sum over the pieces and EOS, in nats."""
+    score: float
+    """What hypotheses are ranked by: log_prob, and the penalties of the search."""
 
 
 # The test run checks the types of arguments, and can check this one only so.
@@ -45,6 +56,12 @@ class Decodable(Protocol):
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
         """Log-probabilities (nats) of the token after `tokens`. The `state` passed in may not be used again."""
+        ...
+
+    def attending_step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
+        """The same as `step`, with what each beam attended to: the last layer's cross weights, mean of the heads."""
         ...
 
 

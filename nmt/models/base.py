@@ -79,6 +79,17 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def step(
-        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        """log p of each next piece in nats, after reading one more token per beam, and the new State."""
+        """log p of each next piece in nats, after reading one more token per beam, and the new State.
+
+        `watch` is shown what the beams, as queries, attend to in the source.
+        """
+
+    def attending_step(
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], Any]:
+        """`step`, and between its results the cross weights of the last layer, mean of the heads."""
+        seen: list[Tensor] = []
+        log_probs, state = self.step(tokens, state, memory, lambda site, layer, weights: seen.append(weights))
+        return log_probs, seen[-1].mean(dim=1), state

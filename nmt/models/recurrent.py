@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -50,9 +51,10 @@ class RecurrentSeq2Seq(Seq2Seq):
         return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))
 
     def step(
-        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        result, state = self.advance(self.dropout(self.target_embedding(tokens)), state, memory)
+        embedded = self.dropout(self.target_embedding(tokens))
+        result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
         return self.logits(result).float().log_softmax(dim=-1), state
 
     @abstractmethod

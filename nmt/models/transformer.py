@@ -118,7 +118,7 @@ class Transformer(Seq2Seq):
         return State(tuple(layer.keys_values(nothing) for layer in self.decoder), position)
 
     def step(
-        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
         """A row's newest piece attends to the keys the row has kept; the beams of a sentence query its one Memory."""
         sentences, beams = tokens.shape
@@ -127,11 +127,14 @@ class Transformer(Seq2Seq):
         source_mask, self_attention = memory.mask[:, None, None, :], []
         longest = int(state.position.max()) + 1
         seen = lengths_to_mask(state.position + 1, longest)[:, None, None, :]
-        for layer, past, cross in zip(self.decoder, state.self_attention, memory.cross, strict=True):
+        for index, (layer, past, cross) in enumerate(
+            zip(self.decoder, state.self_attention, memory.cross, strict=True)
+        ):
             row = x.view(sentences * beams, 1, self.dim)
             kept = append(past, layer.keys_values(row), state.position, longest)
             row = layer.self_attend(row, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
-            x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions)
+            watch_cross = watch and partial(watch, "cross", index)
+            x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
             self_attention.append(kept)
         log_probs = self.logits(x).float().log_softmax(dim=-1)

@@ -13,6 +13,7 @@ STATES = 101
 
 class Memory(NamedTuple):
     key: Tensor
+    mask: Tensor
 
 
 class Position(NamedTuple):
@@ -41,7 +42,7 @@ class Markov:
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
         weights = torch.arange(1, source.shape[1] + 1)
-        return Memory((source * weights * source_mask).sum(1) % STATES)
+        return Memory((source * weights * source_mask).sum(1) % STATES, source_mask)
 
     def start(self, memory: Memory, beams: int) -> State:
         rows = len(memory.key) * beams
@@ -54,13 +55,27 @@ class Markov:
         rows = (key.view(tokens.shape) + memory.key[:, None]) % STATES
         return self.table[rows], State(key, (Position(steps),))
 
+    def attending_step(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
+        """Attends to a source position that the prefix chooses, mostly."""
+        log_probs, state = self.step(tokens, state, memory)
+        lengths = memory.mask.sum(1, keepdim=True)
+        chosen = torch.nn.functional.one_hot(state.key.view(tokens.shape) % lengths, memory.mask.shape[1])
+        return log_probs, (chosen * 0.7 + 0.3 / lengths[:, None]) * memory.mask[:, None], state
+
+    def next_weights(self, source: list[int], prefix: list[int]) -> Tensor:
+        """What the step after `prefix` attends to."""
+        return self._after(source, prefix)[1]
+
     def next_log_probs(self, source: list[int], prefix: list[int]) -> Tensor:
         """Of the token after `prefix`, from the beginning."""
+        return self._after(source, prefix)[0]
+
+    def _after(self, source: list[int], prefix: list[int]) -> tuple[Tensor, Tensor]:
         memory = self.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
         state = self.start(memory, 1)
         for token in [BOS, *prefix]:
-            log_probs, state = self.step(torch.tensor([[token]]), state, memory)
-        return log_probs[0, 0]
+            log_probs, weights, state = self.attending_step(torch.tensor([[token]]), state, memory)
+        return log_probs[0, 0], weights[0, 0]
 
 
 @pytest.fixture

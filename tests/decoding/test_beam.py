@@ -6,18 +6,29 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.decoding.beam import BeamSearch, Hypothesis
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.state import Hypothesis
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 ALPHAS = (-2.0, 0.0, 0.6, 3.0)
 SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [EOS], [6, 5, 4, 4, EOS], [7, 7, EOS]]
 
 
-def search(model: Any, sources: list[list[int]], **settings: Any) -> list[list[Hypothesis]]:
-    width = max(map(len, sources))
-    source = torch.tensor([ids + [PAD] * (width - len(ids)) for ids in sources])
-    mask = torch.tensor([[i < len(ids) for i in range(width)] for ids in sources])
-    return BeamSearch(**settings)(model, source, mask)
+def search(
+    model: Any,
+    sources: list[list[int]],
+    prefixes: list[list[int]] | None = None,
+    constraints: dict[str, Any] | None = None,
+    **settings: Any,
+) -> list[list[Hypothesis]]:
+    source = padded(sources)
+    beam = BeamSearch(constraints=Constraints(**(constraints or {})), **settings)
+    return beam(model, source, source != PAD, None if prefixes is None else padded(prefixes))
+
+
+def padded(rows: list[list[int]]) -> torch.Tensor:
+    return torch.tensor([ids + [PAD] * (max(map(len, rows)) - len(ids)) for ids in rows])
 
 
 def log_prob(model: Any, source: list[int], ids: list[int]) -> float:
@@ -28,7 +39,32 @@ def penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def plain_beam_search(model: Any, source: list[int], beam: int, alpha: float, limit: int) -> list[Hypothesis]:
+def coverage(model: Any, source: list[int], ids: list[int]) -> float:
+    """sum_s log min(sum_t a_ts, 1), over the source but its EOS."""
+    sums = sum(model.next_weights(source, ids[:t]) for t in range(len(ids) + 1))
+    return sum(math.log(min(max(float(sums[s]), 1e-3), 1)) for s in range(len(source) - 1))
+
+
+def allowed(ids: list[int], token: int, limit: int, shortest: int, ngram: int, prefix: list[int]) -> bool:
+    length, grams = len(ids) + 1, [(*ids, token)[t : t + ngram] for t in range(max(0, len(ids) + 2 - ngram))]
+    if length == limit or token in (PAD, BOS):
+        return token == EOS
+    if len(ids) < len(prefix):
+        return token == prefix[len(ids)]
+    return (token != EOS or length >= shortest) and not (ngram and grams and grams[-1] in grams[:-1])
+
+
+def plain_beam_search(
+    model: Any,
+    source: list[int],
+    beam: int,
+    limit: int,
+    alpha: float = 0.6,
+    beta: float = 0.0,
+    shortest: int = 1,
+    ngram: int = 0,
+    prefix: list[int] | None = None,
+) -> list[Hypothesis]:
     """The definition in lists, for one sentence, without the early end."""
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[Hypothesis] = []
@@ -36,26 +72,33 @@ def plain_beam_search(model: Any, source: list[int], beam: int, alpha: float, li
         candidates = []
         for total, ids in live:
             for token, value in enumerate(model.next_log_probs(source, ids).tolist()):
-                if token not in (PAD, BOS) and value > -math.inf and (length < limit or token == EOS):
+                if value > -math.inf and allowed(ids, token, limit, shortest, ngram, prefix or []):
                     candidates.append((total + value, [*ids, token]))
         best = sorted(candidates, reverse=True)[: 2 * beam]
-        finished += [Hypothesis(ids[:-1], x, x / penalty(length, alpha)) for x, ids in best[:beam] if ids[-1] == EOS]
+        for total, ids in best[:beam]:
+            if ids[-1] == EOS:
+                score = total / penalty(length, alpha) + (beta and beta * coverage(model, source, ids[:-1]))
+                finished.append(Hypothesis(ids[:-1], total, score))
         live = [(x, ids) for x, ids in best if ids[-1] != EOS][:beam]
         if len(finished) >= beam:
             break
     return sorted(finished, key=lambda hypothesis: -hypothesis.score)
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.4])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_wide_beam_on_three_words_finds_what_exhaustive_search_finds(
-    markov: Callable[..., Any], seed: int, alpha: float
+    markov: Callable[..., Any], seed: int, alpha: float, beta: float
 ) -> None:
     model, source = markov(vocab=7, seed=seed), [5, 4, EOS]
     sentences = [list(ids) for n in range(4) for ids in itertools.product([4, 5, 6], repeat=n)]
-    scored = [(log_prob(model, source, ids) / penalty(len(ids) + 1, alpha), ids) for ids in sentences]
-    settings = {"max_length_ratio": 0.0, "max_length_offset": 4}
-    best = search(model, [source], beam_size=41, length_penalty=alpha, **settings)[0][0]
+    scored = [
+        (log_prob(model, source, ids) / penalty(len(ids) + 1, alpha) + beta * coverage(model, source, ids), ids)
+        for ids in sentences
+    ]
+    settings = {"length_penalty": alpha, "coverage_penalty": beta, "constraints": {"max_length": 4}}
+    best = search(model, [source], beam_size=41, **settings)[0][0]
     assert best.ids == max(scored)[1]
     assert best.score == pytest.approx(max(scored)[0])
 
@@ -75,17 +118,52 @@ def test_beam_1_takes_the_best_token_at_each_step(markov: Callable[..., Any], se
     assert greedy.log_prob == pytest.approx(log_prob(model, source, ids))
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+SETTINGS = {
+    **{f"alpha {alpha}": ({"length_penalty": alpha}, {}, {"alpha": alpha}) for alpha in ALPHAS},
+    "coverage": ({"coverage_penalty": 0.7}, {}, {"beta": 0.7}),
+    "shortest": ({}, {"min_length": 7}, {"shortest": 7}),
+    "no word twice": ({}, {"no_repeat_ngram": 1}, {"ngram": 1}),
+    "no two words twice": ({}, {"no_repeat_ngram": 2, "min_length": 9}, {"ngram": 2, "shortest": 9}),
+    "all": (
+        {"length_penalty": 0.9, "coverage_penalty": 0.2},
+        {"no_repeat_ngram": 3, "min_length": 4},
+        {"alpha": 0.9, "beta": 0.2, "ngram": 3, "shortest": 4},
+    ),
+}
+PREFIXES = [[9, 4], [], [5, 5, 5], [11], [6, 12], []]
+
+
+@pytest.mark.parametrize("prefixes", [None, PREFIXES])
+@pytest.mark.parametrize(("settings", "constraints", "oracle"), SETTINGS.values(), ids=SETTINGS.keys())
 @pytest.mark.parametrize("beam", [1, 2, 5])
-def test_equals_the_definition_in_lists(markov: Callable[..., Any], beam: int, alpha: float) -> None:
-    for seed in range(4):
+def test_equals_the_definition_in_lists(
+    markov: Callable[..., Any],
+    beam: int,
+    settings: dict[str, Any],
+    constraints: dict[str, Any],
+    oracle: dict[str, Any],
+    prefixes: list[list[int]] | None,
+) -> None:
+    """The best one with an early end, and all of them where all are asked for."""
+    for seed in range(2):
         model = markov(vocab=13, seed=seed, sharpness=5.0)
-        for source, found in zip(SOURCES, search(model, SOURCES, beam_size=beam, length_penalty=alpha), strict=True):
-            expected = plain_beam_search(model, source, beam, alpha, limit=2 * len(source) + 10)
-            assert found[0].ids == expected[0].ids
-            assert found[0].score == pytest.approx(expected[0].score)
-            ids = [hypothesis.ids for hypothesis in found]
-            assert ids == [hypothesis.ids for hypothesis in expected if hypothesis.ids in ids]
+        shared = {"prefixes": prefixes, "beam_size": beam, "constraints": constraints, **settings}
+        best, all_of_them = (search(model, SOURCES, n_best=n, **shared) for n in (1, beam))
+        for index, source in enumerate(SOURCES):
+            prefix = prefixes[index] if prefixes else None
+            expected = plain_beam_search(model, source, beam, 2 * len(source) + 10, prefix=prefix, **oracle)[:beam]
+            assert [hypothesis.ids for hypothesis in all_of_them[index]] == [each.ids for each in expected]
+            assert [h.score for h in all_of_them[index]] == pytest.approx([h.score for h in expected])
+            assert best[index] == all_of_them[index][:1]
+
+
+def test_n_best_does_not_change_the_best_ones(markov: Callable[..., Any]) -> None:
+    for seed in range(5):
+        model = markov(vocab=13, seed=seed, sharpness=5.0)
+        found = [search(model, SOURCES, beam_size=5, n_best=n) for n in (1, 2, 5)]
+        for one, two, five in zip(*found, strict=True):
+            assert five[:1] == one == two[:1]
+            assert five[:2] == two
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -96,7 +174,7 @@ def test_a_batch_of_n_is_n_batches_of_1(markov: Callable[..., Any], beam: int) -
 
 def test_log_prob_and_score_are_those_of_the_whole_sentence(markov: Callable[..., Any]) -> None:
     model = markov(vocab=13, seed=6)
-    for source, found in zip(SOURCES, search(model, SOURCES, beam_size=3, length_penalty=0.6), strict=True):
+    for source, found in zip(SOURCES, search(model, SOURCES, beam_size=3, n_best=3, length_penalty=0.6), strict=True):
         for hypothesis in found:
             assert hypothesis.log_prob == pytest.approx(log_prob(model, source, hypothesis.ids))
             assert hypothesis.score == pytest.approx(hypothesis.log_prob / penalty(len(hypothesis.ids) + 1, 0.6))
@@ -114,7 +192,7 @@ def test_special_tokens_are_never_generated_even_when_they_are_likely(markov: Ca
 def test_without_eos_in_sight_every_sentence_is_closed_at_its_own_longest_output(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=8)
     model.table[:, EOS] = -50.0
-    found = search(model, SOURCES, beam_size=2, max_length_ratio=1.5, max_length_offset=3)
+    found = search(model, SOURCES, beam_size=2, constraints={"max_length_ratio": 1.5, "max_length_offset": 3})
     assert [len(best.ids) + 1 for best, *_ in found] == [int(1.5 * len(ids) + 3) for ids in SOURCES]
     assert found[0][0].log_prob == pytest.approx(log_prob(model, SOURCES[0], found[0][0].ids))
 
@@ -130,7 +208,7 @@ def test_an_eos_candidate_below_the_first_beam_ranks_does_not_finish(markov: Cal
     model = markov(vocab=7, seed=9)
     # Ranks at the first step: 4, 5, EOS, 6; with a beam of 2 EOS is third, and the empty translation is not found.
     model.table[:] = torch.tensor([0, 0, 0, 0.2, 0.4, 0.3, 0.1]).log()
-    found = search(model, [[4, EOS]], beam_size=2, length_penalty=0.0, max_length_ratio=0.0, max_length_offset=2)[0]
+    found = search(model, [[4, EOS]], beam_size=2, n_best=2, length_penalty=0.0, constraints={"max_length": 2})[0]
     assert [hypothesis.ids for hypothesis in found] == [[4], [5]]
     assert search(model, [[4, EOS]], beam_size=3, length_penalty=0.0)[0][0].ids == []
 
@@ -164,10 +242,16 @@ def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., An
     [
         ({"beam_size": 0}, "beam_size is 0"),
         ({"length_penalty": math.inf}, "length_penalty is inf"),
-        ({"max_length_ratio": -1.0}, "max_length_ratio is -1"),
-        ({"max_length_offset": 0}, "max_length_offset is 0"),
+        ({"coverage_penalty": -0.1}, "coverage_penalty is -0.1"),
+        ({"n_best": 0}, "n_best is 0; it must be between 1 and search.beam_size, which is 5"),
+        ({"n_best": 6}, "n_best is 6; it must be between 1 and search.beam_size, which is 5"),
+        ({"constraints": {"max_length_ratio": -1.0}}, "constraints.max_length_ratio is -1"),
+        ({"constraints": {"max_length_offset": 0}}, "constraints.max_length_offset is 0"),
+        ({"constraints": {"min_length": 0}}, "constraints.min_length is 0; it must be at least 1"),
+        ({"constraints": {"min_length": 4, "max_length": 3}}, "constraints.max_length is 3; it must be at least 4"),
+        ({"constraints": {"no_repeat_ngram": -1}}, "constraints.no_repeat_ngram is -1"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        BeamSearch(**setting)
+        search(None, [[EOS]], **setting)

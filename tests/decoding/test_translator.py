@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.segments import split_line
 from nmt.decoding.translator import Translator, batches_by_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
@@ -71,6 +72,12 @@ class Echo:
         position = state[0].view(tokens.shape).clamp(max=memory[0].shape[1] - 1)
         log_probs = torch.full((*tokens.shape, self.vocab), -9.0)
         return log_probs.scatter(2, memory[0].gather(1, position)[:, :, None], -0.1), (state[0] + 1,)
+
+    def attending_step(
+        self, tokens: Tensor, state: tuple[Tensor], memory: tuple[Tensor]
+    ) -> tuple[Tensor, Tensor, tuple[Tensor]]:
+        log_probs, state = self.step(tokens, state, memory)
+        return log_probs, torch.zeros(*tokens.shape, memory[0].shape[1]), state
 
 
 def translator(tokenizers: TokenizerPair, **settings: Any) -> tuple[Translator, Echo]:
@@ -163,7 +170,7 @@ def test_a_line_stays_a_line_whatever_bytes_the_model_writes(tokenizers: Tokeniz
     assert "<0x0A>" in tokenizers.target.pieces(ids)
     assert tokenizers.target.decode(ids) != "red cat"
     model = Script(tokenizers.target.size, [*ids, EOS])
-    subject = Translator(model, tokenizers, BeamSearch(beam_size=2, max_length_offset=31))
+    subject = Translator(model, tokenizers, BeamSearch(beam_size=2, constraints=Constraints(max_length_offset=31)))
     assert subject.translate(["blue", "", "dog"]) == ["red cat", "", "red cat"]
 
 

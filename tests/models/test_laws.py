@@ -20,6 +20,20 @@ def test_step_by_step_equals_the_whole_forward(model, sentences, close):
         close(log_probs.double(), whole[:, t : t + 1].float().double().log_softmax(-1), atol=1e-5)
 
 
+def test_an_attending_step_is_a_step_that_shows_its_weights(model, sentences, close):
+    source, mask, target = sentences
+    seen = {}
+    model(source, mask, target, watch=lambda site, layer, weights: seen.update({(site, layer): weights}))
+    last = max(layer for site, layer in seen if site == "cross")
+    memory = model.encode(source, mask)
+    plain, shown = model.start(memory, beams=1), model.start(memory, beams=1)
+    for t in range(target.shape[1]):
+        log_probs, plain = model.step(target[:, t : t + 1], plain, memory)
+        again, weights, shown = model.attending_step(target[:, t : t + 1], shown, memory)
+        close(again, log_probs, atol=1e-10)
+        close(weights[:, 0], seen["cross", last].mean(dim=1)[:, t])
+
+
 def test_beams_are_independent_prefixes_of_their_sentence(model, sentences, close):
     source, mask, _ = sentences
     prefixes = torch.randint(4, 23, (3, 2, 20), generator=torch.Generator().manual_seed(1))

@@ -1,0 +1,89 @@
+"""What a hypothesis may be: how long, with which first pieces, and without which repetitions."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+LogProbs = Float[Tensor, "sentences beams vocab"]
+
+
+class Constraints:
+    """Blocks the pieces that may not come next by giving them a log-probability of -inf.
+
+    Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`,
+    max_length_ratio * S + max_length_offset (S source pieces) and what the model can read; there EOS is the only piece
+    left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come a second time (0: all
+    may). PAD and BOS never come. The longest length goes before a forced piece, and both go before all the rest.
+
+    Raises ValueError for a setting out of range.
+    """
+
+    def __init__(
+        self,
+        min_length: int = 1,
+        max_length: int | None = None,
+        max_length_ratio: float = 2.0,
+        max_length_offset: int = 10,
+        no_repeat_ngram: int = 0,
+    ) -> None:
+        _require("min_length", min_length, 1, "for EOS is a piece")
+        if max_length is not None:
+            _require("max_length", max_length, min_length, "search.constraints.min_length")
+        if not 0 <= max_length_ratio < math.inf:
+            raise ValueError(
+                f"search.constraints.max_length_ratio is {max_length_ratio}; it must be a finite number, at least 0."
+            )
+        _require("max_length_offset", max_length_offset, 1, "to leave room for EOS")
+        _require("no_repeat_ngram", no_repeat_ngram, 0, "which lets all repeat")
+        self.min_length, self.max_length = min_length, max_length
+        self.max_length_ratio, self.max_length_offset = max_length_ratio, max_length_offset
+        self.no_repeat_ngram = no_repeat_ngram
+
+    def longest(
+        self, source_mask: Bool[Tensor, "sentences source"], max_target: int | None
+    ) -> Int[Tensor, " sentences"]:
+        """The longest output of each sentence; `max_target` is the most that the model can read."""
+        longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
+        for most in (self.max_length, max_target):
+            longest = longest if most is None else longest.clamp(max=most)
+        return longest
+
+    def apply(
+        self,
+        log_probs: LogProbs,
+        history: Int[Tensor, "rows length"],
+        longest: Int[Tensor, " sentences"],
+        forced: Int[Tensor, " sentences"] | None = None,
+    ) -> LogProbs:
+        """What may come after each row of `history` (row = sentence * beams + beam, BOS left out).
+
+        `forced` has the one piece that each sentence must go on with, PAD where it is free.
+        """
+        allowed, length = log_probs.clone(), history.shape[1] + 1
+        if self.no_repeat_ngram and length > self.no_repeat_ngram:
+            allowed.flatten(0, 1)[_repetitions(history, self.no_repeat_ngram)] = -math.inf
+        allowed[:, :, [PAD, BOS]] = -math.inf
+        if length < self.min_length:
+            allowed[:, :, EOS] = -math.inf
+        only = torch.where(longest == length, EOS, PAD if forced is None else forced)
+        if only.ne(PAD).any():
+            chosen = only[:, None, None].expand(-1, log_probs.shape[1], 1)
+            single = torch.full_like(allowed, -math.inf).scatter_(2, chosen, log_probs.gather(2, chosen))
+            allowed = torch.where(only.ne(PAD)[:, None, None], single, allowed)
+        return allowed
+
+
+def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, Tensor]:
+    """Rows and pieces: each would complete n pieces in a row that the row's history holds already."""
+    windows, last = history.unfold(1, n, 1), history[:, history.shape[1] - n + 1 :]
+    rows, starts = (windows[:, :, :-1] == last.unsqueeze(1)).all(dim=-1).nonzero(as_tuple=True)
+    return rows, windows[rows, starts, -1]
+
+
+def _require(name: str, value: int, least: int, reason: str) -> None:
+    if value < least:
+        raise ValueError(f"search.constraints.{name} is {value}; it must be at least {least}, {reason}.")

@@ -1,0 +1,154 @@
+"""Sampling from p(target | source), with temperature, top-k (Fan et al. 2018) and top-p (Holtzman et al. 2020)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.state import Decodable, Hypothesis, select_rows
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+
+class Going(NamedTuple):
+    """Sentences with a sample that has not ended, one row each."""
+
+    sentence: Int[Tensor, " sentences"]
+    """Index in the batch that was given."""
+    longest: Int[Tensor, " sentences"]
+    """Longest output, EOS counted."""
+    prefix: Int[Tensor, "sentences prefix"]
+    """The pieces that every sample begins with, filled up with PAD."""
+    numbers: Float[Tensor, "sentences samples longest"]
+    """A random number from 0 to 1 for each piece to come."""
+    log_probs: Float[Tensor, "sentences samples"]
+    """Of the samples so far, or of the whole where they have ended."""
+    ended: Bool[Tensor, "sentences samples"]
+
+
+class Sampling:
+    """Draws `samples` translations of each sentence, piece by piece.
+
+    The next piece is drawn from softmax(log p / temperature), cut to the `top_k` most probable pieces (0: all) and to
+    the fewest of highest probability that together reach `top_p`. The random numbers depend on `seed` and the source
+    alone: neither the batch nor the machine changes a sample, and equal sources have equal samples.
+    Samples come with the model's own log-probability as log_prob and score, the most probable first.
+
+    Raises ValueError for a setting out of range.
+    """
+
+    def __init__(
+        self,
+        samples: int = 1,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 1,
+        constraints: Constraints | None = None,
+    ) -> None:
+        if samples < 1:
+            raise ValueError(f"search.samples is {samples}; it must be at least 1.")
+        if not 0 < temperature < math.inf:
+            raise ValueError(f"search.temperature is {temperature}; it must be above 0 (1 is the model's own).")
+        if top_k < 0:
+            raise ValueError(f"search.top_k is {top_k}; it must be at least 0, which keeps all pieces.")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"search.top_p is {top_p}; it must be above 0 and at most 1, which keeps all pieces.")
+        if seed < 0:
+            raise ValueError(f"search.seed is {seed}; it must be at least 0.")
+        self.samples, self.temperature, self.top_k, self.top_p, self.seed = samples, temperature, top_k, top_p, seed
+        self.constraints = constraints or Constraints()
+
+    def __call__(
+        self,
+        model: Decodable,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        prefix: Int[Tensor, "sentences prefix"] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """`samples` hypotheses per sentence, each beginning with the sentence's row of `prefix`, which PAD fills up.
+
+        Raises ValueError where the model's log-probabilities are NaN.
+        """
+        memory = model.encode(source, source_mask)
+        state = model.start(memory, self.samples)
+        going = self._start(source, source_mask, model.max_target, prefix)
+        tokens = source.new_full((len(source), self.samples), BOS)
+        history = tokens.new_empty(tokens.numel(), 0)
+        found: list[list[Hypothesis]] = [[] for _ in source]
+        while len(going.sentence):
+            step = history.shape[1]
+            log_probs, state = model.step(tokens, state, memory)
+            forced = going.prefix[:, step] if step < going.prefix.shape[1] else None
+            drawn = self._draw(
+                self.constraints.apply(log_probs, history, going.longest, forced), going.numbers[:, :, step]
+            )
+            gained = log_probs.gather(2, drawn.unsqueeze(2)).squeeze(2).masked_fill(going.ended, 0)
+            tokens = drawn.masked_fill(going.ended, PAD)
+            history = torch.cat([history, tokens.reshape(-1, 1)], dim=1)
+            going = going._replace(log_probs=going.log_probs + gained, ended=going.ended | (tokens == EOS))
+            done = going.ended.all(dim=1)
+            if done.any():
+                self._collect(found, going, history, done)
+                rest = (~done).nonzero().squeeze(1)
+                going, memory, tokens = select_rows((going, memory, tokens), rest)
+                rows = rest[:, None] * self.samples + torch.arange(self.samples, device=rest.device)
+                state, history = select_rows((state, history), rows.flatten())
+        return found
+
+    def _start(
+        self,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        max_target: int | None,
+        prefix: Int[Tensor, "sentences prefix"] | None,
+    ) -> Going:
+        longest = self.constraints.longest(source_mask, max_target)
+        numbers = torch.zeros(len(source), self.samples, int(longest.max()), dtype=torch.double)
+        for row, (ids, mask, most) in enumerate(zip(source.cpu(), source_mask.cpu(), longest.tolist(), strict=True)):
+            generator = np.random.default_rng([self.seed, *ids[mask].tolist()])
+            numbers[row, :, :most] = torch.from_numpy(generator.random((self.samples, most)))
+        nothing = torch.zeros(len(source), self.samples, dtype=torch.double, device=source.device)
+        return Going(
+            sentence=torch.arange(len(source), device=source.device),
+            longest=longest,
+            prefix=source.new_empty(len(source), 0) if prefix is None else prefix,
+            numbers=numbers.to(source.device),
+            log_probs=nothing,
+            ended=nothing.bool(),
+        )
+
+    def _draw(
+        self, log_probs: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
+    ) -> Int[Tensor, "sentences samples"]:
+        """The pieces at which the cumulated probability of those that are kept passes the random numbers."""
+        probabilities, pieces = (log_probs.double() / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+        if not probabilities.isfinite().all():
+            raise ValueError("The model's log-probabilities are NaN or -inf; check its weights.")
+        total = probabilities.cumsum(dim=-1)
+        # A piece is kept if those before it do not reach top_p yet.
+        kept = probabilities * (total - probabilities < self.top_p)
+        if self.top_k:
+            kept[:, :, self.top_k :] = 0
+        passed = (kept.cumsum(dim=-1) <= numbers.unsqueeze(2) * kept.sum(dim=-1, keepdim=True)).sum(dim=-1)
+        last = kept.gt(0).sum(dim=-1) - 1
+        return pieces.gather(2, torch.minimum(passed, last).unsqueeze(2)).squeeze(2)
+
+    def _collect(
+        self,
+        found: list[list[Hypothesis]],
+        going: Going,
+        history: Int[Tensor, "rows length"],
+        done: Bool[Tensor, " sentences"],
+    ) -> None:
+        """Moves the samples of the sentences that are done to `found`."""
+        samples = history.unflatten(0, (-1, self.samples))
+        for row in done.nonzero().flatten().tolist():
+            hypotheses = [
+                Hypothesis(ids[: ids.index(EOS)], log_prob, log_prob)
+                for ids, log_prob in zip(samples[row].tolist(), going.log_probs[row].tolist(), strict=True)
+            ]
+            found[int(going.sentence[row])] = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

@@ -1,0 +1,125 @@
+"""Samples come as often as the model says, and nothing but the seed and the source changes them."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.state import Hypothesis
+from nmt.text.tokenizer import BOS, EOS, PAD
+
+SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [5, EOS]]
+
+
+def sample(model: Any, sources: list[list[int]], prefix: list[list[int]] | None = None, **settings: Any) -> Any:
+    width = max(map(len, sources))
+    source = torch.tensor([ids + [PAD] * (width - len(ids)) for ids in sources])
+    return Sampling(**settings)(model, source, source != PAD, None if prefix is None else torch.tensor(prefix))
+
+
+def first_pieces(found: list[Hypothesis]) -> Counter[int]:
+    return Counter(hypothesis.ids[0] if hypothesis.ids else EOS for hypothesis in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept", "temperature"),
+    [
+        ({}, 5, 1.0),
+        ({"temperature": 0.5}, 5, 0.5),
+        ({"temperature": 2.0}, 5, 2.0),
+        ({"top_k": 2}, 2, 1.0),
+        ({"top_p": 0.55}, 2, 1.0),
+        ({"top_p": 0.3}, 1, 1.0),
+        ({"top_k": 3, "top_p": 0.75}, 3, 1.0),
+    ],
+)
+def test_pieces_come_as_often_as_their_probability(
+    markov: Callable[..., Any], settings: dict[str, Any], kept: int, temperature: float
+) -> None:
+    """Within four standard errors; `kept` pieces of highest probability are left of 0.4, 0.3, 0.15, 0.1 and 0.05."""
+    probabilities = {5: 0.4, EOS: 0.3, 4: 0.15, 7: 0.1, 6: 0.05}
+    model = markov(vocab=8, seed=1)
+    model.table[:] = -torch.inf
+    for piece, probability in probabilities.items():
+        model.table[:, piece] = math.log(probability)
+    number = 4000
+    counts = first_pieces(
+        sample(model, [[4, EOS]], samples=number, constraints=Constraints(max_length=2), **settings)[0]
+    )
+    powers = {piece: p ** (1 / temperature) for piece, p in list(probabilities.items())[:kept]}
+    assert set(counts) == set(powers)
+    for piece, power in powers.items():
+        expected = power / sum(powers.values())
+        error = math.sqrt(expected * (1 - expected) / number)
+        assert abs(counts[piece] / number - expected) <= 4 * error + 1e-12
+
+
+def test_later_pieces_follow_their_own_prefix(markov: Callable[..., Any]) -> None:
+    model, source, number = markov(vocab=7, seed=3), [4, EOS], 6000
+    found = sample(model, [source], samples=number)[0]
+    pairs = Counter(tuple(hypothesis.ids[:2]) for hypothesis in found if len(hypothesis.ids) >= 2)
+    for pair, count in pairs.most_common(3):
+        log_probs = [model.next_log_probs(source, list(pair[:t])).clone() for t in range(2)]
+        for step in log_probs:
+            step[[PAD, BOS]] = -torch.inf
+        expected = math.prod(float(step.softmax(-1)[piece]) for step, piece in zip(log_probs, pair, strict=True))
+        assert abs(count / number - expected) <= 4 * math.sqrt(expected * (1 - expected) / number)
+
+
+def test_log_prob_is_the_model_s_own_whatever_the_temperature(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=11, seed=4)
+    for source, found in zip(SOURCES, sample(model, SOURCES, samples=3, temperature=0.7, top_k=4), strict=True):
+        for hypothesis in found:
+            whole = [*hypothesis.ids, EOS]
+            steps = [float(model.next_log_probs(source, whole[:t])[piece]) for t, piece in enumerate(whole)]
+            assert hypothesis.log_prob == hypothesis.score == pytest.approx(sum(steps))
+            assert not {PAD, BOS} & set(hypothesis.ids)
+        assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+
+
+def test_the_batch_changes_no_sample_and_equal_sources_have_equal_ones(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=11, seed=5)
+    together = sample(model, SOURCES, samples=3)
+    assert together == [sample(model, [source], samples=3)[0] for source in SOURCES]
+    assert together[1] == together[3]
+    assert sample(model, SOURCES, samples=3, seed=2) != together
+
+
+def test_samples_hold_to_their_prefix_and_their_longest_output(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=11, seed=6)
+    model.table[:, EOS] = -50
+    found = sample(
+        model, SOURCES, [[9, 4], [7, PAD], [PAD, PAD], [5, 5]], samples=2, constraints=Constraints(max_length=6)
+    )
+    for prefix, hypotheses in zip([[9, 4], [7], [], [5, 5]], found, strict=True):
+        for hypothesis in hypotheses:
+            assert hypothesis.ids[: len(prefix)] == prefix
+            assert len(hypothesis.ids) == 5
+
+
+def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=12)
+    model.table[:] = math.nan
+    with pytest.raises(ValueError, match="log-probabilities are NaN"):
+        sample(model, [[4, EOS]])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"samples": 0}, "search.samples is 0; it must be at least 1"),
+        ({"temperature": 0.0}, "search.temperature is 0.0; it must be above 0"),
+        ({"top_k": -1}, "search.top_k is -1; it must be at least 0"),
+        ({"top_p": 0.0}, "search.top_p is 0.0; it must be above 0 and at most 1"),
+        ({"top_p": 1.1}, "search.top_p is 1.1; it must be above 0 and at most 1"),
+        ({"seed": -1}, "search.seed is -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sampling(**setting)
