@@ -15,4 +15,4 @@ def load(run_dir: str | Path, device: str = "auto") -> "Translator":
     # Imported here so that `import nmt` stays free of torch.
     from nmt.run.build import build_translator, load_run
 
-    return build_translator(load_run(Path(run_dir), device))
+    return build_translator([load_run(Path(run_dir), device)])

@@ -37,8 +37,8 @@ def collate(examples: Sequence[Example]) -> Batch:
     return Batch(
         source=source,
         source_mask=source_mask,
-        target_input=_pad([[BOS, *target] for _, _, target in examples]),
-        target_output=_pad([[*target, EOS] for _, _, target in examples]),
+        target_input=pad([[BOS, *target] for _, _, target in examples]),
+        target_output=pad([[*target, EOS] for _, _, target in examples]),
         indices=torch.tensor([index for index, _, _ in examples]),
     )
 
@@ -48,12 +48,13 @@ def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"
 
     Raises ValueError when there are none.
     """
-    source = _pad([[*row, EOS] for row in ids])
+    source = pad([[*row, EOS] for row in ids])
     return source, source != PAD
 
 
-def _pad(rows: list[list[int]]) -> Int[Tensor, "batch length"]:
+def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch length"]:
+    """Rows of ids, filled up with PAD to the longest. Raises ValueError when there are none."""
     if not rows:
         raise ValueError("There is no sentence to make a batch of; give at least one.")
     longest = max(map(len, rows))
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)

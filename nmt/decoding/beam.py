@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Decodable, Hypothesis, select_rows
+from nmt.decoding.state import Decodable, Hypothesis, Memory, State, select_rows
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
@@ -108,11 +108,7 @@ class BeamSearch:
         length = 0
         while len(live.sentence):
             length += 1
-            if self.coverage_penalty:
-                log_probs, weights, state = model.attending_step(tokens, state, memory)
-                rows = rows._replace(covered=rows.covered + weights.flatten(0, 1))
-            else:
-                log_probs, state = model.step(tokens, state, memory)
+            log_probs, state, rows = self._step(model, tokens, state, memory, rows)
             candidates = self._candidates(live, log_probs, rows.history)
             ending = candidates.tokens == EOS
             if ending.any():
@@ -150,6 +146,15 @@ class BeamSearch:
             finished=torch.zeros_like(lengths),
             best=torch.full_like(log_probs[:, : self.n_best], -math.inf),
         )
+
+    def _step(
+        self, model: Decodable, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, rows: Rows
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], State, Rows]:
+        """The model's step; with a coverage penalty it adds to what is covered."""
+        if not self.coverage_penalty:
+            return *model.step(tokens, state, memory), rows
+        log_probs, weights, state = model.attending_step(tokens, state, memory)
+        return log_probs, state, rows._replace(covered=rows.covered + weights.flatten(0, 1))
 
     def _candidates(
         self, live: Live, log_probs: Float[Tensor, "sentences beams vocab"], history: Int[Tensor, "rows length"]

@@ -84,6 +84,8 @@ def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, T
     return rows, windows[rows, starts, -1]
 
 
-def _require(name: str, value: int, least: int, reason: str) -> None:
-    if value < least:
-        raise ValueError(f"search.constraints.{name} is {value}; it must be at least {least}, {reason}.")
+def _require(name: str, value: object, least: int, reason: str) -> None:
+    if not isinstance(value, int) or value < least:
+        raise ValueError(
+            f"search.constraints.{name} is {value}; it must be a whole number of at least {least}, {reason}."
+        )

@@ -23,12 +23,15 @@ class Hypothesis(NamedTuple):
     """What hypotheses are ranked by: log_prob, and the penalties of the search."""
 
 
-# The test run checks the types of arguments, and can check this one only so.
+# The test run checks the types of arguments, and can check protocols only so.
 @runtime_checkable
 class Decodable(Protocol):
     """A model seen from search. Beams are a query axis: `memory` is never copied per beam."""
 
-    training: bool
+    @property
+    def training(self) -> bool:
+        """Whether the model drops units."""
+        ...
 
     @property
     def max_source(self) -> int | None:
@@ -62,6 +65,21 @@ class Decodable(Protocol):
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
         """The same as `step`, with what each beam attended to: the last layer's cross weights, mean of the heads."""
+        ...
+
+
+@runtime_checkable
+class Search(Protocol):
+    """How the translations of a batch are found: beam search, or sampling."""
+
+    def __call__(
+        self,
+        model: Decodable,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        prefix: Int[Tensor, "sentences prefix"] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """At least one hypothesis per sentence, best first, that begins with its row of `prefix` (PAD fills up)."""
         ...
 
 

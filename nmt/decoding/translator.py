@@ -2,39 +2,51 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 
-from nmt.data.batch import pad_source
-from nmt.decoding.beam import BeamSearch, Hypothesis
+from nmt.data.batch import pad, pad_source
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Decodable
+from nmt.decoding.state import Decodable, Hypothesis, Search
 from nmt.text.normalize import normalize
 from nmt.text.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
 
+class Translation(NamedTuple):
+    """A translation of a line; the sums of those of its parts where a long line was cut."""
+
+    text: str
+    log_prob: float
+    """Natural logarithm of its probability, that of its end included."""
+    score: float
+    """What the search ranks by."""
+
+
 class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
     `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted), `max_source_tokens` the source pieces
-    of one search (EOS counted), which the model may bound too: a longer line is cut into parts. `device` is where the
-    model's parameters are. The model searches in evaluation mode and is given back in the mode it was in. Raises
-    ValueError for sizes too small.
+    of one search (EOS counted), which the model may bound too: a longer line is cut into parts. `choose` says which of
+    the texts that the search found for a line is the best; without it that is the first. `device` is where the model's
+    parameters are. The model searches in evaluation mode and is given back in the mode it was in. Raises ValueError for
+    sizes too small.
     """
 
     def __init__(
         self,
         model: Decodable,
         tokenizers: TokenizerPair,
-        search: BeamSearch,
+        search: Search,
         batch_tokens: int = 4096,
         max_source_tokens: int = 256,
         device: torch.device | str = "cpu",
+        choose: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be at least 1.")
@@ -46,19 +58,27 @@ class Translator:
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
         self.device = torch.device(device)
+        self.choose = choose
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """One translation per line, in order and normalised, so that it is one line; an empty line gives an empty one.
+    def translate(self, lines: Sequence[str], prefixes: Sequence[str] | None = None) -> list[str]:
+        """The best of `n_best` for each line, in order; an empty line gives an empty one."""
+        return [_best(found) for found in self.n_best(lines, prefixes)]
 
-        A line longer than `max_source_tokens` is translated in parts, joined by a space, with a warning in the log.
-        Raises ValueError for a single string, whose letters would be taken for lines.
+    def n_best(self, lines: Sequence[str], prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
+        """The translations of each line that the search finds, best first, each one line; none of an empty line.
+
+        Those of a line begin with its prefix, given in whole words. A line longer than `max_source_tokens` is
+        translated in parts, joined by a space, with a warning in the log. Raises ValueError for a single string, whose
+        letters would be taken for lines, and for another number of prefixes.
         """
         if isinstance(lines, str):
             raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
-        return self._translate(lines, first_line=1)
+        if prefixes is not None and len(prefixes) != len(lines):
+            raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: give one for each line, '' for none.")
+        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], first_line=1)
 
-    def stream(self, lines: Iterable[str], read_ahead: int = 1024) -> Iterator[str]:
-        """translate() for input of any length, in windows of 1, 2, 4, ... lines up to `read_ahead`.
+    def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:
+        """n_best() for lines and their prefixes of any number, in windows of 1, 2, 4, ... lines up to `read_ahead`.
 
         The first translations come soon, the many later ones in full batches; line numbers in warnings go on. A
         ValueError of `lines` is raised after the translations of the lines before it. Raises ValueError when
@@ -76,8 +96,10 @@ class Translator:
                 return
             first_line, size = first_line + size, min(2 * size, read_ahead)
 
-    def search_ids(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, given as ids without EOS, best first.
+    def search_ids(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, given as ids without EOS, best first; those of a source begin with its prefix.
 
         There are none for a source that is empty or longer than the model can read.
         """
@@ -87,17 +109,40 @@ class Translator:
         with _evaluating(self.model), torch.inference_mode():
             for indices in batches_by_length(lengths, self.batch_tokens):
                 source, mask = pad_source([sources[index] for index in indices])
-                found = self.search(self.model, source.to(self.device), mask.to(self.device))
+                begin = pad([prefixes[index] for index in indices]).to(self.device) if prefixes else None
+                found = self.search(self.model, source.to(self.device), mask.to(self.device), begin)
                 for index, hypotheses in zip(indices, found, strict=True):
                     results[index] = hypotheses
         return results
 
-    def _translate(self, lines: Sequence[str], first_line: int) -> list[str]:
-        parts = [self._parts(line, number) for number, line in enumerate(lines, first_line)]
-        encoded = self.tokenizers.source.encode_all([part for line in parts for part in line])
-        outputs = iter([self.tokenizers.target.decode(found[0].ids) for found in self.search_ids(encoded)])
+    def _translate(self, lines: Sequence[tuple[str, str]], first_line: int) -> list[list[Translation]]:
+        parts = [self._parts(line, number) for number, (line, _) in enumerate(lines, first_line)]
+        # The first part of a line begins with its prefix.
+        begins = [
+            prefix if index == 0 else ""
+            for line, (_, prefix) in zip(parts, lines, strict=True)
+            for index, _ in enumerate(line)
+        ]
+        sources = self.tokenizers.source.encode_all([part for line in parts for part in line])
+        prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
+        found = iter(self.search_ids(sources, prefixes))
+        return [self._joined([*islice(found, len(line))]) for line in parts]
+
+    def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
+        """A line's translations: those of rank 1 of its parts, those of rank 2, ..., and the chosen one in front."""
+        decode = self.tokenizers.target.decode
         # A model may write any byte, line feeds too: only what is normalised is one line for sure.
-        return [normalize(" ".join(islice(outputs, len(line)))) for line in parts]
+        joined = [
+            Translation(
+                normalize(" ".join(decode(hypothesis.ids) for hypothesis in hypotheses)),
+                sum(hypothesis.log_prob for hypothesis in hypotheses),
+                sum(hypothesis.score for hypothesis in hypotheses),
+            )
+            for hypotheses in zip(*parts, strict=False)
+        ]
+        if joined and self.choose:
+            joined.insert(0, joined.pop(self.choose([translation.text for translation in joined])))
+        return joined
 
     def _parts(self, line: str, number: int) -> list[str]:
         text = normalize(line)
@@ -134,9 +179,13 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
     return batches
 
 
-def _take(lines: Iterator[str], size: int) -> tuple[list[str], ValueError | None]:
+def _best(found: Sequence[Translation]) -> str:
+    return found[0].text if found else ""
+
+
+def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], ValueError | None]:
     """Up to `size` lines, and the error that ended them."""
-    window: list[str] = []
+    window: list[tuple[str, str]] = []
     try:
         # Not a list of islice: what was read before an error would be lost with it.
         window.extend(islice(lines, size))

@@ -32,6 +32,9 @@ class Chrf(PlainNumbers, CHRF):
     """chrF (Popović 2015)."""
 
 
+_SENTENCE_CHRF = Chrf()
+
+
 class Score(NamedTuple):
     """One figure for a corpus. All three numbers run from 0 to 100."""
 
@@ -91,11 +94,13 @@ def by_length(
 def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
     """chrF of each line: BLEU says little about a single sentence. Raises ValueError like `corpus_scores`."""
     _check(hypotheses, references)
-    metric = Chrf()
-    return [
-        metric.sentence_score(hypothesis, [reference]).score
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
+    return [sentence_chrf(*pair) for pair in zip(hypotheses, references, strict=True)]
+
+
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """chrF of a sentence, from 0 to 100."""
+    value: float = _SENTENCE_CHRF.sentence_score(hypothesis, [reference]).score
+    return value
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 """From a configuration or a run directory to objects: model, search, translator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +9,8 @@ import torch
 from safetensors import SafetensorError
 
 from nmt.data.corpus import Direction
-from nmt.decoding.beam import BeamSearch
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.state import Search
 from nmt.decoding.translator import Translator
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Config, make, module_of
@@ -61,20 +62,63 @@ def load_run(path: Path, device: str) -> Trained:
     return Trained(run, config, direction, tokenizers, model.eval().to(place), place)
 
 
+def load_runs(paths: Any, device: str) -> list[Trained]:
+    """The finished run of a folder, or those of a list of folders that shall decide together.
+
+    Raises as `load_run`, and ValueError where their directions or vocabularies differ.
+    """
+    runs = [load_run(Path(str(path)), device) for path in (paths if isinstance(paths, list) else [paths])]
+    if not runs:
+        raise ValueError("run_dir is an empty list; name at least one folder.")
+    first = runs[0]
+    for other in runs[1:]:
+        if (other.direction, *_vocabularies(other)) != (first.direction, *_vocabularies(first)):
+            raise ValueError(
+                f"{other.run.path} and {first.run.path} cannot translate together: their directions or tokenizers "
+                "differ; train them on the same corpus with the same tokenizer settings."
+            )
+    return runs
+
+
 def build_translator(
-    trained: Trained, search: Mapping[str, Any] | None = None, batch_tokens: int = 4096, max_source_tokens: int = 256
+    runs: Sequence[Trained],
+    search: Mapping[str, Any] | None = None,
+    batch_tokens: int = 4096,
+    max_source_tokens: int = 256,
+    choose: Callable[[Sequence[str]], int] | None = None,
 ) -> Translator:
-    """The translator of a run; `search` replaces settings of the stored search, None keeps them."""
-    beam = build_search(trained.config["search"], search or {})
-    return Translator(trained.model, trained.tokenizers, beam, batch_tokens, max_source_tokens, trained.device)
+    """The translator of a run, or of several as an ensemble, with the first one's search or `search`.
+
+    See `build_search` for that, and Translator for `choose`.
+    """
+    first = runs[0]
+    model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
+    found = build_search(first.config["search"], search or {})
+    return Translator(model, first.tokenizers, found, batch_tokens, max_source_tokens, first.device, choose)
 
 
-def build_search(stored: Config, changes: Mapping[str, Any]) -> BeamSearch:
-    """The search of a run's configuration, with the changes that are not None."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    for key, value in given.items():
-        check_type(f"search.{key}", stored[key], value)
-    return make({**stored, **given})
+def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:
+    """The search that `asked` describes; where it names none, the stored one with those changes that are not None.
+
+    Raises ValueError for a setting that the stored search does not have or that is of another type.
+    """
+    search: Search = make(dict(asked) if "_target_" in asked else _changed(stored, asked, "search"))
+    return search
+
+
+def _changed(stored: Config, changes: Mapping[str, Any], name: str) -> Config:
+    new = dict(stored)
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            new[key] = _changed(stored.get(key, {}), value, f"{name}.{key}")
+        elif value is not None:
+            if key not in stored:
+                raise ValueError(
+                    f"{name}.{key} is no setting of the search that the run was trained with; add search=beam."
+                )
+            check_type(f"{name}.{key}", stored[key], value)
+            new[key] = value
+    return new
 
 
 def choose_device(name: str) -> torch.device:
@@ -85,6 +129,10 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not available:
         raise ValueError("device=cuda needs a GPU, and torch sees none here; use device=cpu.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _vocabularies(trained: Trained) -> tuple[bytes, bytes]:
+    return trained.tokenizers.source.model, trained.tokenizers.target.model
 
 
 def _only_ours(node: Any, path: Path) -> None:

@@ -36,7 +36,7 @@ def evaluate(job: Job) -> None:
     # Before the long part: a file that does not fit is told at once.
     gold = read_gold(task.gold, task.pairs, trained.direction) if task.gold else None
     valid_gold = read_valid_gold(trained) if gold else None
-    hypotheses = build_translator(trained, config["search"], config["batch_tokens"]).translate(task.pairs.source)
+    hypotheses = build_translator([trained], config["search"], config["batch_tokens"]).translate(task.pairs.source)
     tokenized = looks_tokenized(task.pairs.target)
     scores = corpus_scores(hypotheses, task.pairs.target, tokenized=tokenized)
     lengths = by_length(hypotheses, task.pairs.target, task.pairs.source, tokenized=tokenized)

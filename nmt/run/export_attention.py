@@ -67,7 +67,7 @@ def _pairs(trained: Trained, config: Config) -> tuple[list[list[int]], list[list
         pairs = read_parallel(source_file, existing_file("target", config["target"]))
         return _encode(trained.tokenizers.source, pairs.source), _encode(trained.tokenizers.target, pairs.target)
     sources = _encode(trained.tokenizers.source, read_lines(source_file))
-    found = build_translator(trained, config["search"], config["batch_tokens"]).search_ids(sources)
+    found = build_translator([trained], config["search"], config["batch_tokens"]).search_ids(sources)
     return sources, [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
 
 

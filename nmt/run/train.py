@@ -17,11 +17,12 @@ from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.models.base import Seq2Seq
 from nmt.run.build import build_model, build_search, choose_device
 from nmt.run.build_training import build_task, check_buildable, number_of_processes
-from nmt.run.compose import Job
+from nmt.run.compose import Job, make
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
 from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
@@ -136,7 +137,7 @@ def _max_steps(settings: Settings, rows: TrainingData, processes: int) -> int:
 
 def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     config = parts.settings.config
-    greedy = build_search(config["search"], {"beam_size": 1})
+    greedy = BeamSearch(beam_size=1, constraints=make(config["search"]["constraints"]))
     translator = Translator(parts.model, parts.tokenizers, greedy, config["batching"]["batch_tokens"])
     valid = read_references(parts.settings.splits.valid, parts.settings.direction)
     return build_fitting(parts.settings, parts.run, task, translator, valid, parts.max_steps)

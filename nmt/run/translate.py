@@ -1,11 +1,17 @@
 """nmt.translate: standard input to standard output, a line for a line."""
 
+import json
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 
-from nmt.run.build import build_translator, load_run
-from nmt.run.compose import Job
+from nmt.decoding.consensus import minimum_bayes_risk
+from nmt.decoding.translator import Translation
+from nmt.evaluation.scores import sentence_chrf
+from nmt.run.build import build_translator, load_runs
+from nmt.run.compose import Config, Job
+from nmt.run.refusals import existing_file, unknown
 
 
 def translate(job: Job) -> None:
@@ -14,19 +20,59 @@ def translate(job: Job) -> None:
     Raises ValueError for a line that is not UTF-8, after the translations of those before it.
     """
     config = job.config
-    trained = load_run(Path(str(config["run_dir"])), config["device"])
-    translator = build_translator(trained, config["search"], config["batch_tokens"], config["max_source_tokens"])
+    form = FORMATS.get(config["format"])
+    if form is None:
+        raise ValueError(unknown("format", str(config["format"]), FORMATS))
+    prefixes = _prefixes(config)
+    runs = load_runs(config["run_dir"], config["device"])
+    choose = partial(minimum_bayes_risk, utility=sentence_chrf) if config["minimum_bayes_risk"] else None
+    translator = build_translator(runs, config["search"], config["batch_tokens"], config["max_source_tokens"], choose)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     # A person waits for the translation of a line before writing the next.
     read_ahead = 1 if sys.stdin.isatty() else config["read_ahead"]
-    for line in translator.stream(input_lines(sys.stdin.buffer), read_ahead):
-        print(line, flush=True)
+    lines = zip(input_lines(sys.stdin.buffer, "Standard input"), prefixes, strict=False)
+    for number, found in enumerate(translator.stream(lines, read_ahead), start=1):
+        print(form(number, found), flush=True)
 
 
-def input_lines(stream: Iterable[bytes]) -> Iterator[str]:
+def input_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """The lines of a UTF-8 stream without their LF or CRLF. Raises ValueError naming the one that is not UTF-8."""
     for number, raw in enumerate(stream, start=1):
         try:
             yield raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise ValueError(f"Standard input, line {number}: not UTF-8 ({error.reason}); convert it.") from error
+            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
+
+
+def _prefixes(config: Config) -> Iterator[str]:
+    """The beginning of each translation, '' for none."""
+    if config["prefixes"] is None:
+        return repeat("")
+    file = existing_file("prefixes", config["prefixes"])
+
+    def lines() -> Iterator[str]:
+        with file.open("rb") as stream:
+            yield from input_lines(stream, str(file))
+        raise ValueError(f"{file} has fewer lines than standard input; write one for each, empty for none.")
+
+    return lines()
+
+
+def _text(number: int, found: Sequence[Translation]) -> str:
+    return found[0].text if found else ""
+
+
+def _tsv(number: int, found: Sequence[Translation]) -> str:
+    rows = [
+        f"{number}\t{rank}\t{each.score:.4f}\t{each.log_prob:.4f}\t{each.text}"
+        for rank, each in enumerate(found or [Translation("", 0.0, 0.0)], start=1)
+    ]
+    return "\n".join(rows)
+
+
+def _jsonl(number: int, found: Sequence[Translation]) -> str:
+    return json.dumps({"line": number, "translations": [each._asdict() for each in found]}, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[int, Sequence[Translation]], str]] = {"text": _text, "tsv": _tsv, "jsonl": _jsonl}
+"""What is printed of a line's translations: the best one; or line, rank, score, log_prob and text of all; or JSON."""

@@ -247,8 +247,11 @@ def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., An
         ({"n_best": 6}, "n_best is 6; it must be between 1 and search.beam_size, which is 5"),
         ({"constraints": {"max_length_ratio": -1.0}}, "constraints.max_length_ratio is -1"),
         ({"constraints": {"max_length_offset": 0}}, "constraints.max_length_offset is 0"),
-        ({"constraints": {"min_length": 0}}, "constraints.min_length is 0; it must be at least 1"),
-        ({"constraints": {"min_length": 4, "max_length": 3}}, "constraints.max_length is 3; it must be at least 4"),
+        ({"constraints": {"min_length": 0}}, "constraints.min_length is 0; it must be a whole number of at least 1"),
+        (
+            {"constraints": {"min_length": 4, "max_length": 3}},
+            "constraints.max_length is 3; it must be a whole number of at least 4",
+        ),
         ({"constraints": {"no_repeat_ngram": -1}}, "constraints.no_repeat_ngram is -1"),
     ],
 )

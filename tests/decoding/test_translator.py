@@ -1,5 +1,5 @@
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.segments import split_line
-from nmt.decoding.translator import Translator, batches_by_length
+from nmt.decoding.translator import Translation, Translator, batches_by_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
 WORDS = [
@@ -85,6 +85,15 @@ def translator(tokenizers: TokenizerPair, **settings: Any) -> tuple[Translator, 
     return Translator(model, tokenizers, BeamSearch(beam_size=2), **settings), model
 
 
+def plain(lines: list[str]) -> list[tuple[str, str]]:
+    """Lines without prefixes, as a stream takes them."""
+    return [(line, "") for line in lines]
+
+
+def texts(found: Iterable[list[Translation]]) -> list[str]:
+    return [translations[0].text if translations else "" for translations in found]
+
+
 def test_lines_keep_their_order_and_empty_ones_stay_empty(tokenizers: TokenizerPair) -> None:
     expected = ["red cat", "", LINES[2], "", "blue", "a small cat runs often! blue dog or big cat"]
     assert translator(tokenizers)[0].translate(LINES) == expected
@@ -99,7 +108,7 @@ def test_neither_batches_nor_windows_change_a_translation(
     single = Translator(model, tokenizers, BeamSearch(beam_size=3), batch_tokens=1)
     expected = whole.translate(LINES)
     assert single.translate(LINES) == expected
-    assert list(whole.stream(iter(LINES), read_ahead=2)) == expected
+    assert texts(whole.stream(plain(LINES), read_ahead=2)) == expected
     assert [whole.translate([line])[0] for line in LINES] == expected
 
 
@@ -141,7 +150,7 @@ def test_an_over_long_line_is_translated_in_parts_with_one_warning(
     subject = Translator(model, tokenizers, BeamSearch(beam_size=2), max_source_tokens=max_source_tokens)
     line = " ".join(WORDS * 3)
     with caplog.at_level(logging.WARNING):
-        assert list(subject.stream(["red", "blue", line], read_ahead=2)) == ["red", "blue", line]
+        assert texts(subject.stream(plain(["red", "blue", line]), read_ahead=2)) == ["red", "blue", line]
     assert len(caplog.records) == 1
     assert caplog.records[0].getMessage().startswith("Line 3 has ")
     assert max(width for _, width in model.shapes) <= 13
@@ -177,29 +186,72 @@ def test_a_line_stays_a_line_whatever_bytes_the_model_writes(tokenizers: Tokeniz
 def test_stream_reads_no_further_than_its_window_and_windows_double(tokenizers: TokenizerPair) -> None:
     read = []
 
-    def endless() -> Iterator[str]:
+    def endless() -> Iterator[tuple[str, str]]:
         while True:
             read.append("red")
-            yield "red cat"
+            yield "red cat", ""
 
     stream = translator(tokenizers)[0].stream(endless(), read_ahead=5)
     seen = []
     for _ in range(14):
-        assert next(stream) == "red cat"
+        assert texts([next(stream)]) == ["red cat"]
         seen.append(len(read))
     assert seen == [1] + [3] * 2 + [7] * 4 + [12] * 5 + [17] * 2
 
 
 @pytest.mark.parametrize("good", [0, 1, 2, 5, 7])
 def test_an_error_of_the_input_comes_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
-    def lines() -> Iterator[str]:
-        yield from ["red cat"] * good
+    def lines() -> Iterator[tuple[str, str]]:
+        yield from plain(["red cat"] * good)
         raise ValueError("line is broken")
 
     found = []
     with pytest.raises(ValueError, match="line is broken"):
         found.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
-    assert found == ["red cat"] * good
+    assert texts(found) == ["red cat"] * good
+
+
+def test_n_best_are_the_hypotheses_of_the_search_with_their_scores(
+    tokenizers: TokenizerPair, markov: Callable[..., Any]
+) -> None:
+    subject = Translator(markov(vocab=tokenizers.target.size, seed=3), tokenizers, BeamSearch(beam_size=3, n_best=3))
+    found = subject.n_best(LINES)
+    assert texts(found) == subject.translate(LINES)
+    assert found[1] == []
+    searched = subject.search_ids(tokenizers.source.encode_all(["red cat"]))[0]
+    assert [each[1:] for each in found[0]] == [(hypothesis.log_prob, hypothesis.score) for hypothesis in searched]
+    assert len(found[0]) == 3
+
+
+def test_the_parts_of_a_long_line_are_joined_rank_by_rank(
+    tokenizers: TokenizerPair, markov: Callable[..., Any]
+) -> None:
+    model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
+    subject = Translator(model, tokenizers, search, max_source_tokens=6)
+    line = "red cat sits. blue dog runs."
+    parts = [subject.n_best([part])[0] for part in split_line(line, subject._source_tokens, 6)]
+    assert len(parts) > 1
+    for rank, whole in enumerate(subject.n_best([line])[0]):
+        assert whole.score == pytest.approx(sum(part[rank].score for part in parts))
+        assert whole.log_prob == pytest.approx(sum(part[rank].log_prob for part in parts))
+
+
+def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+    subject = Translator(markov(vocab=tokenizers.target.size, seed=3), tokenizers, BeamSearch(beam_size=3))
+    lines, prefixes = ["red cat", "", "blue", "dog"], ["big dog", "but", "", "often!"]
+    free, begun = subject.translate(lines), subject.translate(lines, prefixes)
+    assert begun[0].startswith("big dog")
+    assert begun[3].startswith("often!")
+    assert begun[1:3] == free[1:3]
+    with pytest.raises(ValueError, match="4 lines but 3 prefixes: give one for each line"):
+        subject.translate(lines, prefixes[:3])
+
+
+def test_what_is_chosen_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+    model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
+    plain_order = Translator(model, tokenizers, search).n_best(["red cat"])[0]
+    chosen = Translator(model, tokenizers, search, choose=lambda found: len(found) - 1).n_best(["red cat"])[0]
+    assert chosen == [plain_order[2], plain_order[0], plain_order[1]]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 7, 19, 1000])
@@ -224,4 +276,4 @@ def test_sizes_out_of_range_are_refused(tokenizers: TokenizerPair, setting: dict
 
 def test_a_window_of_no_lines_is_refused(tokenizers: TokenizerPair) -> None:
     with pytest.raises(ValueError, match="read_ahead is 0"):
-        next(translator(tokenizers)[0].stream(["red"], read_ahead=0))
+        next(translator(tokenizers)[0].stream(plain(["red"]), read_ahead=0))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from nmt.decoding.sampling import Sampling
 from nmt.run.build import build_model, build_search, choose_device
 from nmt.run.compose import CONFIGS, configuration, make
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
@@ -58,6 +59,13 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object])
     assert isinstance(stored, dict)
     assert build_search(stored, {"beam_size": None}).beam_size == 2
     assert build_search(stored, {"beam_size": 3}).beam_size == 3
+    changed = build_search(stored, {"constraints": {"max_length": 7, "min_length": None}})
+    assert (changed.constraints.max_length, changed.constraints.min_length) == (7, 1)
+    assert isinstance(build_search(stored, configuration("translate", ["search=sampling"])["search"]), Sampling)
+    with pytest.raises(
+        ValueError, match=r"search\.top_p is no setting of the search that the run was trained with; add"
+    ):
+        build_search(stored, {"top_p": 0.5})
     with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
         build_search(stored, {"beam_size": "x"})
 
