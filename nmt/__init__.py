@@ -1,18 +1,19 @@
 """An attention laboratory for machine translation: models, attention scores, training and search as separate parts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
+    from nmt.run.pretrained import Pretrained
 
 
-def load(run_dir: str | Path, device: str = "auto") -> "Translator":
-    """The translator of a finished run: load(run_dir).translate(["Good morning."]).
+def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto") -> "Pretrained":
+    """A finished run, or several as an ensemble: load(run_dir).translate(["Good morning."]), and attend and score.
 
-    Raises FileNotFoundError or ValueError when the folder is not the directory of a finished run.
+    Raises FileNotFoundError or ValueError when a folder is not the directory of a finished run.
     """
     # Imported here so that `import nmt` stays free of torch.
-    from nmt.run.build import build_translator, load_run
+    from nmt.run.pretrained import Pretrained
 
-    return build_translator([load_run(Path(run_dir), device)])
+    return Pretrained(run_dir, device)

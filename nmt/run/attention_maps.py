@@ -1,15 +1,13 @@
 """Attention maps of sentence pairs by forced decoding: one watched forward pass over (source, target)."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 
-from nmt.data.batch import collate
-from nmt.decoding.translator import batches_by_length
 from nmt.evaluation.maps import AttentionMap, Recorder
 from nmt.run.build import Trained
+from nmt.run.forced import readable_batches
 
 
 class Forced(NamedTuple):
@@ -39,19 +37,16 @@ def forced_maps(
     A pair with a side that is empty, or longer than the model can read, has none.
     """
     tokenizers = trained.tokenizers
-    pairs = list(zip(sources, targets, strict=True))
-    most = [trained.model.max_source or math.inf, trained.model.max_target or math.inf]
-    lengths = [
-        max(map(len, pair)) + 1 if all(0 < len(side) < limit for side, limit in zip(pair, most, strict=True)) else 0
-        for pair in pairs
-    ]
-    for indices in batches_by_length(lengths, batch_tokens):
-        batch = collate([(index, *pairs[index]) for index in indices])
+    lines = [line for line, pair in enumerate(zip(sources, targets, strict=True)) if all(pair)]
+    pairs = [sources[line] for line in lines], [targets[line] for line in lines]
+    for indices, batch in readable_batches([trained], *pairs, batch_tokens):
         recorder = Recorder()
         with torch.inference_mode():
             inputs = (batch.source, batch.source_mask, batch.target_input)
             trained.model(*(tensor.to(trained.device) for tensor in inputs), watch=recorder)
         for row, index in enumerate(indices):
-            source_pieces = tokenizers.source.pieces(pairs[index][0])
-            target_pieces = tokenizers.target.pieces(pairs[index][1])
-            yield Forced(index, source_pieces, target_pieces, recorder.sentence(row, source_pieces, target_pieces))
+            source_pieces, target_pieces = (
+                tokenizer.pieces(ids[index]) for tokenizer, ids in zip(tokenizers, pairs, strict=True)
+            )
+            maps = recorder.sentence(row, source_pieces, target_pieces)
+            yield Forced(lines[index], source_pieces, target_pieces, maps)

@@ -1,0 +1,98 @@
+"""Forced decoding: batches of given sentence pairs, and the log-probability of each given target."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.data.batch import Batch, collate
+from nmt.decoding.translator import batches_by_length
+from nmt.run.build import Trained
+from nmt.text import PAD, normalize
+
+
+class Perplexity(NamedTuple):
+    """exp(-sum of log P(target | source) / units), the end of each sentence counted as one unit.
+
+    Perplexities per piece of two models compare only where their tokenizers are the same; those per word (between
+    spaces) and per character compare always.
+    """
+
+    piece: float
+    word: float
+    character: float
+
+
+def readable_batches(
+    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+) -> Iterator[tuple[list[int], Batch]]:
+    """The pairs of ids (no BOS or EOS) with their numbers, by length, without those that a run's model cannot read.
+
+    A side may have as many pieces as a scorer of positions has weights for, EOS counted.
+    """
+    limits = [
+        min(run.model.max_source or math.inf for run in runs),
+        min(run.model.max_target or math.inf for run in runs),
+    ]
+    pairs = list(zip(sources, targets, strict=True))
+    lengths = [
+        max(map(len, pair)) + 1 if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
+        for pair in pairs
+    ]
+    for indices in batches_by_length(lengths, batch_tokens):
+        yield indices, collate([(index, *pairs[index]) for index in indices])
+
+
+def log_probs(
+    runs: Sequence[Trained], sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
+) -> list[float]:
+    """log P(target | source) of each pair of lines in nats, normalised, EOS included; of several runs as an ensemble.
+
+    Raises ValueError when the numbers of lines differ, and for a line that is longer than the model can read.
+    """
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
+    source_ids, target_ids = (
+        tokenizer.encode_all([normalize(line) for line in lines])
+        for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)
+    )
+    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens)
+
+
+def log_probs_of_ids(
+    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+) -> list[float]:
+    """The same of ids, without BOS and EOS."""
+    found = [math.nan] * len(sources)
+    for indices, batch in readable_batches(runs, sources, targets, batch_tokens):
+        for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
+            found[index] = value
+    unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
+    if unread:
+        raise ValueError(
+            f"Line {unread[0]} is longer than the model can read, or its probability is NaN: leave it out."
+        )
+    return found
+
+
+def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
+    """The perplexities of targets whose log-probabilities have been found."""
+    lines = [normalize(line) for line in targets]
+    pieces = sum(map(len, trained.tokenizers.target.encode_all(lines)))
+    units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
+    return Perplexity(*(math.exp(-sum(found) / (number + len(lines))) for number in units))
+
+
+@torch.inference_mode()
+def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
+    """log p of each target piece, 0 at padding; the logarithm of the mean of the runs' probabilities."""
+    steps = []
+    for run in runs:
+        inputs = [part.to(run.device) for part in (batch.source, batch.source_mask, batch.target_input)]
+        steps.append(run.model(*inputs).float().log_softmax(dim=-1).cpu())
+    whole = torch.stack(steps).logsumexp(dim=0) - math.log(len(runs)) if len(runs) > 1 else steps[0]
+    chosen = whole.double().gather(2, batch.target_output.unsqueeze(2)).squeeze(2)
+    return chosen.masked_fill(batch.target_output == PAD, 0)

@@ -1,0 +1,60 @@
+"""A finished run in Python: text in, text, numbers and arrays out."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.decoding.translator import Translation, Translator
+from nmt.evaluation.maps import AttentionMap
+from nmt.run.attention_maps import forced_maps
+from nmt.run.build import build_translator, load_runs
+from nmt.run.forced import log_probs
+from nmt.text import normalize
+
+
+class Pretrained:
+    """What nmt.load returns: a finished run, or several of them as an ensemble."""
+
+    def __init__(self, run_dir: str | Path | Sequence[str | Path], device: str) -> None:
+        paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
+        self.runs = load_runs(paths, device)
+
+    def translate(self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **search: Any) -> list[str]:
+        """The best translation of each line, which begins with its prefix; an empty line gives an empty one.
+
+        Further arguments replace settings of the run's search, such as beam_size=1. Raises ValueError for what cannot
+        be used.
+        """
+        return self._translator(search).translate(lines, prefixes)
+
+    def n_best(
+        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **search: Any
+    ) -> list[list[Translation]]:
+        """Several translations of each line with their log_prob and score, best first: n_best=5, for example."""
+        return self._translator(search).n_best(lines, prefixes)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """log P(target | source) of each pair of lines, in nats."""
+        return log_probs(self.runs, sources, targets)
+
+    def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
+        """What the run attends to at every site in each pair, as arrays (layers, heads, rows, columns) with labels.
+
+        Without targets in the best translation. A pair with a side that is empty, or too long for the model, has no
+        maps. Raises ValueError for an ensemble.
+        """
+        if len(self.runs) > 1:
+            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions: load one of them.")
+        run = self.runs[0]
+        given = self.translate(sources) if targets is None else targets
+        ids = [
+            tokenizer.encode_all([normalize(line) for line in lines])
+            for tokenizer, lines in zip(run.tokenizers, (sources, given), strict=True)
+        ]
+        maps: list[list[AttentionMap]] = [[] for _ in sources]
+        for forced in forced_maps(run, ids[0], ids[1], batch_tokens=4096):
+            maps[forced.line] = forced.maps
+        return maps
+
+    def _translator(self, search: Mapping[str, Any]) -> Translator:
+        return build_translator(self.runs, search)
