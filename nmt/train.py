@@ -12,7 +12,6 @@ Prints the run directory and the score; progress goes to standard error.
 """
 
 from nmt.run.compose import command
-from nmt.run.sweep import sweep_table
 
 if __name__ == "__main__":
-    command("train", __doc__, "nmt.run.train:train", after_sweep=sweep_table)
+    command("train", __doc__, "nmt.run.train:train", after_sweep="nmt.run.sweep_report:sweep_report")

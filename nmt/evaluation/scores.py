@@ -1,20 +1,21 @@
-"""Translation scores by sacrebleu (Post 2018), each with its signature and a confidence interval."""
+"""Translation scores by sacrebleu (Post 2018), each with its signature and a confidence interval.
+
+References are given as one or more lists, each with a reference for every hypothesis.
+"""
 
 import json
-import re
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 RESAMPLES = 1000
-# Upper ends, in space-separated source words; a last bucket takes the rest.
-BUCKETS = (10, 20, 30, 40, 50)
-
-_DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
-_ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
+References = Sequence[Sequence[str]]
 
 
 class PlainNumbers:
@@ -29,17 +30,18 @@ class Bleu(PlainNumbers, BLEU):
 
 
 class Chrf(PlainNumbers, CHRF):
-    """chrF (Popović 2015)."""
+    """chrF (Popović 2015); with words, chrF++ (Popović 2017)."""
 
 
-_SENTENCE_CHRF = Chrf()
+class Ter(PlainNumbers, TER):
+    """Translation edit rate (Snover et al. 2006): the only score here of which less is better."""
 
 
 class Score(NamedTuple):
-    """One figure for a corpus. All three numbers run from 0 to 100."""
+    """One figure for a corpus. All three numbers run from 0 to 100, TER's may exceed it."""
 
     name: str
-    """'BLEU' or 'chrF2'."""
+    """What it is called here; the signature tells what it is."""
     value: float
     low: float
     """Lower end of the 95 % interval from bootstrap resampling (Koehn 2004)."""
@@ -48,80 +50,78 @@ class Score(NamedTuple):
     """sacrebleu's: what has to be equal for two figures to compare; holds the seed and the number of resamples."""
 
 
-class Bucket(NamedTuple):
-    """BLEU of the sentences whose source has `shortest` to `longest` words (None: no upper end)."""
-
-    shortest: int
-    longest: int | None
-    sentences: int
-    score: Score
+def headline_metrics(tokenized: bool) -> dict[str, Metric]:
+    """BLEU, and chrF as a second opinion. For text that is already tokenised BLEU is that of its own tokens."""
+    return {"BLEU": Bleu(tokenize="none" if tokenized else "13a", force=True), "chrF2": Chrf()}
 
 
-def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], *, tokenized: bool = False) -> list[Score]:
-    """BLEU (13a) and chrF of whole texts, one reference each; the headline is first.
+def all_metrics(tokenized: bool) -> dict[str, Metric]:
+    """The headline, and whatever else the literature prints; spBLEU only where its SentencePiece model is at hand."""
+    found: dict[str, Metric] = headline_metrics(tokenized)
+    found |= {
+        "BLEU 13a": Bleu(tokenize="13a", force=True),
+        "BLEU none": Bleu(tokenize="none", force=True),
+        "BLEU uncased": Bleu(tokenize="none" if tokenized else "13a", lowercase=True, force=True),
+        "chrF2++": Chrf(word_order=2),
+        "TER": Ter(),
+    }
+    del found["BLEU none" if tokenized else "BLEU 13a"]  # which is the headline
+    if flores200_model().is_file():
+        found["spBLEU"] = Bleu(tokenize="flores200", force=True)
+    return found
 
-    For a corpus that is already tokenised the headline is BLEU over its
-    own tokens (tokenize=none). Resampling uses sacrebleu's seed: 12345, or the environment's SACREBLEU_SEED.
-    Raises ValueError when the numbers of lines differ or there are none.
+
+def flores200_model() -> Path:
+    """Where sacrebleu keeps the SentencePiece model of spBLEU (Goyal et al. 2022) once it has fetched it."""
+    folder = os.environ.get("SACREBLEU") or Path.home() / ".sacrebleu"
+    return Path(folder) / "models" / "flores200sacrebleuspm"
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], references: References, metrics: Mapping[str, Metric] | None = None
+) -> list[Score]:
+    """The scores of whole texts by the metrics, or by the headline metrics for raw text.
+
+    Resampling uses sacrebleu's seed: 12345, or the environment's SACREBLEU_SEED. Raises ValueError when the numbers of
+    lines differ or there are none.
     """
-    _check(hypotheses, references)
-    metrics: list[Metric] = [Bleu(tokenize="13a", force=True), Chrf()]
-    if tokenized:
-        metrics.insert(0, Bleu(tokenize="none", force=True))
-    return [_score(metric, hypotheses, references) for metric in metrics]
+    check_lines(hypotheses, references)
+    chosen = headline_metrics(tokenized=False) if metrics is None else metrics
+    return [_score(name, metric, hypotheses, references) for name, metric in chosen.items()]
 
 
-def by_length(
-    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str], *, tokenized: bool = False
-) -> list[Bucket]:
-    """Headline BLEU by number of source words; buckets without a sentence are left out.
-
-    Raises ValueError when the numbers of lines differ or there are none.
-    """
-    _check(hypotheses, references)
-    _check(hypotheses, sources, "sources")
-    words = [len(source.split()) for source in sources]
-    buckets = []
-    for shortest, longest in zip((0, *(end + 1 for end in BUCKETS)), (*BUCKETS, None), strict=True):
-        chosen = [i for i, n in enumerate(words) if shortest <= n and (longest is None or n <= longest)]
-        if chosen:
-            metric = Bleu(tokenize="none" if tokenized else "13a", force=True)
-            score = _score(metric, [hypotheses[i] for i in chosen], [references[i] for i in chosen])
-            buckets.append(Bucket(shortest, longest, len(chosen), score))
-    return buckets
-
-
-def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
     """chrF of each line: BLEU says little about a single sentence. Raises ValueError like `corpus_scores`."""
-    _check(hypotheses, references)
-    return [sentence_chrf(*pair) for pair in zip(hypotheses, references, strict=True)]
+    check_lines(hypotheses, references)
+    return [sentence_chrf(hypothesis, *own) for hypothesis, *own in zip(hypotheses, *references, strict=True)]
 
 
-def sentence_chrf(hypothesis: str, reference: str) -> float:
+def sentence_chrf(hypothesis: str, *references: str) -> float:
     """chrF of a sentence, from 0 to 100."""
-    value: float = _SENTENCE_CHRF.sentence_score(hypothesis, [reference]).score
+    value: float = _SENTENCE_CHRF.sentence_score(hypothesis, references).score
     return value
 
 
-def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether punctuation (or an HTML entity) stands alone between spaces more often than it is attached to a word."""
-    detached = sum(len(_DETACHED.findall(line)) for line in references)
-    return detached > sum(len(_ATTACHED.findall(line)) for line in references)
+_SENTENCE_CHRF = Chrf()
 
 
-def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    score = metric.corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
+    """Raises ValueError when there are no hypotheses, or not as many lines in each of the others."""
+    if not others:
+        raise ValueError(f"There are no {name} to score against: give at least one file.")
+    for lines in others:
+        if len(hypotheses) != len(lines):
+            raise ValueError(
+                f"{len(hypotheses)} hypotheses but {len(lines)} {name}: they must be the same lines, in order."
+            )
+    if not hypotheses:
+        raise ValueError("There are no sentences to score: give at least one.")
+
+
+def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
+    score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
     signature = str(metric.get_signature())
     # The JSON form is sacrebleu's public way to its interval; it has none where every resample scores 0.
     details = json.loads(score.format(width=6, signature=signature, is_json=True))
     mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
-    return Score(score.name, score.score, mean - half_width, mean + half_width, signature)
-
-
-def _check(hypotheses: Sequence[str], others: Sequence[str], name: str = "references") -> None:
-    if len(hypotheses) != len(others):
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses but {len(others)} {name}: they must be the same lines, in order."
-        )
-    if not hypotheses:
-        raise ValueError("There are no sentences to score: give at least one.")
+    return Score(name, score.score, mean - half_width, mean + half_width, signature)

@@ -6,7 +6,7 @@ import os
 import pydoc
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,12 +55,10 @@ class Job:
     """Where a sweep wants this job's files; None outside of sweeps."""
 
 
-def command(
-    name: str, description: str | None, run: str, after_sweep: Callable[[Sequence[JobRecord]], str] | None = None
-) -> NoReturn:
+def command(name: str, description: str | None, run: str, after_sweep: str | None = None) -> NoReturn:
     """Runs a command of the application with the arguments in sys.argv, and exits.
 
-    What `after_sweep` says of the jobs of a sweep is printed after them, however they ended.
+    What `after_sweep`, such a function too, says of the jobs of a sweep is printed after them, however they ended.
 
     `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
     when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
@@ -95,7 +93,7 @@ def module_of(target: str) -> str | None:
     return found.__module__ if isinstance(found, type) else None
 
 
-def _run(name: str, run: str, after_sweep: Callable[[Sequence[JobRecord]], str] | None) -> int:
+def _run(name: str, run: str, after_sweep: str | None) -> int:
     # Hydra prints and exits 1 by itself otherwise.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sweep = bool({"-m", "--multirun"} & set(sys.argv[1:]))
@@ -118,7 +116,7 @@ def _run(name: str, run: str, after_sweep: Callable[[Sequence[JobRecord]], str] 
         finally:
             # Nothing began where Hydra refuses the whole sweep; a child of distributed training repeats the command.
             if sweep and after_sweep and records.read() and "LOCAL_RANK" not in os.environ:
-                print(after_sweep(records.read()))
+                print(_function(after_sweep)(records.read()))
         codes = [record.exit_code for record in records.read()]
     return max(codes, default=0, key=lambda code: (code == 1, code))
 
@@ -141,14 +139,19 @@ def _attempt(config: Composed, name: str, run: str, sweep_dir: Path | None) -> t
     prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if sweep_dir else "error"
     try:
         described = _describe(config, name, sweep_dir)
-        module, function = run.split(":")
-        getattr(importlib.import_module(module), function)(described)
+        _function(run)(described)
     except (HydraException, OmegaConfBaseException) as error:
         print(f"{prefix}: {_sentence(error)}", file=sys.stderr)
         return 2, _sentence(error)
     except Exception as error:
         return report(error, prefix), str(error)
     return 0, ""
+
+
+def _function(name: str) -> Any:
+    """The function that 'module:function' names."""
+    module, function = name.split(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def _describe(config: Composed, name: str, sweep_dir: Path | None) -> Job:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
-from sacrebleu.metrics.bleu import BLEU
 
 from nmt.data.corpus import Pairs
 from nmt.decoding.translator import Translator
-from nmt.evaluation.scores import looks_tokenized
+from nmt.evaluation.sanity import looks_tokenized
+from nmt.evaluation.scores import Bleu
 from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
 from nmt.run.rundir import RunDirectory
@@ -87,7 +87,7 @@ def quiet(leader: bool) -> None:
 
 def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
     # The headline of corpus_scores, without the interval: a thousand resamples take longer than the translations.
-    metric = BLEU(tokenize="none" if looks_tokenized(valid.target) else "13a", force=True)
+    metric = Bleu(tokenize="none" if looks_tokenized(valid.target) else "13a", force=True)
     sentences = settings.positive("validation.sentences")
 
     def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:

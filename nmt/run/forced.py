@@ -1,5 +1,6 @@
 """Forced decoding: batches of given sentence pairs, and the log-probability of each given target."""
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from nmt.data.batch import Batch, collate
 from nmt.decoding.translator import batches_by_length
 from nmt.run.build import Trained
 from nmt.text import PAD, normalize
+
+logger = logging.getLogger(__name__)
 
 
 class Perplexity(NamedTuple):
@@ -51,7 +54,8 @@ def log_probs(
 ) -> list[float]:
     """log P(target | source) of each pair of lines in nats, normalised, EOS included; of several runs as an ensemble.
 
-    Raises ValueError when the numbers of lines differ, and for a line that is longer than the model can read.
+    NaN, with a warning, for a line that is longer than the model can read. Raises ValueError when the numbers of lines
+    differ.
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
@@ -72,18 +76,22 @@ def log_probs_of_ids(
             found[index] = value
     unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
     if unread:
-        raise ValueError(
-            f"Line {unread[0]} is longer than the model can read, or its probability is NaN: leave it out."
+        logger.warning(
+            "No log-probability for %d lines that are longer than the model can read, the first is line %d.",
+            len(unread),
+            unread[0],
         )
     return found
 
 
 def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
-    """The perplexities of targets whose log-probabilities have been found."""
-    lines = [normalize(line) for line in targets]
+    """The perplexities of targets whose log-probabilities have been found; lines without one are left out."""
+    scored = [(value, normalize(line)) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
+    lines = [line for _, line in scored]
     pieces = sum(map(len, trained.tokenizers.target.encode_all(lines)))
     units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
-    return Perplexity(*(math.exp(-sum(found) / (number + len(lines))) for number in units))
+    nats = -sum(value for value, _ in scored)
+    return Perplexity(*(math.exp(nats / (number + len(lines))) if lines else math.nan for number in units))
 
 
 @torch.inference_mode()

@@ -2,9 +2,12 @@
 
 import platform
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Direction, file_pair
@@ -41,6 +44,18 @@ def git_commit() -> str | None:
         return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
+
+
+def peak_memory_mib() -> int | None:
+    """The most memory that this process has held, with that of a GPU, in MiB; None where the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
+    main = most / 2**20 if sys.platform == "darwin" else most / 2**10
+    return round(main + (torch.cuda.max_memory_reserved() / 2**20 if torch.cuda.is_available() else 0))
 
 
 def scores_record(scores: list[Score]) -> list[dict[str, Any]]:

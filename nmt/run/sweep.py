@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from nmt.run.rundir import RunDirectory, write_json
 
-_FIGURES = ("BLEU", "chrF2", "parameters", "target tokens/s", "minutes")
-
 
 class JobRecord(NamedTuple):
     """A job: its number, its folder, what it was asked for, and how it ended."""
@@ -19,6 +17,11 @@ class JobRecord(NamedTuple):
     exit_code: int
     error: str
     """A sentence; empty when the job ended well."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a trained run."""
+        return not self.exit_code and RunDirectory(Path(self.folder)).finished
 
 
 class Records:
@@ -37,37 +40,9 @@ class Records:
         return sorted(found, key=lambda record: record.number)
 
 
-def sweep_table(records: Sequence[JobRecord]) -> str:
-    """A Markdown table with a row for each job: what differs between the jobs, and its scores or why it has none."""
+def settings(records: Sequence[JobRecord]) -> dict[str, list[str]]:
+    """The number of each job, and those of its overrides that are not equal in all."""
     chosen = [dict(override.split("=", maxsplit=1) for override in record.overrides) for record in records]
     keys = [key for key in (chosen[0] if chosen else ()) if len({choice.get(key) for choice in chosen}) > 1]
-    rows = [["job", *keys, *_FIGURES]]
-    for record, choice in zip(records, chosen, strict=True):
-        rows.append([str(record.number), *(choice.get(key, "") for key in keys), *_figures(record)])
-    widths = [max(len(row[column]) for row in rows if len(row) == len(rows[0])) for column in range(len(rows[0]))]
-    rows.insert(1, ["-" * width for width in widths])
-    return "\n".join(_line(row, widths) for row in rows)
-
-
-def _figures(record: JobRecord) -> list[str]:
-    """The cells of a finished job; of another one, a single cell that says why it has no scores."""
-    run = RunDirectory(Path(record.folder))
-    if record.exit_code or not run.finished:
-        lines = record.error.splitlines() or ["not finished"]
-        return [lines[0].replace("|", "\\|")]
-    metrics = run.metrics()
-    scores = {score["name"]: f"{score['value']:.2f}" for score in metrics["scores"].get("test", ())}
-    speed = metrics["target_tokens_per_second"]
-    return [
-        scores.get("BLEU", ""),
-        scores.get("chrF2", ""),
-        f"{metrics['parameters']:,}",
-        f"{speed:,}" if speed else "",
-        f"{metrics['target_tokens'] / speed / 60:.1f}" if speed else "",
-    ]
-
-
-def _line(row: list[str], widths: list[int]) -> str:
-    """A line of the table; a row that ends early leaves the other cells empty."""
-    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-    return "| " + " | ".join(cells + [""] * (len(widths) - len(row))) + " |"
+    columns = {key: [choice.get(key, "") for choice in chosen] for key in keys}
+    return {"job": [str(record.number) for record in records], **columns}

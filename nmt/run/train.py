@@ -19,16 +19,19 @@ from nmt.data.plan import plan
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
+from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
-from nmt.run.build import build_model, build_search, choose_device
+from nmt.run.build import Trained, build_model, choose_device
 from nmt.run.build_training import build_task, check_buildable, number_of_processes
 from nmt.run.compose import Job, make
+from nmt.run.evaluate import split_task
+from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
-from nmt.run.record import corpus_hashes, git_commit, score_line, scores_record, versions
+from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, score_line, scores_record, versions
+from nmt.run.references import read_references
 from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
 from nmt.run.rundir import RunDirectory
-from nmt.run.scoring import Scored, read_references, score
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
@@ -37,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 # Where training ends by the clock alone, the stream of batches still needs a length.
 _NO_LIMIT = 10**9
+# The headline and a second opinion; the other scores are in metrics.json.
+_PRINTED = 2
 
 
 class Parts(NamedTuple):
@@ -185,11 +190,11 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float)
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
     safetensors.torch.save_model(parts.model, str(run.weights))
-    scored = _score_test(parts)
+    scores = _evaluate(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
         "finished": True,
-        "scores": {"test": scores_record(scored.scores)} if scored else {},
+        "scores": {"test": scores_record(scores)} if scores else {},
         "steps": fitting.trainer.global_step,
         "best": {
             "step": best["global_step"],
@@ -198,24 +203,25 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float)
         },
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
+        "peak_memory_mib": peak_memory_mib(),
         "wall_time_seconds": round(time.monotonic() - start, 1),
     }
     run.write_metrics(record)
     print(run.path)
-    for line in scored.scores if scored else ():
-        print(f"test {score_line(line)}")
+    for score in scores[:_PRINTED]:
+        print(f"test {score_line(score)}")
 
 
-def _score_test(parts: Parts) -> Scored | None:
-    config, splits = parts.settings.config, parts.settings.splits
-    if "test" not in splits.tests:
-        return None
+def _evaluate(parts: Parts) -> list[Score]:
+    """Evaluates the model on the test split, if there is one; its scores."""
+    settings = parts.settings
+    if "test" not in settings.splits.tests:
+        return []
     logger.info("Scoring the test split")
-    place = choose_device("cpu" if config["trainer"]["accelerator"] == "cpu" else "auto")
-    translator = Translator(
-        parts.model.eval().to(place), parts.tokenizers, build_search(config["search"], {}), device=place
-    )
-    return score(translator, read_references(splits.tests["test"], parts.settings.direction))
+    place = choose_device("cpu" if settings.config["trainer"]["accelerator"] == "cpu" else "auto")
+    model = parts.model.eval().to(place)
+    trained = Trained(parts.run, settings.config, settings.direction, parts.tokenizers, model, place)
+    return evaluate_runs([trained], split_task(trained, "test")).scores
 
 
 def _rounded(value: torch.Tensor | None) -> float | None:

@@ -12,7 +12,7 @@ from nmt.data.corpus import Direction
 from nmt.run.alignment import read_valid_gold
 from nmt.run.build import Trained
 from nmt.run.compose import Job
-from nmt.run.evaluate import evaluate
+from nmt.run.evaluate import evaluate, inside
 from nmt.run.rundir import RunDirectory
 
 
@@ -37,14 +37,15 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
     def refuse(*_: Any) -> None:
         raise TranslatedError
 
-    monkeypatch.setattr(nmt.run.evaluate, "load_run", lambda *_: run)
-    monkeypatch.setattr(nmt.run.evaluate, "build_translator", refuse)
+    monkeypatch.setattr(nmt.run.evaluate, "load_runs", lambda *_: [run])
+    monkeypatch.setattr(nmt.run.evaluate, "evaluate_runs", refuse)
     return tmp_path
 
 
 def job(files: Path, **changes: Any) -> Job:
     own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
-    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, **own, **changes}
+    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101}
+    config |= {"expect": None, "band": 0.5, **own, **changes}
     return Job(config, (), "", None)
 
 
@@ -101,3 +102,26 @@ def test_validation_files_without_alignments_are_none_and_with_alignments_are_ch
     (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 is outside"):
         read_valid_gold(run)
+
+
+def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[str]) -> None:
+    assert inside(26.4, 26.1, 0.5)
+    assert not inside(25.5, 26.1, 0.5)
+    assert capsys.readouterr().out.splitlines() == [
+        "inside: 26.40 is 0.30 from the expected 26.10, at most 0.50",
+        "outside: 25.50 is 0.60 from the expected 26.10, more than 0.50",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reference": None}, "source is given without reference"),
+        ({"source": None}, "reference is given without source"),
+        ({"reference": []}, "reference is an empty list"),
+        ({"band": -1}, "band is -1; it must be at least 0"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(files: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(job(files, **changes))

@@ -1,5 +1,6 @@
 """Forced scores: what the search itself added up, and perplexities by their definition."""
 
+import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -85,9 +86,12 @@ def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Train
         assert value == pytest.approx(math.exp(9 / units))
 
 
-def test_what_cannot_be_scored_is_told(untrained: Callable[..., Trained]) -> None:
+def test_what_cannot_be_scored_is_told(untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture) -> None:
     run = untrained("model=luong", "scorer=location", "scorer.max_length=5")
-    with pytest.raises(ValueError, match="Line 2 is longer than the model can read"):
-        log_probs([run], ["a", LINES[0]], ["a", "a"])
+    with caplog.at_level(logging.WARNING):
+        found = log_probs([run], ["a", LINES[0]], ["a", "a"])
+    assert [math.isnan(value) for value in found] == [False, True]
+    assert "No log-probability for 1 lines that are longer than the model can read, the first is line 2" in caplog.text
+    assert perplexity(found, run, ["a", "a"]) == perplexity(found[:1], run, ["a"])
     with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
         log_probs([run], ["a", "b"], ["a"])

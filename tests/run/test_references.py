@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import Direction
-from nmt.run.scoring import read_references, warn_of_changes
+from nmt.run.references import read_references, warn_of_references
 
 COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]
 
@@ -41,7 +41,7 @@ def test_references_that_are_not_composed_are_kept_and_warned_of_once(
 
 def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        warn_of_changes(Path("r.vi"), [unicodedata.normalize("NFD", "một  hai")])
+        warn_of_references(Path("r.vi"), [unicodedata.normalize("NFD", "một  hai")])
     assert "would change 1 of 1 lines (nfc 1, spaces 1)" in caplog.text
 
 

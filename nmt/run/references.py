@@ -1,23 +1,14 @@
-"""Translations of a test corpus and their scores."""
+"""References: read as they stand, with a warning where they are not what they seem."""
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned
-from nmt.decoding.translator import Translator
-from nmt.evaluation.scores import Score, corpus_scores, looks_tokenized
+from nmt.evaluation.sanity import reference_warnings
 from nmt.text import changes, count_changes, normalize
 
 logger = logging.getLogger(__name__)
-
-
-class Scored(NamedTuple):
-    """Hypotheses in the order of the references, and the scores of the whole."""
-
-    hypotheses: list[str]
-    scores: list[Score]
 
 
 def read_references(prefix: str, direction: Direction) -> Pairs:
@@ -26,12 +17,17 @@ def read_references(prefix: str, direction: Direction) -> Pairs:
     Raises as `nmt.data.corpus.read_aligned`.
     """
     pairs = read_aligned(prefix, direction)
-    warn_of_changes(file_pair(prefix, direction)[1], pairs.target)
+    warn_of_references(file_pair(prefix, direction)[1], pairs.target)
     return Pairs([normalize(line) for line in pairs.source], pairs.target)
 
 
-def warn_of_changes(path: Path, references: Sequence[str]) -> None:
-    """One warning in the log when normalisation would change references: hypotheses are normalised, they are not."""
+def warn_of_references(path: Path, references: Sequence[str]) -> None:
+    """Warns in the log where scores against these references mislead, and where normalisation would change them.
+
+    Hypotheses are normalised, references are not.
+    """
+    for sentence in reference_warnings(references):
+        logger.warning("%s: %s", path, sentence)
     changed = sum(bool(changes(line)) for line in references)
     if changed:
         kinds = ", ".join(f"{kind} {lines}" for kind, lines in sorted(count_changes(references).items()))
@@ -43,9 +39,3 @@ def warn_of_changes(path: Path, references: Sequence[str]) -> None:
             len(references),
             kinds,
         )
-
-
-def score(translator: Translator, pairs: Pairs) -> Scored:
-    """Translates the sources and scores them against the references."""
-    hypotheses = translator.translate(pairs.source)
-    return Scored(hypotheses, corpus_scores(hypotheses, pairs.target, tokenized=looks_tokenized(pairs.target)))

@@ -1,0 +1,69 @@
+"""A score by groups of sentences: by the length of the source, and by its rarest word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sacrebleu.metrics.base import Metric
+
+from nmt.evaluation.scores import References, Score, check_lines, corpus_scores
+
+LENGTHS = (10, 20, 30, 40, 50)
+"""Upper ends, in space-separated source words; a last bucket takes the rest."""
+COUNTS = (0, 1, 4, 9, 99)
+"""Upper ends, in occurrences in the training corpus of the source's rarest word; a last bucket takes the rest."""
+
+
+class Bucket(NamedTuple):
+    """The score of the sentences whose number lies between `least` and `most` (None: no upper end)."""
+
+    least: int
+    most: int | None
+    sentences: int
+    score: Score
+
+
+def by_length(
+    hypotheses: Sequence[str], references: References, sources: Sequence[str], metric: Mapping[str, Metric]
+) -> list[Bucket]:
+    """The score by number of source words. Raises ValueError when the numbers of lines differ or there are none."""
+    check_lines(hypotheses, [sources], "sources")
+    return _by_number(hypotheses, references, [len(source.split()) for source in sources], LENGTHS, metric)
+
+
+def by_rarest_word(
+    hypotheses: Sequence[str],
+    references: References,
+    sources: Sequence[str],
+    counts: Mapping[str, int],
+    metric: Mapping[str, Metric],
+) -> list[Bucket]:
+    """The score by how often the source's rarest word occurs in training, by `counts`; one that never does counts 0.
+
+    Raises ValueError when the numbers of lines differ or there are none.
+    """
+    check_lines(hypotheses, [sources], "sources")
+    rarest = [min((counts.get(word, 0) for word in words_of(source)), default=0) for source in sources]
+    return _by_number(hypotheses, references, rarest, COUNTS, metric)
+
+
+def words_of(line: str) -> Iterable[str]:
+    """The words between spaces without punctuation around them, in lower case."""
+    stripped = (word.strip(".,;:!?…\"'()[]{}“”‘’«»-").lower() for word in line.split())
+    return (word for word in stripped if word)
+
+
+def _by_number(
+    hypotheses: Sequence[str],
+    references: References,
+    numbers: Sequence[int],
+    ends: Sequence[int],
+    metric: Mapping[str, Metric],
+) -> list[Bucket]:
+    buckets = []
+    for least, most in zip((0, *(end + 1 for end in ends)), (*ends, None), strict=True):
+        chosen = [i for i, number in enumerate(numbers) if least <= number and (most is None or number <= most)]
+        if chosen:
+            own = [[lines[i] for i in chosen] for lines in references]
+            [score] = corpus_scores([hypotheses[i] for i in chosen], own, metric)
+            buckets.append(Bucket(least, most, len(chosen), score))
+    return buckets

@@ -1,0 +1,56 @@
+"""Signs that scores or translations are not what they seem."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
+_ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
+_ENTITY = re.compile(r"&(?:\w+|#\d+);")
+_UNKNOWN = ("<unk>", "\u2047")  # as text, and SentencePiece's sign for it
+_SHARE = 0.05
+"""Of the lines; less happens in good translations."""
+
+
+def looks_tokenized(references: Sequence[str]) -> bool:
+    """Whether punctuation (or an HTML entity) stands alone between spaces more often than it is attached to a word."""
+    detached = sum(len(_DETACHED.findall(line)) for line in references)
+    return detached > sum(len(_ATTACHED.findall(line)) for line in references)
+
+
+def reference_warnings(references: Sequence[str]) -> list[str]:
+    """What makes scores against these references misleading, a sentence each."""
+    found = []
+    if looks_tokenized(references):
+        found.append("The references look tokenised: BLEU is over their own tokens, and compares with such BLEU alone.")
+    entities = sum(bool(_ENTITY.search(line)) for line in references)
+    if entities:
+        found.append(f"{_lines(entities, references)} of the references hold HTML entities such as &quot;.")
+    return found
+
+
+def hypothesis_warnings(hypotheses: Sequence[str], sources: Sequence[str], references: Sequence[str]) -> list[str]:
+    """What is wrong with the translations, a sentence each."""
+    found = []
+    unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
+    if unknown:
+        found.append(f"{_lines(unknown, hypotheses)} of the translations hold an unknown piece.")
+    empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, sources, strict=True))
+    if empty:
+        found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their sources are not.")
+    triples = zip(hypotheses, sources, references, strict=True)
+    copies = sum(line == source != reference and " " in source for line, source, reference in triples)
+    if copies > _SHARE * len(hypotheses):
+        found.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")
+    line, times = Counter(hypotheses).most_common(1)[0]
+    usual = Counter(references).most_common(1)[0][1]
+    if times > max(usual, _SHARE * len(hypotheses), 1):
+        found.append(f"{_lines(times, hypotheses)} of the translations are the same: '{line}'.")
+    ratio = sum(map(len, hypotheses)) / max(1, sum(map(len, references)))
+    if not 0.8 <= ratio <= 1.25:
+        found.append(f"The translations are {ratio:.2f} times as long as the references, in characters.")
+    return found
+
+
+def _lines(number: int, all_of_them: Sequence[str]) -> str:
+    return f"{number} of {len(all_of_them)} lines"

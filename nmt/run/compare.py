@@ -1,0 +1,234 @@
+"""nmt.compare: several runs, or files of translations, in one table with paired significance."""
+
+import json
+import logging
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.data.corpus import read_lines
+from nmt.evaluation.comparison import paired_bootstrap
+from nmt.evaluation.plots import score_bars
+from nmt.evaluation.sanity import looks_tokenized
+from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.evaluation.tables import Table
+from nmt.run.build import Trained, load_run
+from nmt.run.compose import Job
+from nmt.run.differences import differences
+from nmt.run.evaluate import split_task
+from nmt.run.evaluation import evaluate_runs
+from nmt.run.record import scores_record
+from nmt.run.refusals import existing_file
+from nmt.run.rundir import RunDirectory, write_json
+
+logger = logging.getLogger(__name__)
+
+_NO_DIFFERENCE = 0.05
+_OF_ONE_RUN = ("job", "seed")
+FIGURES = ("BLEU", "95 % interval", "p", "chrF2", "AER", "perplexity", "parameters", "tokens/s", "sentences/s", "MiB")
+"""p: against the first row. Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: the
+most memory of the training process."""
+
+
+class System(NamedTuple):
+    """One row: what tells it apart, its translations, its scores, and further figures where it is a run."""
+
+    settings: dict[str, str]
+    hypotheses: list[str]
+    scores: dict[str, Any]
+    metrics: dict[str, Any]
+
+    def bleu(self) -> tuple[float, float, float]:
+        """The headline with its interval."""
+        headline = self.scores["scores"][0]
+        return headline["value"], *headline["interval"]
+
+
+def compare(job: Job) -> None:
+    """Prints the table and writes it to `out`, as Markdown, CSV, LaTeX, JSON and a picture."""
+    config = job.config
+    if bool(config["run_dirs"]) == bool(config["outputs"]):
+        raise ValueError("Give either run_dirs=[A,B], finished trainings, or outputs=[a.vi,b.vi] with reference=FILE.")
+    if config["run_dirs"]:
+        paths = [Path(str(path)) for path in config["run_dirs"]]
+        runs = [load_run(path, config["device"]) for path in paths]
+        systems, references = run_systems(runs, str(config["split"]), differences([run.config for run in runs]))
+    else:
+        systems, references = _foreign(config["outputs"], config["reference"])
+    print(report(systems, references, Path(str(config["out"]))))
+
+
+def run_systems(
+    runs: Sequence[Trained], split: str, settings: Mapping[str, Sequence[str]]
+) -> tuple[list[System], list[list[str]]]:
+    """The runs as systems, evaluated where they have not been, and the references.
+
+    `settings` has a value for each run. Raises ValueError when the test corpora of the runs differ.
+    """
+    systems: list[System] = []
+    references: list[list[str]] = []
+    for number, run in enumerate(runs):
+        task = split_task(run, split)
+        if references and task.references != references:
+            raise ValueError(
+                f"{run.run.path} and {runs[0].run.path} have different references for {split}: runs compare on one "
+                "test corpus; translate the same file with both and compare outputs=[A,B]."
+            )
+        references = task.references
+        if not _up_to_date(run.run, task.out):
+            logger.info("Evaluating %s", run.run.path)
+            evaluate_runs([run], task)
+        own = {key: values[number] for key, values in settings.items()}
+        scores = json.loads((task.out / "scores.json").read_text(encoding="utf-8"))
+        systems.append(System(own, _hypotheses(task.out / "hypotheses.txt"), scores, run.run.metrics()))
+    return systems, references
+
+
+def report(
+    systems: Sequence[System],
+    references: Sequence[Sequence[str]],
+    out: Path,
+    refused: Mapping[int, Sequence[str]] | None = None,
+) -> str:
+    """The table as Markdown, with one of means where seeds can be pooled; written to the folder in every form.
+
+    `refused` has further rows by their place in the table: settings, and why there are no figures.
+    """
+    metric = headline_metrics(looks_tokenized(references[0]))["BLEU"]
+    p_values = paired_bootstrap([system.hypotheses for system in systems], references, metric)
+    table = comparison_table(systems, p_values)
+    for place, row in sorted((refused or {}).items()):
+        table.rows.insert(place, list(row))
+    parts = [table.markdown()]
+    pooled = pooled_table(systems)
+    if pooled:
+        parts.append("Mean ± standard deviation over seeds:\n\n" + pooled.markdown())
+    parts.extend(_notes(systems, p_values))
+    text = "\n\n".join(parts)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "comparison.md").write_text(text + "\n", encoding="utf-8")
+    (out / "comparison.csv").write_text(table.csv(), encoding="utf-8")
+    (out / "comparison.tex").write_text(table.latex() + "\n", encoding="utf-8")
+    write_json(out / "comparison.json", [_record(*each) for each in zip(systems, p_values, strict=True)])
+    score_bars([_name(system) for system in systems], [system.bleu() for system in systems], out / "comparison.png")
+    return text
+
+
+def comparison_table(systems: Sequence[System], p_values: Sequence[float]) -> Table:
+    """A row for each system; columns without any figure are left out."""
+    rows = [
+        [*system.settings.values(), *figures(system, p if number else None)]
+        for number, (system, p) in enumerate(zip(systems, p_values, strict=True))
+    ]
+    header = [*systems[0].settings, *FIGURES]
+    used = [column for column in range(len(header)) if any(row[column] for row in rows)]
+    return Table([header[column] for column in used], [[row[column] for column in used] for row in rows])
+
+
+def figures(system: System, p: float | None) -> list[str]:
+    """The cells of a system, in the order of FIGURES; '' where it has none."""
+    value, low, high = system.bleu()
+    scores, metrics = system.scores, system.metrics
+    chrf = next((score["value"] for score in scores["scores"] if score["name"] == "chrF2"), None)
+    return [
+        f"{value:.2f}",
+        f"{low:.2f} to {high:.2f}",
+        "" if p is None else f"{p:.3f}",
+        _cell(chrf, ".2f"),
+        _cell(scores.get("aer", {}).get("value"), ".3f"),
+        _cell(scores.get("perplexity", {}).get("word"), ".2f"),
+        _cell(metrics.get("parameters"), ","),
+        _cell(metrics.get("target_tokens_per_second"), ","),
+        _cell(scores.get("sentences_per_second"), ".1f"),
+        _cell(metrics.get("peak_memory_mib"), ","),
+    ]
+
+
+def pooled_table(systems: Sequence[System]) -> Table | None:
+    """Means over the seeds of equal settings; None where no settings come with two seeds."""
+    header = [key for key in systems[0].settings if key not in _OF_ONE_RUN]
+    groups: dict[tuple[str, ...], list[System]] = {}
+    for system in systems:
+        groups.setdefault(tuple(system.settings[key] for key in header), []).append(system)
+    if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
+        return None
+    rows = []
+    for values, group in groups.items():
+        columns = [[system.bleu()[0] for system in group], *_pooled_columns(group)]
+        rows.append(
+            [
+                *values,
+                str(len(group)),
+                *(_mean(column, digits) for column, digits in zip(columns, (2, 2, 3, 2), strict=True)),
+            ]
+        )
+    return Table([*header, "seeds", "BLEU", "chrF2", "AER", "perplexity"], rows)
+
+
+def _pooled_columns(group: Sequence[System]) -> list[list[float]]:
+    chrf = [score["value"] for s in group for score in s.scores["scores"] if score["name"] == "chrF2"]
+    aer = [s.scores["aer"]["value"] for s in group if "aer" in s.scores]
+    return [chrf, aer, [s.scores["perplexity"]["word"] for s in group if "perplexity" in s.scores]]
+
+
+def _foreign(outputs: Any, reference: Any) -> tuple[list[System], list[list[str]]]:
+    """Files of translations against one or more reference files."""
+    if reference is None:
+        raise ValueError("outputs need reference=FILE, or reference=[A,B], of the same lines.")
+    names = reference if isinstance(reference, list) else [reference]
+    references = [read_lines(existing_file("reference", name)) for name in names]
+    files = [existing_file("outputs", name) for name in outputs]
+    metrics = headline_metrics(looks_tokenized(references[0]))
+    systems = []
+    for file in files:
+        lines = read_lines(file)
+        for name, lines_of_reference in zip(names, references, strict=True):
+            if len(lines) != len(lines_of_reference):
+                raise ValueError(
+                    f"{file} has {len(lines)} lines but {name} has {len(lines_of_reference)}; "
+                    "they must be the same lines."
+                )
+        scores = {"scores": scores_record(corpus_scores(lines, references, metrics))}
+        systems.append(System({"output": str(file)}, lines, scores, {}))
+    return systems, references
+
+
+def _notes(systems: Sequence[System], p_values: Sequence[float]) -> list[str]:
+    signatures = dict.fromkeys(score["signature"] for system in systems for score in system.scores["scores"][:1])
+    notes = [f"BLEU {', '.join(signatures)}"]
+    if len(systems) > 1:
+        notes.append("p: paired bootstrap against the first row, 1,000 resamples (Koehn 2004).")
+    alike = [number for number, p in enumerate(p_values, start=1) if number > 1 and p >= _NO_DIFFERENCE]
+    if alike:
+        rows = ", ".join(map(str, alike))
+        notes.append(f"No difference from the first row can be told at p < {_NO_DIFFERENCE} in row {rows}.")
+    return notes
+
+
+def _up_to_date(run: RunDirectory, folder: Path) -> bool:
+    files = [folder / "hypotheses.txt", folder / "scores.json"]
+    return all(file.is_file() and file.stat().st_mtime >= run.weights.stat().st_mtime for file in files)
+
+
+def _hypotheses(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _record(system: System, p: float) -> dict[str, Any]:
+    return {"settings": system.settings, "p": p, "scores": system.scores, "metrics": system.metrics}
+
+
+def _name(system: System) -> str:
+    return ", ".join(system.settings.values()) or "the run"
+
+
+def _cell(value: Any, digits: str) -> str:
+    return "" if value is None else format(value, digits)
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    if not values:
+        return ""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean

@@ -1,0 +1,51 @@
+"""What tells configurations apart: the columns at the left of a comparison."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import yaml
+
+from nmt.run.compose import CONFIGS, Config
+
+# Where a run lies, and how it was carried out, say nothing about what it is.
+_NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
+
+
+def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
+    """The keys that all configurations have and that are not equal in all, with the value in each as it is printed.
+
+    A chosen part is called by the word that chooses it. What the sites of a model take over from the whole
+    configuration, such as its scorer, is named once.
+    """
+    flat = [dict(_leaves(config)) for config in configs]
+    shared = [key for key in flat[0] if all(key in other for other in flat)]
+    columns = {key: [leaves[key] for leaves in flat] for key in shared if len({leaves[key] for leaves in flat}) > 1}
+    repeated = {
+        key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
+    }
+    return {key.removesuffix("._target_"): values for key, values in columns.items() if key not in repeated}
+
+
+def _leaves(node: Any, key: str = "") -> list[tuple[str, str]]:
+    if isinstance(node, Mapping):
+        parts = [(f"{key}.{name}" if key else str(name), part) for name, part in node.items()]
+        return [leaf for name, part in parts if name not in _NOT_COMPARED for leaf in _leaves(part, name)]
+    if key.endswith("_target_"):
+        return [(key, _word(str(node)))]
+    return [(key, "null" if node is None else str(node).lower() if isinstance(node, bool) else str(node))]
+
+
+@cache
+def _words() -> dict[str, str]:
+    """The file in configs/ that names each class."""
+    found = {}
+    for path in sorted(CONFIGS.glob("*/*.yaml")):
+        target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("_target_")
+        if target:
+            found.setdefault(target, path.stem)
+    return found
+
+
+def _word(target: str) -> str:
+    return _words().get(target, target.rpartition(".")[2])

@@ -1,0 +1,123 @@
+"""The evaluation of a run on a test corpus: translations, scores, perplexity, alignment error, and warnings."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.data.corpus import file_pair, read_lines
+from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
+from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
+from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.run.alignment import Gold, Links, alignment_error
+from nmt.run.build import Trained, build_translator
+from nmt.run.forced import Perplexity, log_probs, perplexity
+from nmt.run.record import scores_record
+from nmt.run.rundir import write_json
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is scored: normalised sources, references as they stand, gold alignments if there are any; and where to."""
+
+    sources: list[str]
+    references: list[list[str]]
+    """One or more lists with a reference for each source."""
+    gold: Gold | None
+    valid_gold: Gold | None
+    """On which layer, head and shift of the alignments are chosen."""
+    out: Path
+
+    def __post_init__(self) -> None:
+        for lines in self.references:
+            if len(lines) != len(self.sources):
+                raise ValueError(
+                    f"{len(self.sources)} sources but {len(lines)} references: they must be the same lines."
+                )
+
+    @property
+    def tokenized(self) -> bool:
+        """Whether the references are tokenised already, so that BLEU is over their own tokens."""
+        return looks_tokenized(self.references[0])
+
+
+class Evaluation(NamedTuple):
+    """What came out, in the order of the sources."""
+
+    hypotheses: list[str]
+    scores: list[Score]
+    lengths: list[Bucket]
+    rarities: list[Bucket]
+    """Empty where the training corpus is not at hand."""
+    links: Links | None
+    perplexity: Perplexity
+    """Of the first references."""
+    sentences_per_second: float
+
+
+def evaluate_runs(
+    runs: Sequence[Trained], task: Task, search: Mapping[str, Any] | None = None, batch_tokens: int = 4096
+) -> Evaluation:
+    """Translates and scores, logs warnings, and writes all of it to the task's folder.
+
+    Alignments are those of a single run. The folder gets hypotheses.txt, sentences.tsv and scores.json.
+    """
+    translator = build_translator(runs, search, batch_tokens)
+    start = time.monotonic()
+    hypotheses = translator.translate(task.sources)
+    seconds = time.monotonic() - start
+    for sentence in hypothesis_warnings(hypotheses, task.sources, task.references[0]):
+        logger.warning("%s", sentence)
+    headline = {"BLEU": headline_metrics(task.tokenized)["BLEU"]}
+    counts = training_counts(runs[0])
+    gold = task.gold if len(runs) == 1 else None
+    found = Evaluation(
+        hypotheses,
+        corpus_scores(hypotheses, task.references, all_metrics(task.tokenized)),
+        by_length(hypotheses, task.references, task.sources, headline),
+        by_rarest_word(hypotheses, task.references, task.sources, counts, headline) if counts else [],
+        alignment_error(runs[0], gold, task.valid_gold, batch_tokens) if gold else None,
+        perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
+        len(hypotheses) / seconds,
+    )
+    save(task, found)
+    return found
+
+
+def training_counts(trained: Trained) -> Counter[str]:
+    """How often each source word occurs in the run's training corpus; empty where a file of it is not at hand."""
+    files = [file_pair(prefix, trained.direction)[0] for prefix in trained.config["data"]["train"]]
+    if not all(file.is_file() for file in files):
+        return Counter()
+    return Counter(word for file in files for line in read_lines(file) for word in words_of(line))
+
+
+def save(task: Task, found: Evaluation) -> None:
+    """Writes the hypotheses, chrF of each line, and all figures."""
+    task.out.mkdir(parents=True, exist_ok=True)
+    (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
+    rows = zip(sentence_scores(found.hypotheses, task.references), task.sources, found.hypotheses, strict=True)
+    table = "".join(f"{number}\t{chrf:.2f}\t{s}\t{h}\n" for number, (chrf, s, h) in enumerate(rows, start=1))
+    (task.out / "sentences.tsv").write_text("line\tchrF2\tsource\thypothesis\n" + table, encoding="utf-8")
+    record: dict[str, Any] = {
+        "scores": scores_record(found.scores),
+        "by_length": _buckets(found.lengths, "words"),
+        "by_rarest_word": _buckets(found.rarities, "occurrences"),
+        "perplexity": {unit: round(value, 4) for unit, value in found.perplexity._asdict().items()},
+        "sentences_per_second": round(found.sentences_per_second, 2),
+    }
+    if found.links:
+        record["aer"] = {"value": round(found.links.aer, 4), "note": found.links.note}
+    write_json(task.out / "scores.json", record)
+
+
+def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:
+    return [
+        {unit: [bucket.least, bucket.most], "sentences": bucket.sentences, **scores_record([bucket.score])[0]}
+        for bucket in buckets
+    ]
