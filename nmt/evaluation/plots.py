@@ -75,7 +75,7 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
         xerr=spread,
         error_kw={"ecolor": _INK, "capsize": 2},
     )
-    for place, value, high in zip(places, values, highs, strict=True):
+    for place, (value, _, high) in enumerate(scores):
         axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
     axes.set_yticks(places, names, fontsize=9, fontfamily=_FONT, color=_INK, parse_math=False)
     axes.invert_yaxis()

@@ -39,7 +39,7 @@ def _leaves(node: Any, key: str = "") -> list[tuple[str, str]]:
 @cache
 def _words() -> dict[str, str]:
     """The file in configs/ that names each class."""
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("_target_")
         if target:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lightning import Trainer
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
+from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
 
 from nmt.data.corpus import Pairs
@@ -18,7 +18,7 @@ from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
-from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, WholeFiles
+from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, TimeLimit
 from nmt.training.task import TranslationTask
@@ -48,6 +48,7 @@ def build_fitting(
         LastValidation(),
         TimeLimit(settings.config["trainer"]["max_time"], verbose=False),
         _stop_early(settings),
+        *_of_weights(config, run),
         best,
         LastCheckpoint(run.checkpoints),
     ]
@@ -71,6 +72,13 @@ def build_fitting(
         default_root_dir=run.path,
     )
     return Fitting(trainer, best, progress)
+
+
+def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:
+    """What averages weights, or keeps some to be averaged; after all that reads the validated ones."""
+    decay, recent = config["ema_decay"], config["checkpoints"]["recent"]
+    averaging = [] if decay is None else [EMAWeightAveraging(decay=decay)]
+    return averaging + ([RecentCheckpoints(run.checkpoints, recent)] if recent else [])
 
 
 def quiet(leader: bool) -> None:

@@ -3,6 +3,7 @@
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from nmt.data.cache import file_digest
 from nmt.data.corpus import Direction, file_pair
 from nmt.evaluation.scores import Score
 
+_PRINTED = 2
 _PACKAGES = ("nmt-attention", "torch", "lightning", "hydra-core", "sentencepiece", "sacrebleu", "datasets", "numpy")
 
 
@@ -75,6 +77,13 @@ def score_line(score: Score) -> str:
     """A score as it is printed: name, value, 95 % interval, signature."""
     low, high = round(score.low, 2) + 0.0, round(score.high, 2) + 0.0  # -0.0 becomes 0.0
     return f"{score.name} {score.value:.2f} [{low:.2f}, {high:.2f}] {score.signature}"
+
+
+def print_run(path: Path, scores: Sequence[Score]) -> None:
+    """Prints where a run lies, its headline score on the test split and a second opinion."""
+    print(path)
+    for score in scores[:_PRINTED]:
+        print(f"test {score_line(score)}")
 
 
 def _git(folder: Path, *arguments: str) -> str:

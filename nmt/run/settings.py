@@ -49,12 +49,15 @@ class Settings:
             self.positive(key)
         for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
             self.positive(key)
-        for key in ("seed", "batching.workers"):
+        for key in ("seed", "batching.workers", "checkpoints.recent"):
             self._whole(key, at_least=0)
         if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
             raise ValueError(
                 "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
             )
+        decay = self.config["ema_decay"]
+        if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
+            raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property

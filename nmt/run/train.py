@@ -28,7 +28,7 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
-from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, score_line, scores_record, versions
+from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
 from nmt.run.references import read_references
 from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
 from nmt.run.rundir import RunDirectory
@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 # Where training ends by the clock alone, the stream of batches still needs a length.
 _NO_LIMIT = 10**9
-# The headline and a second opinion; the other scores are in metrics.json.
-_PRINTED = 2
 
 
 class Parts(NamedTuple):
@@ -207,9 +205,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float)
         "wall_time_seconds": round(time.monotonic() - start, 1),
     }
     run.write_metrics(record)
-    print(run.path)
-    for score in scores[:_PRINTED]:
-        print(f"test {score_line(score)}")
+    print_run(run.path, scores)
 
 
 def _evaluate(parts: Parts) -> list[Score]:

@@ -31,12 +31,7 @@ class BestCheckpoints(ModelCheckpoint):
             super().on_validation_end(trainer, pl_module)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        moved = {key: self._here(state_dict[key]) for key in ("best_model_path", "kth_best_model_path")}
-        best = {self._here(path): score for path, score in state_dict["best_k_models"].items()}
-        super().load_state_dict(state_dict | moved | {"best_k_models": best, "dirpath": self.dirpath})
-
-    def _here(self, path: str) -> str:
-        return str(Path(str(self.dirpath)) / Path(path).name) if path else path
+        super().load_state_dict(moved_here(state_dict, Path(str(self.dirpath))))
 
 
 class LastCheckpoint(ModelCheckpoint):
@@ -47,6 +42,35 @@ class LastCheckpoint(ModelCheckpoint):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict | {"dirpath": self.dirpath, "best_model_path": ""})
+
+
+class RecentCheckpoints(ModelCheckpoint):
+    """Keeps the last `keep` checkpoints, each written at the end of a validation, in a folder that may be moved."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        super().__init__(
+            dirpath=folder,
+            filename="recent-{step}",
+            monitor="step",
+            mode="max",
+            save_top_k=keep,
+            save_on_train_epoch_end=False,
+            enable_version_counter=False,
+        )
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(moved_here(state_dict, Path(str(self.dirpath))))
+
+
+def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The state of a ModelCheckpoint with the same files in another folder."""
+
+    def here(path: str) -> str:
+        return str(folder / Path(path).name) if path else path
+
+    paths = {key: here(state[key]) for key in ("best_model_path", "kth_best_model_path")}
+    best = {here(path): score for path, score in state["best_k_models"].items()}
+    return state | paths | {"best_k_models": best, "dirpath": str(folder)}
 
 
 class WholeFiles(TorchCheckpointIO):

@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,12 @@ def test_spbleu_is_scored_where_its_model_is_at_hand(tmp_path: Path, monkeypatch
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "flores200sacrebleuspm").touch()
     asked = []
-    monkeypatch.setattr(scores, "Bleu", lambda **options: asked.append(options.get("tokenize")))
+
+    class Recorder(scores.Bleu):
+        def __init__(self, tokenize: str = "13a", **options: Any) -> None:
+            asked.append(tokenize)
+
+    monkeypatch.setattr(scores, "Bleu", Recorder)
     assert "spBLEU" in all_metrics(tokenized=False)
     assert "flores200" in asked
 

@@ -71,7 +71,7 @@ def test_other_people_s_outputs_are_compared(tmp_path: Path, capsys: pytest.Capt
     compare(job(tmp_path, outputs=files, reference=str(tmp_path / "ref")))
     rows = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert [row[0].strip() for row in rows[2:]] == files
-    assert [float(row[1]) for row in rows[2:]][0] == 100
+    assert float(rows[2][1]) == 100
     (tmp_path / "c").write_text("one\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"c has 1 lines but .*ref has 30; they must be the same lines"):
         compare(job(tmp_path, outputs=[str(tmp_path / "c")], reference=str(tmp_path / "ref")))

@@ -1,0 +1,75 @@
+"""nmt.average: a new run directory whose weights are the mean of a run's checkpoints."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+from nmt.run.build import Trained, build_model, choose_device, load_run
+from nmt.run.compose import Job
+from nmt.run.evaluate import split_task
+from nmt.run.evaluation import evaluate_runs
+from nmt.run.record import print_run, scores_record
+from nmt.run.rundir import RunDirectory
+from nmt.training.averaging import mean_weights
+
+logger = logging.getLogger(__name__)
+
+_KINDS = {"best": "best-*.ckpt", "recent": "recent-*.ckpt"}
+
+
+def average(job: Job) -> None:
+    """Writes the averaged run, evaluates it on the test split, and prints its folder and scores.
+
+    Raises ValueError and FileExistsError before anything is written when the configuration cannot be used.
+    """
+    config = job.config
+    source = load_run(Path(str(config["run_dir"])), config["device"])
+    files = checkpoint_files(source.run, config["checkpoints"], config["number"])
+    path = source.run.path
+    out = RunDirectory(Path(str(config["out"])) if config["out"] else path.with_name(f"{path.name}_average"))
+    out.require_free(config["overwrite"])
+    logger.info("Averaging %s", ", ".join(file.name for file in files))
+    weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
+    model = build_model(source.config, source.tokenizers)
+    model.load_state_dict(weights)
+    out.clear()
+    shutil.copytree(
+        path, out.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoints", "logs", "evaluation")
+    )
+    safetensors.torch.save_model(model, str(out.weights))
+    metrics = {
+        **source.run.metrics(),
+        "command": job.command,
+        "averaged": [file.name for file in files],
+        "averaged_from": source.run.metrics()["command"],
+        "scores": {},
+    }
+    out.write_metrics(metrics)
+    place = choose_device(config["device"])
+    trained = Trained(out, source.config, source.direction, source.tokenizers, model.eval().to(place), place)
+    scores = evaluate_runs([trained], split_task(trained, "test")).scores if source.config["data"].get("test") else []
+    out.write_metrics({**metrics, "scores": {"test": scores_record(scores)} if scores else {}})
+    print_run(out.path, scores)
+
+
+def checkpoint_files(run: RunDirectory, kind: str, number: int | None) -> list[Path]:
+    """The newest `number` checkpoints of a kind, or all of them. Raises ValueError where there are fewer than two."""
+    if kind not in _KINDS:
+        raise ValueError(f"checkpoints is '{kind}'; it must be one of {', '.join(_KINDS)}.")
+    if number is not None and number < 2:
+        raise ValueError(f"number is {number}; it must be at least 2, for a mean.")
+    found = sorted(run.checkpoints.glob(_KINDS[kind]), key=_step)
+    if len(found) < (number or 2):
+        setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
+        raise ValueError(
+            f"{run.checkpoints} holds {len(found)} {kind} checkpoints, and {number or 2} are to be averaged; "
+            f"train with a larger {setting}."
+        )
+    return found[-number:] if number else found
+
+
+def _step(file: Path) -> int:
+    return int(torch.load(file, map_location="cpu", weights_only=True, mmap=True)["global_step"])

@@ -1,0 +1,75 @@
+"""nmt.average: from the checkpoints of a finished run to a run directory like any other."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import nmt
+from nmt.run.average import average
+from nmt.run.compose import Job, configuration
+from nmt.run.train import train
+
+
+@pytest.fixture(scope="module")
+def several(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    """A finished run with three best and two recent checkpoints."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(session_corpus)
+        torch.set_num_threads(1)
+        overrides = tiny(trainer__max_steps=9, validation__every=2, checkpoints__recent=2, run_dir="several")
+        train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+    return session_corpus / "several"
+
+
+def job(run: Path, out: Path, **changes: Any) -> Job:
+    config = {**configuration("average", []), "run_dir": str(run), "out": str(out), "device": "cpu", **changes}
+    return Job(config, (), "python -m nmt.average THE COMMAND", None)
+
+
+@pytest.mark.parametrize(("kind", "number", "expected"), [("best", None, 3), ("recent", 2, 2), ("best", 2, 2)])
+def test_an_averaged_run_is_a_run_directory(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, number: int | None, expected: int
+) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean", checkpoints=kind, number=number))
+    metrics = json.loads((tmp_path / "mean" / "metrics.json").read_text(encoding="utf-8"))
+    assert len(metrics["averaged"]) == expected
+    assert all(name.startswith(kind) for name in metrics["averaged"])
+    assert metrics["averaged_from"] == "python -m nmt.train THE COMMAND"
+    states = [
+        torch.load(several / "checkpoints" / name, weights_only=True)["state_dict"] for name in metrics["averaged"]
+    ]
+    for name, tensor in load_file(tmp_path / "mean" / "model.safetensors").items():
+        mean = torch.stack([state[f"model.{name}"] for state in states]).mean(dim=0)
+        torch.testing.assert_close(tensor, mean, rtol=1e-5, atol=1e-7)
+    assert len(nmt.load(tmp_path / "mean", device="cpu").translate(["one two.", "three"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"checkpoints": "last"}, "checkpoints is 'last'; it must be one of best, recent"),
+        ({"number": 1}, "number is 1; it must be at least 2"),
+        ({"number": 9}, r"holds 3 best checkpoints, and 9 are to be averaged; train with a larger checkpoints\.keep"),
+        ({"checkpoints": "recent", "number": 3}, r"holds 2 recent checkpoints, .* larger checkpoints\.recent"),
+    ],
+)
+def test_what_cannot_be_averaged_is_refused(
+    several: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        average(job(several, tmp_path / "mean", **changes))
+    assert not (tmp_path / "mean").exists()
+
+
+def test_a_run_is_not_overwritten_unasked(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean"))
+    with pytest.raises(FileExistsError, match="holds a finished run"):
+        average(job(several, tmp_path / "mean"))
+    average(job(several, tmp_path / "mean", overwrite=True))
