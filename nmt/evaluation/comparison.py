@@ -12,7 +12,8 @@ from nmt.evaluation.scores import RESAMPLES, References, check_lines
 def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, metric: Metric) -> list[float]:
     """p of each system's score against the first one's by sacrebleu's paired bootstrap resampling (Koehn 2004).
 
-    That of the first one itself, and of equal hypotheses, is 1. Raises ValueError when the numbers of lines differ or there are none.
+    That of the first one itself, and of equal hypotheses, is 1. Raises ValueError when the numbers of lines differ or
+    there are none.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)

@@ -122,6 +122,25 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
     assert metrics["command"] == "python -m nmt.train THE COMMAND trainer.max_steps=13"
 
 
+def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
+    job: Callable[..., Job], here: Path
+) -> None:
+    shared = {"ema_decay": 0.5, "validation__every": 4}
+    train(job("train", **shared, run_dir="resumed", trainer__max_steps=9))
+    train(job("train", **shared, run_dir="resumed", trainer__max_steps=13, resume="true"))
+    train(job("train", **shared, run_dir="whole", trainer__max_steps=13))
+    resumed, whole = (
+        torch.load(here / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("resumed", "whole")
+    )
+    for part in ("state_dict", "current_model_state"):
+        torch.testing.assert_close(resumed[part], whole[part], rtol=0, atol=0)
+    name = "model.encoder.0.feed_forward.inner.weight"
+    assert not whole["state_dict"][name].equal(whole["current_model_state"][name])
+    kept = load_file(here / "whole" / "model.safetensors")[name.removeprefix("model.")]
+    best = [torch.load(file, weights_only=True)["state_dict"] for file in here.glob("whole/checkpoints/best-*.ckpt")]
+    assert any(state[name].equal(kept) for state in best)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -156,6 +175,8 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
         ),
         ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be made: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
+        ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
+        ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
         ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
@@ -213,7 +234,9 @@ def test_evaluation_of_a_split_and_of_files(
     capsys.readouterr()
     evaluate(job("evaluate", run_dir="run"))
     split = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in split] == ["BLEU", "chrF2", *["BLEU"] * (len(split) - 3), "AER"]
+    names = ["BLEU ", "BLEU none", "BLEU uncased", "chrF2 ", "chrF2++", "TER", "Perplexity", "AER"]
+    assert all(any(line.startswith(name) for line in split) for name in names)
+    assert sum("sources whose rarest word" in line for line in split) == 1
     assert "chosen on the validation split" in split[-1]
     evaluate(job("evaluate", run_dir="run", source="test.en", reference="test.vi", alignment="test.en-vi.align"))
     assert capsys.readouterr().out.splitlines() == split
@@ -221,7 +244,9 @@ def test_evaluation_of_a_split_and_of_files(
     assert (trained / "evaluation" / "test" / "scores.json").is_file()
     assert len((folder / "hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 1
     assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
-    assert set(json.loads((folder / "scores.json").read_text())) == {"scores", "by_length", "aer"}
+    record = json.loads((folder / "scores.json").read_text())
+    assert set(record) == {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
+    assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
 
 
 def test_attention_is_exported_as_a_picture_and_its_weights(
