@@ -23,12 +23,14 @@ Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class Scorer(nn.Module, ABC):
-    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute; `max_keys` is
-    the most keys that can be scored, None where there is no limit.
-    """
+    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute."""
 
     inner_product = False
-    max_keys: int | None = None
+
+    @property
+    def max_keys(self) -> int | None:
+        """The most keys that can be scored; None where there is no limit."""
+        return None
 
     @abstractmethod
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]: ...
@@ -104,8 +106,11 @@ class Location(InnerProduct):
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
         super().__init__()
         require_positive({"scorer.max_length": max_length})
-        self.max_keys = max_length
         self.weight = nn.Parameter(_per_head_matrix(num_heads, max_length, query_dim))
+
+    @property
+    def max_keys(self) -> int:
+        return self.weight.shape[1]
 
     def extra_repr(self) -> str:
         return f"max_length = {self.max_keys}"
@@ -116,7 +121,7 @@ class Location(InnerProduct):
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
         length = keys.shape[2]
-        if length > self.weight.shape[1]:
+        if length > self.max_keys:
             raise ValueError(
                 f"scorer=location has weights for {self.max_keys} positions, and here are {length}: "
                 "shorten the sentence, or train with a larger max_length of this scorer."

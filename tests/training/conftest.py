@@ -20,6 +20,10 @@ class Bag(Seq2Seq):
         self.embedding = nn.Embedding(VOCABULARY, 5)
         self.output = nn.Linear(5, VOCABULARY)
 
+    @property
+    def sites(self) -> dict[str, Any]:
+        return {}
+
     def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
         weights = source_mask.float() / source_mask.sum(1, keepdim=True)
         return (self.embedding(source) * weights.unsqueeze(-1)).sum(1)
