@@ -51,9 +51,11 @@ def load_run(path: Path, device: str) -> Trained:
     place = choose_device(device)
     try:
         model = build_model(config, tokenizers)
+        build_search(config["search"], {})
     except TypeError as error:
         raise ValueError(
-            f"{path / 'config.yaml'} does not describe a model of this version of nmt ({error}): train it again."
+            f"{path / 'config.yaml'} does not describe a model and a search of this version of nmt ({error}): "
+            "train it again."
         ) from error
     try:
         safetensors.torch.load_model(model, run.weights)

@@ -68,7 +68,8 @@ def trained(finished: str, here: Path) -> Path:
 
 def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json", "logs", "checkpoints"}
+    files = {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json"}
+    assert names == files | {"logs", "checkpoints", "evaluation"}
     output = finished.splitlines()
     assert output[0] == "run"
     assert [line.split()[:2] for line in output[1:]] == [["test", "BLEU"], ["test", "chrF2"]]
@@ -98,7 +99,7 @@ def test_a_moved_run_directory_translates_alone(trained: Path, tmp_path: Path) -
     lines = ["one two.", "", "seven"]
     before = nmt.load(trained, device="cpu").translate(lines)
     elsewhere = tmp_path / "elsewhere" / "copy"
-    shutil.copytree(trained, elsewhere, ignore=shutil.ignore_patterns("checkpoints", "logs"))
+    shutil.copytree(trained, elsewhere, ignore=shutil.ignore_patterns("checkpoints", "evaluation", "logs"))
     shutil.rmtree(trained)
     assert nmt.load(elsewhere, device="cpu").translate(lines) == before
     assert before[1] == ""
@@ -316,4 +317,13 @@ def test_weights_of_another_model_are_refused(trained: Path) -> None:
     config["model"]["ffn_dim"] = 23
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(ValueError, match="does not hold the weights of the model"):
+        nmt.load(trained)
+
+
+@pytest.mark.parametrize("part", ["model", "search"])
+def test_a_configuration_of_another_version_is_refused(trained: Path, part: str) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    config[part]["formerly"] = 23
+    (trained / "config.yaml").write_text(yaml.safe_dump(config))
+    with pytest.raises(ValueError, match=r"does not describe a model and a search of this version of nmt \(.*formerly"):
         nmt.load(trained)
