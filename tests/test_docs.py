@@ -28,3 +28,9 @@ def test_every_choice_has_its_section(group: str):
 def test_every_picture_is_there(page: Path):
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         assert (DOCS / picture).is_file(), picture
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_every_page_that_is_named_is_there(page: Path):
+    for named in re.findall(r"`((?:docs|data|scripts|configs)/[\w./]+|[A-Z]+\.md)`", page.read_text(encoding="utf-8")):
+        assert (DOCS.parent / named).exists(), named

@@ -52,7 +52,7 @@ class Global(Window):
 
 class LocalM(Window):
     """|s - p_t| <= D around p_t = t: local-m (Luong et al. 2015, section 3.2). Past the source's end p_t stays at its
-    last position, so that no window is empty; the paper leaves that case open.
+    last position; the paper's p_t = t would narrow the window there (footnote 8) and leave it empty from t = S + D on.
     """
 
     def __init__(self, state_dim: int, num_heads: int, half_width: int) -> None:

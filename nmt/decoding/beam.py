@@ -87,6 +87,10 @@ class BeamSearch:
         self.length_penalty, self.coverage_penalty = length_penalty, coverage_penalty
         self.constraints = constraints or Constraints()
 
+    @property
+    def number(self) -> int:
+        return self.n_best
+
     def __call__(
         self,
         model: Decodable,
@@ -96,7 +100,7 @@ class BeamSearch:
     ) -> list[list[Hypothesis]]:
         """At least one and at most `n_best` hypotheses per sentence, best first.
 
-        Each begins with its row of `prefix`, which PAD fills up, as far as its longest output allows.
+        Each begins with its row of `prefix`, which PAD fills up, as far as the model can read.
         Raises ValueError where the model's log-probabilities are NaN or leave no way to end a sentence.
         """
         memory = model.encode(source, source_mask)
@@ -134,13 +138,14 @@ class BeamSearch:
         prefix: Int[Tensor, "sentences prefix"] | None,
     ) -> Live:
         lengths = source_mask.sum(1)
+        begin = lengths.new_empty(len(lengths), 0) if prefix is None else prefix
         # The beams start equal: only the first is real, or every later one would repeat it.
         log_probs = torch.full((len(lengths), self.beam_size), -math.inf, device=lengths.device)
         log_probs[:, 0] = 0
         return Live(
             sentence=torch.arange(len(lengths), device=lengths.device),
-            longest=self.constraints.longest(source_mask, max_target),
-            prefix=lengths.new_empty(len(lengths), 0) if prefix is None else prefix,
+            longest=self.constraints.longest(source_mask, max_target, begin),
+            prefix=begin,
             words=torch.arange(source_mask.shape[1], device=lengths.device) < lengths[:, None] - 1,
             log_probs=log_probs,
             finished=torch.zeros_like(lengths),

@@ -44,13 +44,17 @@ class Constraints:
         self.no_repeat_ngram = no_repeat_ngram
 
     def longest(
-        self, source_mask: Bool[Tensor, "sentences source"], max_target: int | None
+        self,
+        source_mask: Bool[Tensor, "sentences source"],
+        max_target: int | None,
+        prefix: Int[Tensor, "sentences prefix"],
     ) -> Int[Tensor, " sentences"]:
-        """The longest output of each sentence; `max_target` is the most that the model can read."""
+        """The longest output of each sentence: its prefix has room, within `max_target`, what the model can read."""
         longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
-        for most in (self.max_length, max_target):
-            longest = longest if most is None else longest.clamp(max=most)
-        return longest
+        if self.max_length is not None:
+            longest = longest.clamp(max=self.max_length)
+        longest = torch.maximum(longest, prefix.ne(PAD).sum(1) + 1)
+        return longest if max_target is None else longest.clamp(max=max_target)
 
     def apply(
         self,

@@ -34,7 +34,7 @@ class Sampling:
 
     The next piece is drawn from softmax(log p / temperature), cut to the `top_k` most probable pieces (0: all) and to
     the fewest of highest probability that together reach `top_p`. The random numbers depend on `seed` and the source
-    alone: neither the batch nor the machine changes a sample, and equal sources have equal samples.
+    alone: but for rounding no batch changes a sample, and equal sources have equal samples.
     Samples come with the model's own log-probability as log_prob and score, the most probable first.
 
     Raises ValueError for a setting out of range.
@@ -61,6 +61,10 @@ class Sampling:
             raise ValueError(f"search.seed is {seed}; it must be at least 0.")
         self.samples, self.temperature, self.top_k, self.top_p, self.seed = samples, temperature, top_k, top_p, seed
         self.constraints = constraints or Constraints()
+
+    @property
+    def number(self) -> int:
+        return self.samples
 
     def __call__(
         self,
@@ -106,7 +110,8 @@ class Sampling:
         max_target: int | None,
         prefix: Int[Tensor, "sentences prefix"] | None,
     ) -> Going:
-        longest = self.constraints.longest(source_mask, max_target)
+        begin = source.new_empty(len(source), 0) if prefix is None else prefix
+        longest = self.constraints.longest(source_mask, max_target, begin)
         numbers = torch.zeros(len(source), self.samples, int(longest.max()), dtype=torch.double)
         for row, (ids, mask, most) in enumerate(zip(source.cpu(), source_mask.cpu(), longest.tolist(), strict=True)):
             generator = np.random.default_rng([self.seed, *ids[mask].tolist()])
@@ -115,7 +120,7 @@ class Sampling:
         return Going(
             sentence=torch.arange(len(source), device=source.device),
             longest=longest,
-            prefix=source.new_empty(len(source), 0) if prefix is None else prefix,
+            prefix=begin,
             numbers=numbers.to(source.device),
             log_probs=nothing,
             ended=nothing.bool(),
@@ -125,9 +130,14 @@ class Sampling:
         self, log_probs: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
         """The pieces at which the cumulated probability of those that are kept passes the random numbers."""
-        probabilities, pieces = (log_probs.double() / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+        probabilities, pieces = (
+            (log_probs.double() / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        )
         if not probabilities.isfinite().all():
-            raise ValueError("The model's log-probabilities are NaN or -inf; check its weights.")
+            raise ValueError(
+                "The model's log-probabilities are NaN, or search.constraints leave no next piece: check its weights, "
+                "or relax them."
+            )
         total = probabilities.cumsum(dim=-1)
         # A piece is kept if those before it do not reach top_p yet.
         kept = probabilities * (total - probabilities < self.top_p)

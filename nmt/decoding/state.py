@@ -72,6 +72,11 @@ class Decodable(Protocol):
 class Search(Protocol):
     """How the translations of a batch are found: beam search, or sampling."""
 
+    @property
+    def number(self) -> int:
+        """The most hypotheses that a sentence gets."""
+        ...
+
     def __call__(
         self,
         model: Decodable,

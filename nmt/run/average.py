@@ -3,6 +3,7 @@
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -30,6 +31,8 @@ def average(job: Job) -> None:
     files = checkpoint_files(source.run, config["checkpoints"], config["number"])
     path = source.run.path
     out = RunDirectory(Path(str(config["out"])) if config["out"] else path.with_name(f"{path.name}_average"))
+    if path.resolve().is_relative_to(out.path.resolve()):
+        raise ValueError(f"out is {out.path}, which is or holds the run that is averaged; name another folder.")
     out.require_free(config["overwrite"])
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
@@ -55,12 +58,12 @@ def average(job: Job) -> None:
     print_run(out.path, scores)
 
 
-def checkpoint_files(run: RunDirectory, kind: str, number: int | None) -> list[Path]:
+def checkpoint_files(run: RunDirectory, kind: str, number: Any) -> list[Path]:
     """The newest `number` checkpoints of a kind, or all of them. Raises ValueError where there are fewer than two."""
     if kind not in _KINDS:
         raise ValueError(f"checkpoints is '{kind}'; it must be one of {', '.join(_KINDS)}.")
-    if number is not None and number < 2:
-        raise ValueError(f"number is {number}; it must be at least 2, for a mean.")
+    if number is not None and (not isinstance(number, int) or number < 2):
+        raise ValueError(f"number is {number}; it must be a whole number of at least 2, for a mean, or null for all.")
     found = sorted(run.checkpoints.glob(_KINDS[kind]), key=_step)
     if len(found) < (number or 2):
         setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"

@@ -14,7 +14,7 @@ from nmt.decoding.state import Search
 from nmt.decoding.translator import Translator
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Config, make, module_of
-from nmt.run.refusals import check_type
+from nmt.run.refusals import check_type, unknown
 from nmt.run.rundir import RunDirectory
 from nmt.text import TokenizerPair
 
@@ -100,24 +100,26 @@ def build_translator(
 
 
 def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:
-    """The search that `asked` describes; where it names none, the stored one with those changes that are not None.
-
-    Raises ValueError for a setting that the stored search does not have or that is of another type.
-    """
-    search: Search = make(dict(asked) if "_target_" in asked else _changed(stored, asked, "search"))
+    """The search that `search_config` describes."""
+    search: Search = make(search_config(stored, asked))
     return search
 
 
-def _changed(stored: Config, changes: Mapping[str, Any], name: str) -> Config:
+def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search") -> Config:
+    """What `asked` describes; where it names no search, the stored one with those of its changes that are not None.
+
+    Raises ValueError for a setting that the stored search does not have or that is of another type.
+    """
+    if "_target_" in asked:
+        return dict(asked)
     new = dict(stored)
-    for key, value in changes.items():
+    for key, value in asked.items():
         if isinstance(value, Mapping):
-            new[key] = _changed(stored.get(key, {}), value, f"{name}.{key}")
+            new[key] = search_config(stored.get(key, {}), value, f"{name}.{key}")
         elif value is not None:
             if key not in stored:
-                raise ValueError(
-                    f"{name}.{key} is no setting of the search that the run was trained with; add search=beam."
-                )
+                known = [f"{name}.{setting}" for setting in stored]
+                raise ValueError(f"{unknown('setting of this search', f'{name}.{key}', known)}")
             check_type(f"{name}.{key}", stored[key], value)
             new[key] = value
     return new

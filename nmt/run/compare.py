@@ -17,15 +17,15 @@ from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.differences import differences
 from nmt.run.evaluate import split_task
-from nmt.run.evaluation import evaluate_runs
+from nmt.run.evaluation import Task, evaluate_runs, fingerprint
 from nmt.run.record import scores_record
 from nmt.run.refusals import existing_file
-from nmt.run.rundir import RunDirectory, write_json
+from nmt.run.rundir import write_json
 
 logger = logging.getLogger(__name__)
 
 _NO_DIFFERENCE = 0.05
-_OF_ONE_RUN = ("job", "seed")
+_OF_ONE_RUN = ("run", "job", "seed")
 FIGURES = ("BLEU", "95 % interval", "p", "chrF2", "AER", "perplexity", "parameters", "tokens/s", "sentences/s", "MiB")
 """p: against the first row. Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: the
 most memory of the training process."""
@@ -53,7 +53,8 @@ def compare(job: Job) -> None:
     if config["run_dirs"]:
         paths = [Path(str(path)) for path in config["run_dirs"]]
         runs = [load_run(path, config["device"]) for path in paths]
-        systems, references = run_systems(runs, str(config["split"]), differences([run.config for run in runs]))
+        settings = {"run": [str(path) for path in paths], **differences([run.config for run in runs])}
+        systems, references = run_systems(runs, str(config["split"]), settings)
     else:
         systems, references = _foreign(config["outputs"], config["reference"])
     print(report(systems, references, Path(str(config["out"]))))
@@ -76,7 +77,7 @@ def run_systems(
                 "test corpus; translate the same file with both and compare outputs=[A,B]."
             )
         references = task.references
-        if not _up_to_date(run.run, task.out):
+        if not _up_to_date(run, task):
             logger.info("Evaluating %s", run.run.path)
             evaluate_runs([run], task)
         own = {key: values[number] for key, values in settings.items()}
@@ -98,13 +99,15 @@ def report(
     metric = headline_metrics(looks_tokenized(references[0]))["BLEU"]
     p_values = paired_bootstrap([system.hypotheses for system in systems], references, metric)
     table = comparison_table(systems, p_values)
+    places = list(range(len(systems)))
     for place, row in sorted((refused or {}).items()):
         table.rows.insert(place, list(row))
+        places.insert(place, -1)
     parts = [table.markdown()]
     pooled = pooled_table(systems)
     if pooled:
         parts.append("Mean ± standard deviation over seeds:\n\n" + pooled.markdown())
-    parts.extend(_notes(systems, p_values))
+    parts.extend(_notes(systems, {places.index(number) + 1: p for number, p in enumerate(p_values)}))
     text = "\n\n".join(parts)
     out.mkdir(parents=True, exist_ok=True)
     (out / "comparison.md").write_text(text + "\n", encoding="utf-8")
@@ -137,7 +140,7 @@ def figures(system: System, p: float | None) -> list[str]:
         "" if p is None else f"{p:.3f}",
         _cell(chrf, ".2f"),
         _cell(scores.get("aer", {}).get("value"), ".3f"),
-        _cell(scores.get("perplexity", {}).get("word"), ".2f"),
+        _cell(_perplexity(system), ".2f"),
         _cell(metrics.get("parameters"), ","),
         _cell(metrics.get("target_tokens_per_second"), ","),
         _cell(scores.get("sentences_per_second"), ".1f"),
@@ -169,7 +172,13 @@ def pooled_table(systems: Sequence[System]) -> Table | None:
 def _pooled_columns(group: Sequence[System]) -> list[list[float]]:
     chrf = [score["value"] for s in group for score in s.scores["scores"] if score["name"] == "chrF2"]
     aer = [s.scores["aer"]["value"] for s in group if "aer" in s.scores]
-    return [chrf, aer, [s.scores["perplexity"]["word"] for s in group if "perplexity" in s.scores]]
+    return [chrf, aer, [value for value in map(_perplexity, group) if value is not None]]
+
+
+def _perplexity(system: System) -> float | None:
+    """Per word; None where lines were left out that the others may have counted."""
+    found = system.scores.get("perplexity", {})
+    return found["word"] if found.get("lines") == len(system.hypotheses) else None
 
 
 def _foreign(outputs: Any, reference: Any) -> tuple[list[System], list[list[str]]]:
@@ -194,21 +203,25 @@ def _foreign(outputs: Any, reference: Any) -> tuple[list[System], list[list[str]
     return systems, references
 
 
-def _notes(systems: Sequence[System], p_values: Sequence[float]) -> list[str]:
+def _notes(systems: Sequence[System], p_values: Mapping[int, float]) -> list[str]:
+    """What the figures are; `p_values` are by the number of the row that is printed."""
     signatures = dict.fromkeys(score["signature"] for system in systems for score in system.scores["scores"][:1])
     notes = [f"BLEU {', '.join(signatures)}"]
-    if len(systems) > 1:
-        notes.append("p: paired bootstrap against the first row, 1,000 resamples (Koehn 2004).")
-    alike = [number for number, p in enumerate(p_values, start=1) if number > 1 and p >= _NO_DIFFERENCE]
+    first, *others = p_values
+    if others:
+        notes.append(f"p: paired bootstrap against row {first}, 1,000 resamples (Koehn 2004).")
+    alike = [str(row) for row in others if p_values[row] >= _NO_DIFFERENCE]
     if alike:
-        rows = ", ".join(map(str, alike))
-        notes.append(f"No difference from the first row can be told at p < {_NO_DIFFERENCE} in row {rows}.")
+        notes.append(f"No difference from row {first} can be told at p < {_NO_DIFFERENCE} in row {', '.join(alike)}.")
     return notes
 
 
-def _up_to_date(run: RunDirectory, folder: Path) -> bool:
-    files = [folder / "hypotheses.txt", folder / "scores.json"]
-    return all(file.is_file() and file.stat().st_mtime >= run.weights.stat().st_mtime for file in files)
+def _up_to_date(run: Trained, task: Task) -> bool:
+    """Whether the run has been evaluated with its present weights, its own search and this corpus."""
+    scores, weights = task.out / "scores.json", run.run.weights
+    if not scores.is_file() or scores.stat().st_mtime < weights.stat().st_mtime:
+        return False
+    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == fingerprint(run, task)
 
 
 def _hypotheses(file: Path) -> list[str]:

@@ -13,14 +13,15 @@ _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "check
 
 
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
-    """The keys that all configurations have and that are not equal in all, with the value in each as it is printed.
+    """The keys that are not equal in all configurations that have them, with the value in each as it is printed.
 
     A chosen part is called by the word that chooses it. What the sites of a model take over from the whole
     configuration, such as its scorer, is named once.
     """
     flat = [dict(_leaves(config)) for config in configs]
-    shared = [key for key in flat[0] if all(key in other for other in flat)]
-    columns = {key: [leaves[key] for leaves in flat] for key in shared if len({leaves[key] for leaves in flat}) > 1}
+    keys = dict.fromkeys(key for leaves in flat for key in leaves)
+    differ = [key for key in keys if len({leaves[key] for leaves in flat if key in leaves}) > 1]
+    columns = {key: [leaves.get(key, "") for leaves in flat] for key in differ}
     repeated = {
         key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
     }

@@ -1,6 +1,5 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on files of the user's own."""
 
-import sys
 from pathlib import Path
 
 from nmt.data.corpus import Pairs, alignment_file, read_parallel
@@ -9,6 +8,7 @@ from nmt.run.alignment import read_gold, read_valid_gold
 from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.evaluation import Task, evaluate_runs
+from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
 from nmt.run.references import read_references, warn_of_references
 from nmt.run.refusals import existing_file, unknown
@@ -37,16 +37,16 @@ def evaluate(job: Job) -> None:
     print(f"Perplexity per piece {of.piece:.3f}, per word {of.word:.3f}, per character {of.character:.4f}")
     if found.links:
         print(f"AER {found.links.aer:.3f} {found.links.note}")
-    if config["expect"] is not None and not inside(found.scores[0].value, config["expect"], config["band"]):
-        sys.exit(1)
+    if config["expect"] is not None:
+        check_band(found.scores[0].value, config["expect"], config["band"])
 
 
-def inside(value: float, expected: float, band: float) -> bool:
-    """Whether a score is at most `band` from what was expected; says so."""
-    found = abs(value - expected) <= band
-    word, limit = ("inside", "at most") if found else ("outside", "more than")
-    print(f"{word}: {value:.2f} is {abs(value - expected):.2f} from the expected {expected:.2f}, {limit} {band:.2f}")
-    return found
+def check_band(value: float, expected: float, band: float) -> None:
+    """Prints that a score is at most `band` from what was expected. Raises CheckFailed when it is not."""
+    where = f"{value:.2f} is {abs(value - expected):.2f} from the expected {expected:.2f}"
+    if abs(value - expected) > band:
+        raise CheckFailed(f"outside: {where}, more than {band:.2f}")
+    print(f"inside: {where}, at most {band:.2f}")
 
 
 def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Task:
@@ -90,6 +90,8 @@ def _check_files_given(config: Config) -> None:
         raise ValueError("reference is an empty list; name at least one file.")
     if config["alignment"] is not None and config["source"] is None:
         raise ValueError("alignment belongs to files of your own; give source and reference too.")
+    if config["expect"] is not None and not isinstance(config["expect"], (int, float)):
+        raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")
     if config["band"] < 0:
         raise ValueError(f"band is {config['band']}; it must be at least 0.")
 

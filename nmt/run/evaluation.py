@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.data.cache import content_key
 from nmt.data.corpus import file_pair, read_lines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.run.alignment import Gold, Links, alignment_error
-from nmt.run.build import Trained, build_translator
+from nmt.run.build import Trained, build_translator, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.run.record import scores_record
 from nmt.run.rundir import write_json
@@ -85,8 +86,13 @@ def evaluate_runs(
         perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
         len(hypotheses) / seconds,
     )
-    save(task, found)
+    save(task, found, fingerprint(runs[0], task, search))
     return found
+
+
+def fingerprint(trained: Trained, task: Task, search: Mapping[str, Any] | None = None) -> str:
+    """What the figures depend on beside the weights: the search, the sources and the references."""
+    return content_key([search_config(trained.config["search"], search or {}), task.sources, task.references])
 
 
 def training_counts(trained: Trained) -> Counter[str]:
@@ -97,18 +103,19 @@ def training_counts(trained: Trained) -> Counter[str]:
     return Counter(word for file in files for line in read_lines(file) for word in words_of(line))
 
 
-def save(task: Task, found: Evaluation) -> None:
-    """Writes the hypotheses, chrF of each line, and all figures."""
+def save(task: Task, found: Evaluation, made_with: str) -> None:
+    """Writes the hypotheses, chrF of each line, and all figures with the fingerprint that they were made with."""
     task.out.mkdir(parents=True, exist_ok=True)
     (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     rows = zip(sentence_scores(found.hypotheses, task.references), task.sources, found.hypotheses, strict=True)
     table = "".join(f"{number}\t{chrf:.2f}\t{s}\t{h}\n" for number, (chrf, s, h) in enumerate(rows, start=1))
     (task.out / "sentences.tsv").write_text("line\tchrF2\tsource\thypothesis\n" + table, encoding="utf-8")
     record: dict[str, Any] = {
+        "made_with": made_with,
         "scores": scores_record(found.scores),
         "by_length": _buckets(found.lengths, "words"),
         "by_rarest_word": _buckets(found.rarities, "occurrences"),
-        "perplexity": {unit: round(value, 4) for unit, value in found.perplexity._asdict().items()},
+        "perplexity": found.perplexity._asdict(),
         "sentences_per_second": round(found.sentences_per_second, 2),
     }
     if found.links:

@@ -14,6 +14,10 @@ _MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError,
 INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
 
 
+class CheckFailed(Exception):  # noqa: N818
+    """What the user asked to be checked does not hold: a failure, told in one sentence."""
+
+
 def is_mistake(error: BaseException) -> bool:
     """Whether the user can mend it: such an error comes from a line of this package, not from a library's."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -30,6 +34,9 @@ def report(error: BaseException, prefix: str = "error") -> int:
     if is_mistake(error):
         print(f"{prefix}: {error}", file=sys.stderr)
         return 2
+    if isinstance(error, CheckFailed):
+        print(f"{prefix}: {error}", file=sys.stderr)
+        return 1
     traceback.print_exception(error)
     print(f"{prefix}: {type(error).__name__}", file=sys.stderr)
     return 1

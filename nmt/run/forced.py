@@ -27,6 +27,8 @@ class Perplexity(NamedTuple):
     piece: float
     word: float
     character: float
+    lines: int
+    """How many of the lines count."""
 
 
 def readable_batches(
@@ -91,16 +93,19 @@ def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str])
     pieces = sum(map(len, trained.tokenizers.target.encode_all(lines)))
     units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
     nats = -sum(value for value, _ in scored)
-    return Perplexity(*(math.exp(nats / (number + len(lines))) if lines else math.nan for number in units))
+    piece, word, character = (
+        round(math.exp(nats / (number + len(lines))), 4) if lines else math.nan for number in units
+    )
+    return Perplexity(piece, word, character, len(lines))
 
 
 @torch.inference_mode()
 def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
     """log p of each target piece, 0 at padding; the logarithm of the mean of the runs' probabilities."""
-    steps = []
+    chosen = []
     for run in runs:
-        inputs = [part.to(run.device) for part in (batch.source, batch.source_mask, batch.target_input)]
-        steps.append(run.model(*inputs).float().log_softmax(dim=-1).cpu())
-    whole = torch.stack(steps).logsumexp(dim=0) - math.log(len(runs)) if len(runs) > 1 else steps[0]
-    chosen = whole.double().gather(2, batch.target_output.unsqueeze(2)).squeeze(2)
-    return chosen.masked_fill(batch.target_output == PAD, 0)
+        *inputs, target = (part.to(run.device) for part in batch[:4])
+        log_probs = run.model(*inputs).float().log_softmax(dim=-1)
+        chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
+    mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
+    return mean.masked_fill(batch.target_output == PAD, 0)

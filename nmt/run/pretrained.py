@@ -34,7 +34,8 @@ class Pretrained:
         return self._translator(search).n_best(lines, prefixes)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """log P(target | source) of each pair of lines, in nats."""
+        """log P(target | source) of each pair of lines, in nats; NaN for one that is longer than the model can read."""
+        _check_lines(sources, targets)
         return log_probs(self.runs, sources, targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
@@ -45,16 +46,26 @@ class Pretrained:
         """
         if len(self.runs) > 1:
             raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions: load one of them.")
+        _check_lines(sources, sources if targets is None else targets)
         run = self.runs[0]
-        given = self.translate(sources) if targets is None else targets
-        ids = [
-            tokenizer.encode_all([normalize(line) for line in lines])
-            for tokenizer, lines in zip(run.tokenizers, (sources, given), strict=True)
-        ]
+        source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
+        if targets is None:
+            found = self._translator({}).search_ids(source_ids)
+            target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+        else:
+            target_ids = run.tokenizers.target.encode_all([normalize(line) for line in targets])
         maps: list[list[AttentionMap]] = [[] for _ in sources]
-        for forced in forced_maps(run, ids[0], ids[1], batch_tokens=4096):
+        for forced in forced_maps(run, source_ids, target_ids, batch_tokens=4096):
             maps[forced.line] = forced.maps
         return maps
 
     def _translator(self, search: Mapping[str, Any]) -> Translator:
         return build_translator(self.runs, search)
+
+
+def _check_lines(sources: Sequence[str], targets: Sequence[str]) -> None:
+    for lines in (sources, targets):
+        if isinstance(lines, str):
+            raise ValueError(f"Give lists of lines, not the string {lines!r}, whose letters would be taken for lines.")
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")

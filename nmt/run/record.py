@@ -49,15 +49,19 @@ def git_commit() -> str | None:
 
 
 def peak_memory_mib() -> int | None:
-    """The most memory that this process has held, with that of a GPU, in MiB; None where the system does not say."""
+    """The most memory held: of the GPU where this process has used one, else of the process, in MiB.
+
+    None where the system does not say.
+    """
+    if torch.cuda.is_available() and torch.cuda.max_memory_reserved():
+        return round(torch.cuda.max_memory_reserved() / 2**20)
     if sys.platform == "win32":
         return None
     import resource
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts in KiB, macOS in bytes.
-    main = most / 2**20 if sys.platform == "darwin" else most / 2**10
-    return round(main + (torch.cuda.max_memory_reserved() / 2**20 if torch.cuda.is_available() else 0))
+    return round(most / 2**20 if sys.platform == "darwin" else most / 2**10)
 
 
 def scores_record(scores: list[Score]) -> list[dict[str, Any]]:

@@ -25,5 +25,5 @@ def score(job: Job) -> None:
         of.piece,
         of.word,
         of.character,
-        len(found),
+        of.lines,
     )

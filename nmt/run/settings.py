@@ -14,6 +14,10 @@ from nmt.run.refusals import unknown
 # Metric, what is better, and the sign that makes less better.
 _MONITORS = {"bleu": ("valid_bleu", "max", -1), "loss": ("valid_loss", "min", 1)}
 
+_FORMER = (
+    "The stored configuration has no {key}: an older version of nmt began the run; begin again with overwrite=true."
+)
+
 
 @dataclass(frozen=True)
 class Monitor:
@@ -55,6 +59,8 @@ class Settings:
             raise ValueError(
                 "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
             )
+        if "ema_decay" not in self.config:
+            raise ValueError(_FORMER.format(key="ema_decay"))
         decay = self.config["ema_decay"]
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
@@ -119,6 +125,8 @@ class Settings:
     def _whole(self, key: str, at_least: int) -> int:
         value: Any = self.config
         for part in key.split("."):
+            if part not in value:
+                raise ValueError(_FORMER.format(key=key))
             value = value[part]
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}.")

@@ -79,7 +79,9 @@ def train(job: Job) -> None:
         _store(job, parts, hashes)
     _fit(fitting, parts, task)
     if _rank() == 0:
-        _finish(fitting, parts, task, start)
+        # Jobs of a sweep may share a process, whose memory is then not that of one of them.
+        memory = None if job.sweep_dir else peak_memory_mib()
+        _finish(fitting, parts, task, start, memory)
 
 
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
@@ -182,7 +184,7 @@ def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
         raise
 
 
-def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float) -> None:
+def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float, memory: int | None) -> None:
     """Saves the best checkpoint's weights, scores the test split, and prints where the run lies and its scores."""
     run, settings = parts.run, parts.settings
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
@@ -201,7 +203,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float)
         },
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
-        "peak_memory_mib": peak_memory_mib(),
+        "peak_memory_mib": memory,
         "wall_time_seconds": round(time.monotonic() - start, 1),
     }
     run.write_metrics(record)

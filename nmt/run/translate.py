@@ -4,12 +4,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import repeat
+from typing import Any
 
 from nmt.decoding.consensus import minimum_bayes_risk
 from nmt.decoding.translator import Translation
 from nmt.evaluation.scores import sentence_chrf
-from nmt.run.build import build_translator, load_runs
+from nmt.run.build import build_search, build_translator, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file, unknown
 
@@ -26,13 +26,20 @@ def translate(job: Job) -> None:
     prefixes = _prefixes(config)
     runs = load_runs(config["run_dir"], config["device"])
     choose = partial(minimum_bayes_risk, utility=sentence_chrf) if config["minimum_bayes_risk"] else None
+    if choose and build_search(runs[0].config["search"], config["search"]).number == 1:
+        raise ValueError(
+            "minimum_bayes_risk=true chooses between several translations, and the search finds 1; add "
+            "search.n_best=5, or search=sampling search.samples=32."
+        )
     translator = build_translator(runs, config["search"], config["batch_tokens"], config["max_source_tokens"], choose)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     # A person waits for the translation of a line before writing the next.
     read_ahead = 1 if sys.stdin.isatty() else config["read_ahead"]
-    lines = zip(input_lines(sys.stdin.buffer, "Standard input"), prefixes, strict=False)
+    lines = _paired(input_lines(sys.stdin.buffer, "Standard input"), prefixes, config["prefixes"])
     for number, found in enumerate(translator.stream(lines, read_ahead), start=1):
-        print(form(number, found), flush=True)
+        # An empty line has no translation, and no row of its own.
+        if found or form is not _tsv:
+            print(form(number, found), flush=True)
 
 
 def input_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
@@ -44,18 +51,31 @@ def input_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
             raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
 
 
-def _prefixes(config: Config) -> Iterator[str]:
-    """The beginning of each translation, '' for none."""
+def _prefixes(config: Config) -> Iterator[str] | None:
+    """The beginning of each translation; None where there are none."""
     if config["prefixes"] is None:
-        return repeat("")
+        return None
     file = existing_file("prefixes", config["prefixes"])
 
     def lines() -> Iterator[str]:
         with file.open("rb") as stream:
             yield from input_lines(stream, str(file))
-        raise ValueError(f"{file} has fewer lines than standard input; write one for each, empty for none.")
 
     return lines()
+
+
+def _paired(lines: Iterator[str], prefixes: Iterator[str] | None, name: Any) -> Iterator[tuple[str, str]]:
+    """Each line with its prefix. Raises ValueError, after the last pair, when there are not as many of both."""
+    if prefixes is None:
+        yield from ((line, "") for line in lines)
+        return
+    for line in lines:
+        prefix = next(prefixes, None)
+        if prefix is None:
+            raise ValueError(f"{name} has fewer lines than standard input; write one for each, empty for none.")
+        yield line, prefix
+    if next(prefixes, None) is not None:
+        raise ValueError(f"{name} has more lines than standard input; write one for each, empty for none.")
 
 
 def _text(number: int, found: Sequence[Translation]) -> str:
@@ -65,7 +85,7 @@ def _text(number: int, found: Sequence[Translation]) -> str:
 def _tsv(number: int, found: Sequence[Translation]) -> str:
     rows = [
         f"{number}\t{rank}\t{each.score:.4f}\t{each.log_prob:.4f}\t{each.text}"
-        for rank, each in enumerate(found or [Translation("", 0.0, 0.0)], start=1)
+        for rank, each in enumerate(found, start=1)
     ]
     return "\n".join(rows)
 

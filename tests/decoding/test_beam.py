@@ -157,6 +157,14 @@ def test_equals_the_definition_in_lists(
             assert best[index] == all_of_them[index][:1]
 
 
+def test_a_long_prefix_makes_room_for_itself(markov: Callable[..., Any]) -> None:
+    prefix = [5, 6] * 8
+    found = search(markov(vocab=13, seed=1), [[4, EOS]], [prefix], constraints={"max_length": 4})[0][0]
+    assert found.ids == prefix
+    limited = search(markov(vocab=13, seed=1, max_target=6), [[4, EOS]], [prefix])[0][0]
+    assert limited.ids == prefix[:5]
+
+
 def test_n_best_does_not_change_the_best_ones(markov: Callable[..., Any]) -> None:
     for seed in range(5):
         model = markov(vocab=13, seed=seed, sharpness=5.0)

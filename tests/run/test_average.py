@@ -54,7 +54,8 @@ def test_an_averaged_run_is_a_run_directory(
     ("changes", "message"),
     [
         ({"checkpoints": "last"}, "checkpoints is 'last'; it must be one of best, recent"),
-        ({"number": 1}, "number is 1; it must be at least 2"),
+        ({"number": 1}, "number is 1; it must be a whole number of at least 2"),
+        ({"number": "two"}, "number is two; it must be a whole number of at least 2"),
         ({"number": 9}, r"holds 3 best checkpoints, and 9 are to be averaged; train with a larger checkpoints\.keep"),
         ({"checkpoints": "recent", "number": 3}, r"holds 2 recent checkpoints, .* larger checkpoints\.recent"),
     ],
@@ -65,6 +66,13 @@ def test_what_cannot_be_averaged_is_refused(
     with pytest.raises(ValueError, match=message):
         average(job(several, tmp_path / "mean", **changes))
     assert not (tmp_path / "mean").exists()
+
+
+@pytest.mark.parametrize("out", [".", "..", "../several"])
+def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
+    with pytest.raises(ValueError, match="which is or holds the run that is averaged; name another folder"):
+        average(job(several, several / out, overwrite=True))
+    assert (several / "model.safetensors").is_file()
 
 
 def test_a_run_is_not_overwritten_unasked(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,9 @@ def system(settings: dict[str, str], drop: int = 0, **metrics: Any) -> System:
     hypotheses = ["không phải vậy đâu"] * drop + REFERENCES[drop:]
     bleu = {"name": "BLEU", "value": 100.0 - drop, "interval": [90.0, 100.0], "signature": "sig"}
     chrf = {"name": "chrF2", "value": 99.0 - drop, "interval": [90.0, 100.0], "signature": "sig"}
-    return System(settings, hypotheses, {"scores": [bleu, chrf], "perplexity": {"word": 3.0 + drop}}, metrics)
+    return System(
+        settings, hypotheses, {"scores": [bleu, chrf], "perplexity": {"word": 3.0 + drop, "lines": 30}}, metrics
+    )
 
 
 def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None:
@@ -48,7 +50,8 @@ def test_seeds_of_equal_settings_are_pooled() -> None:
 def test_the_report_says_what_chance_explains_and_is_written_in_every_form(tmp_path: Path) -> None:
     rows = [system({"scorer": "dot"}), system({"scorer": "none"}, 9), system({"scorer": "general"})]
     text = report(rows, [REFERENCES], tmp_path, {1: ["bad", "refused: it cannot be"]})
-    assert "No difference from the first row can be told at p < 0.05 in row 3." in text
+    assert "No difference from row 1 can be told at p < 0.05 in row 4." in text
+    assert "p: paired bootstrap against row 1, 1,000 resamples" in text
     assert "| bad     | refused: it cannot be" in text
     assert text + "\n" == (tmp_path / "comparison.md").read_text(encoding="utf-8")
     with (tmp_path / "comparison.csv").open(encoding="utf-8") as file:
@@ -58,6 +61,18 @@ def test_the_report_says_what_chance_explains_and_is_written_in_every_form(tmp_p
     found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
     assert [each["p"] for each in found][::2] == [1.0, 1.0]
     assert found[1]["p"] < 0.05
+
+
+def test_rows_are_counted_as_they_are_printed(tmp_path: Path) -> None:
+    text = report([system({"scorer": "dot"}), system({"scorer": "none"})], [REFERENCES], tmp_path, {0: ["bad", "no"]})
+    assert "p: paired bootstrap against row 2" in text
+    assert "No difference from row 2 can be told at p < 0.05 in row 3." in text
+
+
+def test_a_perplexity_of_fewer_lines_is_not_compared() -> None:
+    short = system({"scorer": "location"})
+    short.scores["perplexity"]["lines"] = 29
+    assert "perplexity" not in comparison_table([short], [1.0]).header
 
 
 def job(tmp_path: Path, **changes: Any) -> Job:

@@ -38,5 +38,11 @@ def test_models_differ_by_their_name() -> None:
     assert of("model=luong scorer=dot", "model=bahdanau scorer=dot")["model"] == ["luong", "bahdanau"]
 
 
+def test_what_some_lack_is_shown_where_the_others_differ() -> None:
+    found = of("model=transformer model.num_layers=1 model.norm_first=true", "model=transformer", "model=bahdanau")
+    assert found["model.num_layers"] == ["1", "2", ""]
+    assert "model.norm_first" not in found
+
+
 def test_equal_configurations_do_not_differ_and_where_they_lie_does_not_count() -> None:
     assert of("seed=3", "seed=3 overwrite=true") == {}

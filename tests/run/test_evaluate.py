@@ -12,7 +12,8 @@ from nmt.data.corpus import Direction
 from nmt.run.alignment import read_valid_gold
 from nmt.run.build import Trained
 from nmt.run.compose import Job
-from nmt.run.evaluate import evaluate, inside
+from nmt.run.evaluate import check_band, evaluate
+from nmt.run.exits import CheckFailed, report
 from nmt.run.rundir import RunDirectory
 
 
@@ -105,12 +106,14 @@ def test_validation_files_without_alignments_are_none_and_with_alignments_are_ch
 
 
 def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[str]) -> None:
-    assert inside(26.4, 26.1, 0.5)
-    assert not inside(25.5, 26.1, 0.5)
-    assert capsys.readouterr().out.splitlines() == [
-        "inside: 26.40 is 0.30 from the expected 26.10, at most 0.50",
-        "outside: 25.50 is 0.60 from the expected 26.10, more than 0.50",
-    ]
+    check_band(26.4, 26.1, 0.5)
+    assert capsys.readouterr().out == "inside: 26.40 is 0.30 from the expected 26.10, at most 0.50\n"
+    with pytest.raises(
+        CheckFailed, match=r"outside: 25\.50 is 0\.60 from the expected 26\.10, more than 0\.50"
+    ) as caught:
+        check_band(25.5, 26.1, 0.5)
+    assert report(caught.value) == 1
+    assert capsys.readouterr().err.startswith("error: outside: ")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,7 @@ def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[
         ({"source": None}, "reference is given without source"),
         ({"reference": []}, "reference is an empty list"),
         ({"band": -1}, "band is -1; it must be at least 0"),
+        ({"expect": "abc"}, "expect is 'abc'; it must be a score, a number such as 26.1, or null"),
     ],
 )
 def test_what_does_not_go_together_is_refused(files: Path, changes: dict[str, Any], message: str) -> None:

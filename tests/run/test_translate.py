@@ -55,7 +55,7 @@ def translated(job: Job, data: bytes, monkeypatch: pytest.MonkeyPatch) -> str:
         (
             "tsv",
             "1\t1\t-1.2500\t-1.5000\tÔNG\n1\t2\t-1.7500\t-2.0000\tÔng\n"
-            "2\t1\t0.0000\t0.0000\t\n3\t1\t-1.2500\t-1.5000\tB\n3\t2\t-1.7500\t-2.0000\tB\n",
+            "3\t1\t-1.2500\t-1.5000\tB\n3\t2\t-1.7500\t-2.0000\tB\n",
         ),
     ],
 )
@@ -85,6 +85,8 @@ def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkey
     assert translated(job, b"a\nb\nc\n", monkeypatch) == "xA\nB\nyC\n"
     with pytest.raises(ValueError, match="prefixes has fewer lines than standard input"):
         translated(job, b"a\nb\nc\nd\n", monkeypatch)
+    with pytest.raises(ValueError, match="prefixes has more lines than standard input"):
+        translated(job, b"a\nb\n", monkeypatch)
 
 
 @pytest.mark.parametrize("bad", [1, 2, 3, 6, 11])
