@@ -33,7 +33,7 @@ $(RUN)/model.safetensors: | .venv/installed
 	$(VENV) nmt.train model=$(MODEL) run_dir=$(RUN) overwrite=true
 
 test: lint
-	$(VENV) pytest
+	OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4
 
 lint: .venv/installed-dev
 	$(VENV) ruff format --check

@@ -246,7 +246,8 @@ def test_evaluation_of_a_split_and_of_files(
     assert len((folder / "hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 1
     assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
     record = json.loads((folder / "scores.json").read_text())
-    assert set(record) == {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
+    names = {"made_with", "scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
+    assert set(record) == names
     assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
 
 
