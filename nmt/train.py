@@ -2,7 +2,8 @@
 
   python -m nmt.train                                          the embedded sample corpus, a Transformer
   python -m nmt.train model=luong scorer=general seed=2        another model, another score
-  python -m nmt.train model=transformer scorer@cross=additive  another score in one attention site
+  python -m nmt.train model=transformer scorer@cross=additive run_dir=runs/cross
+                                                               another score in one attention site
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid data.test=my/test direction=vi-en
   python -m nmt.train trainer.max_epochs=20 trainer.max_time=00:01:00:00 trainer.precision=bf16-mixed
   python -m nmt.train resume=true                              go on from the last validation of the same command

@@ -53,7 +53,11 @@ def compare(job: Job) -> None:
     if config["run_dirs"]:
         paths = [Path(str(path)) for path in config["run_dirs"]]
         runs = [load_run(path, config["device"]) for path in paths]
-        settings = {"run": [str(path) for path in paths], **differences([run.config for run in runs])}
+        settings = {
+            "run": [str(path) for path in paths],
+            **_averaged(runs),
+            **differences([run.config for run in runs]),
+        }
         systems, references = run_systems(runs, str(config["split"]), settings)
     else:
         systems, references = _foreign(config["outputs"], config["reference"])
@@ -214,6 +218,12 @@ def _notes(systems: Sequence[System], p_values: Mapping[int, float]) -> list[str
     if alike:
         notes.append(f"No difference from row {first} can be told at p < {_NO_DIFFERENCE} in row {', '.join(alike)}.")
     return notes
+
+
+def _averaged(runs: Sequence[Trained]) -> dict[str, list[str]]:
+    """Of how many checkpoints the weights of each run are the mean; nothing where none are."""
+    numbers = [str(len(run.run.metrics().get("averaged", ())) or "") for run in runs]
+    return {"averaged": numbers} if any(numbers) else {}
 
 
 def _up_to_date(run: Trained, task: Task) -> bool:

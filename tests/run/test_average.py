@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 import nmt
 from nmt.run.average import average
+from nmt.run.compare import compare
 from nmt.run.compose import Job, configuration
 from nmt.run.train import train
 
@@ -66,6 +67,19 @@ def test_what_cannot_be_averaged_is_refused(
     with pytest.raises(ValueError, match=message):
         average(job(several, tmp_path / "mean", **changes))
     assert not (tmp_path / "mean").exists()
+
+
+def test_an_averaged_run_is_no_seed_of_the_run_it_is_made_of(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean"))
+    capsys.readouterr()
+    config = {**configuration("compare", []), "run_dirs": [str(several), str(tmp_path / "mean")], "device": "cpu"}
+    compare(Job({**config, "out": str(tmp_path / "out")}, (), "", None))
+    table = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert [cell.strip() for cell in table[0][:3]] == ["run", "averaged", "BLEU"]
+    assert [row[1].strip() for row in table[2:4]] == ["", "3"]
 
 
 @pytest.mark.parametrize("out", [".", "..", "../several"])
