@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nmt.evaluation.tables import mean_and_deviation
+
 SPLITS = ("test", "test_new", "phrases_test")
 COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")
 COLUMNS += ("parameters", "threads", "target tokens/s", "minutes")
@@ -102,12 +104,9 @@ def _markdown(table: list[list[str]]) -> str:
 
 
 def _pooled(found: Iterable[float | None], digits: str, spread: bool = True) -> str:
-    """The value, or the mean of several with their standard deviation; empty where there is none."""
+    """The value, or the mean of several, with their standard deviation unless it is not wanted; '' for none."""
     values = [value for value in found if value is not None]
-    if not values:
-        return ""
-    mean = format(statistics.fmean(values), digits)
-    return f"{mean} ± {format(statistics.stdev(values), digits)}" if spread and len(values) > 1 else mean
+    return mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits)
 
 
 def _score(run: Run, split: str, name: str) -> float | None:

@@ -1,7 +1,7 @@
 """Attention: scores between queries and keys, a window over the keys, and a normaliser that makes weights of scores."""
 
 from nmt.attention.attention import Attention
-from nmt.attention.masks import causal_mask, lengths_to_mask, window_mask
+from nmt.attention.masks import causal_mask, lengths_to_mask
 from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, with_heads
 from nmt.attention.normalizers import masked_softmax
 
@@ -13,6 +13,5 @@ __all__ = [
     "causal_mask",
     "lengths_to_mask",
     "masked_softmax",
-    "window_mask",
     "with_heads",
 ]

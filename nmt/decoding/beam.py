@@ -164,9 +164,8 @@ class BeamSearch:
     def _candidates(
         self, live: Live, log_probs: Float[Tensor, "sentences beams vocab"], history: Int[Tensor, "rows length"]
     ) -> Candidates:
-        step = history.shape[1]
-        forced = live.prefix[:, step] if step < live.prefix.shape[1] else None
-        totals = live.log_probs[:, :, None] + self.constraints.apply(log_probs, history, live.longest, forced)
+        totals = live.log_probs[:, :, None] + log_probs
+        totals = self.constraints.apply(totals, history, live.longest, live.prefix)
         best, index = totals.flatten(1).topk(2 * self.beam_size)
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from nmt.text.tokenizer import BOS, EOS, PAD
 
-LogProbs = Float[Tensor, "sentences beams vocab"]
+Scores = Float[Tensor, "sentences beams vocab"]
 
 
 class Constraints:
-    """Blocks the pieces that may not come next by giving them a log-probability of -inf.
+    """Blocks the pieces that may not come next by giving them a score of -inf.
 
     Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`,
     max_length_ratio * S + max_length_offset (S source pieces) and what the model can read; there EOS is the only piece
@@ -58,27 +58,33 @@ class Constraints:
 
     def apply(
         self,
-        log_probs: LogProbs,
+        scores: Scores,
         history: Int[Tensor, "rows length"],
         longest: Int[Tensor, " sentences"],
-        forced: Int[Tensor, " sentences"] | None = None,
-    ) -> LogProbs:
-        """What may come after each row of `history` (row = sentence * beams + beam, BOS left out).
+        prefix: Int[Tensor, "sentences prefix"],
+    ) -> Scores:
+        """Overwrites the scores of the pieces that may not come after each row of `history`; returns them.
 
-        `forced` has the one piece that each sentence must go on with, PAD where it is free.
+        Row = sentence * beams + beam, BOS left out. The sentences' prefixes are filled up with PAD.
         """
-        allowed, length = log_probs.clone(), history.shape[1] + 1
-        if self.no_repeat_ngram and length > self.no_repeat_ngram:
-            allowed.flatten(0, 1)[_repetitions(history, self.no_repeat_ngram)] = -math.inf
-        allowed[:, :, [PAD, BOS]] = -math.inf
-        if length < self.min_length:
-            allowed[:, :, EOS] = -math.inf
-        only = torch.where(longest == length, EOS, PAD if forced is None else forced)
-        if only.ne(PAD).any():
-            chosen = only[:, None, None].expand(-1, log_probs.shape[1], 1)
-            single = torch.full_like(allowed, -math.inf).scatter_(2, chosen, log_probs.gather(2, chosen))
-            allowed = torch.where(only.ne(PAD)[:, None, None], single, allowed)
-        return allowed
+        step = history.shape[1]
+        only = prefix[:, step] if step < prefix.shape[1] else torch.full_like(longest, PAD)
+        only = torch.where(longest == step + 1, EOS, only)
+        single = only.ne(PAD)
+        kept = scores.gather(2, only[:, None, None].expand(-1, scores.shape[1], 1)) if single.any() else None
+        if self.no_repeat_ngram and step >= self.no_repeat_ngram:
+            scores.flatten(0, 1)[_repetitions(history, self.no_repeat_ngram)] = -math.inf
+        scores[:, :, PAD] = -math.inf
+        scores[:, :, BOS] = -math.inf
+        if step + 1 < self.min_length:
+            scores[:, :, EOS] = -math.inf
+        if kept is None:
+            return scores
+        scores.masked_fill_(single[:, None, None], -math.inf)
+        # Where the sentence is free its PAD stays blocked.
+        return scores.scatter_(
+            2, only[:, None, None].expand_as(kept), kept.masked_fill(~single[:, None, None], -math.inf)
+        )
 
 
 def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, Tensor]:

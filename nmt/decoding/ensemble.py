@@ -18,7 +18,7 @@ class Ensemble:
 
     def __init__(self, models: Sequence[Decodable]) -> None:
         if not models:
-            raise ValueError("An ensemble needs at least one model.")
+            raise ValueError("An ensemble needs at least one model: give the models that shall decide together.")
         self.models = list(models)
 
     @property

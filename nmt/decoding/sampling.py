@@ -84,12 +84,9 @@ class Sampling:
         history = tokens.new_empty(tokens.numel(), 0)
         found: list[list[Hypothesis]] = [[] for _ in source]
         while len(going.sentence):
-            step = history.shape[1]
             log_probs, state = model.step(tokens, state, memory)
-            forced = going.prefix[:, step] if step < going.prefix.shape[1] else None
-            drawn = self._draw(
-                self.constraints.apply(log_probs, history, going.longest, forced), going.numbers[:, :, step]
-            )
+            scores = self.constraints.apply(log_probs.double() / self.temperature, history, going.longest, going.prefix)
+            drawn = self._draw(scores, going.numbers[:, :, history.shape[1]])
             gained = log_probs.gather(2, drawn.unsqueeze(2)).squeeze(2).masked_fill(going.ended, 0)
             tokens = drawn.masked_fill(going.ended, PAD)
             history = torch.cat([history, tokens.reshape(-1, 1)], dim=1)
@@ -127,12 +124,10 @@ class Sampling:
         )
 
     def _draw(
-        self, log_probs: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
+        self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
         """The pieces at which the cumulated probability of those that are kept passes the random numbers."""
-        probabilities, pieces = (
-            (log_probs.double() / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-        )
+        probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
             raise ValueError(
                 "The model's log-probabilities are NaN, or search.constraints leave no next piece: check its weights, "

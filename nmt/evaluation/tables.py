@@ -2,10 +2,19 @@
 
 import csv
 import io
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
 _LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}
+
+
+def mean_and_deviation(values: Sequence[float], digits: str) -> str:
+    """The mean of several values with their standard deviation, one value by itself, '' for none."""
+    if not values:
+        return ""
+    mean = format(statistics.fmean(values), digits)
+    return f"{mean} ± {format(statistics.stdev(values), digits)}" if len(values) > 1 else mean
 
 
 class Table(NamedTuple):

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from nmt.evaluation.comparison import paired_bootstrap
 from nmt.evaluation.plots import score_bars
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.evaluation.scores import corpus_scores, headline_metrics
-from nmt.evaluation.tables import Table
+from nmt.evaluation.tables import Table, mean_and_deviation
 from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.differences import differences
@@ -167,7 +166,10 @@ def pooled_table(systems: Sequence[System]) -> Table | None:
             [
                 *values,
                 str(len(group)),
-                *(_mean(column, digits) for column, digits in zip(columns, (2, 2, 3, 2), strict=True)),
+                *(
+                    mean_and_deviation(column, digits)
+                    for column, digits in zip(columns, (".2f", ".2f", ".3f", ".2f"), strict=True)
+                ),
             ]
         )
     return Table([*header, "seeds", "BLEU", "chrF2", "AER", "perplexity"], rows)
@@ -248,10 +250,3 @@ def _name(system: System) -> str:
 
 def _cell(value: Any, digits: str) -> str:
     return "" if value is None else format(value, digits)
-
-
-def _mean(values: Sequence[float], digits: int) -> str:
-    if not values:
-        return ""
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean

@@ -14,7 +14,7 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     Means are taken in float64. Raises ValueError for no files, and where the checkpoints hold other tensors.
     """
     if not files:
-        raise ValueError("There are no checkpoints to average.")
+        raise ValueError("There are no checkpoints to average: give at least one file.")
     states = [_state(file) for file in files]
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
