@@ -4,6 +4,7 @@ from pathlib import Path
 
 from nmt.data.corpus import Pairs, alignment_file, read_parallel
 from nmt.evaluation.buckets import Bucket
+from nmt.evaluation.comet import Comet
 from nmt.run.alignment import read_gold, read_valid_gold
 from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
@@ -23,10 +24,11 @@ def evaluate(job: Job) -> None:
     config = job.config
     _check_files_given(config)
     runs = load_runs(config["run_dir"], config["device"])
+    comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
     task = own_files(config, runs[0]) if config["source"] else split_task(runs[0], str(config["split"]), config["out"])
-    found = evaluate_runs(runs, task, config["search"], config["batch_tokens"])
+    found = evaluate_runs(runs, task, config["search"], config["batch_tokens"], comet)
     for score in found.scores:
         print(score_line(score))
     for bucket in found.lengths:

@@ -1,5 +1,6 @@
 """The evaluation of a run on a test corpus: translations, scores, perplexity, alignment error, and warnings."""
 
+import json
 import logging
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from nmt.data.cache import content_key
 from nmt.data.corpus import file_pair, read_lines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
+from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.run.alignment import Gold, Links, alignment_error
@@ -62,11 +64,16 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_runs(
-    runs: Sequence[Trained], task: Task, search: Mapping[str, Any] | None = None, batch_tokens: int = 4096
+    runs: Sequence[Trained],
+    task: Task,
+    search: Mapping[str, Any] | None = None,
+    batch_tokens: int = 4096,
+    comet: Comet | None = None,
 ) -> Evaluation:
     """Translates and scores, logs warnings, and writes all of it to the task's folder.
 
-    Alignments are those of a single run. The folder gets hypotheses.txt, sentences.tsv and scores.json.
+    Alignments are those of a single run, COMET looks at the first references. The folder gets hypotheses.txt,
+    sentences.tsv, sentences.jsonl and scores.json.
     """
     translator = build_translator(runs, search, batch_tokens)
     start = time.monotonic()
@@ -77,9 +84,12 @@ def evaluate_runs(
     headline = {"BLEU": headline_metrics(task.tokenized)["BLEU"]}
     counts = training_counts(runs[0])
     gold = task.gold if len(runs) == 1 else None
+    scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
+    if comet:
+        scores.append(comet(task.sources, hypotheses, task.references[0]))
     found = Evaluation(
         hypotheses,
-        corpus_scores(hypotheses, task.references, all_metrics(task.tokenized)),
+        scores,
         by_length(hypotheses, task.references, task.sources, headline),
         by_rarest_word(hypotheses, task.references, task.sources, counts, headline) if counts else [],
         alignment_error(runs[0], gold, task.valid_gold, batch_tokens) if gold else None,
@@ -107,9 +117,7 @@ def save(task: Task, found: Evaluation, made_with: str) -> None:
     """Writes the hypotheses, chrF of each line, and all figures with the fingerprint that they were made with."""
     task.out.mkdir(parents=True, exist_ok=True)
     (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
-    rows = zip(sentence_scores(found.hypotheses, task.references), task.sources, found.hypotheses, strict=True)
-    table = "".join(f"{number}\t{chrf:.2f}\t{s}\t{h}\n" for number, (chrf, s, h) in enumerate(rows, start=1))
-    (task.out / "sentences.tsv").write_text("line\tchrF2\tsource\thypothesis\n" + table, encoding="utf-8")
+    _save_sentences(task, found.hypotheses)
     record: dict[str, Any] = {
         "made_with": made_with,
         "scores": scores_record(found.scores),
@@ -121,6 +129,22 @@ def save(task: Task, found: Evaluation, made_with: str) -> None:
     if found.links:
         record["aer"] = {"value": round(found.links.aer, 4), "note": found.links.note}
     write_json(task.out / "scores.json", record)
+
+
+def _save_sentences(task: Task, hypotheses: Sequence[str]) -> None:
+    """A row for each line, as a table and as JSON, which has the references too."""
+    rows = [
+        {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
+        for number, (chrf, source, hypothesis, *references) in enumerate(
+            zip(sentence_scores(hypotheses, task.references), task.sources, hypotheses, *task.references, strict=True),
+            start=1,
+        )
+    ]
+    columns = ("line", "chrF2", "source", "hypothesis")
+    table = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in rows)]
+    (task.out / "sentences.tsv").write_text("".join(f"{line}\n" for line in table), encoding="utf-8")
+    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+    (task.out / "sentences.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:

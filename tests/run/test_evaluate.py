@@ -46,7 +46,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 def job(files: Path, **changes: Any) -> Job:
     own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
     config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101}
-    config |= {"expect": None, "band": 0.5, **own, **changes}
+    config |= {"expect": None, "band": 0.5, "comet": None, **own, **changes}
     return Job(config, (), "", None)
 
 

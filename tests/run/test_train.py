@@ -245,6 +245,9 @@ def test_evaluation_of_a_split_and_of_files(
     assert (trained / "evaluation" / "test" / "scores.json").is_file()
     assert len((folder / "hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 1
     assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
+    sentence = json.loads((folder / "sentences.jsonl").read_text(encoding="utf-8"))
+    assert set(sentence) == {"line", "chrF2", "source", "hypothesis", "references"}
+    assert sentence["references"] == (here / "test.vi").read_text(encoding="utf-8").splitlines()
     record = json.loads((folder / "scores.json").read_text())
     names = {"made_with", "scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
     assert set(record) == names

@@ -1,0 +1,58 @@
+"""COMET (Rei et al. 2020): a trained network's score of translations, by unbabel-comet where it is installed."""
+
+import importlib.util
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.scores import RESAMPLES, Score, check_lines
+
+_SEED = 12345
+"""Of resampling, the same as sacrebleu's."""
+
+
+class Comet:
+    """A COMET model: a name on the Hugging Face hub, which is fetched the first time, or the path of a checkpoint.
+
+    Its checkpoints are pickles: load none from people you do not trust. Raises ValueError where unbabel-comet is not
+    installed or there is no such model.
+    """
+
+    def __init__(self, model: str, gpu: bool = False) -> None:
+        if importlib.util.find_spec("comet") is None:
+            raise ValueError(
+                f"comet={model} needs the package unbabel-comet, which is not installed; in an environment of its own, "
+                "for it needs numpy below 2: pip install '.[comet]' without constraints.txt, in the project's folder."
+            )
+        from comet import download_model, load_from_checkpoint
+
+        try:
+            checkpoint = model if Path(model).is_file() else download_model(model)
+            self.model: Any = load_from_checkpoint(checkpoint)
+        except Exception as error:  # COMET raises plain Exception for a folder that is no model
+            raise ValueError(
+                f"comet={model} cannot be loaded: {' '.join(str(error).split())} Give a model of the hub, such as "
+                "Unbabel/wmt22-comet-da, while the hub can be reached, or the path of a checkpoint."
+            ) from error
+        self.name, self.gpu = model, gpu
+
+    def __call__(self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+        """The mean over the sentences, times 100, with the 95 % interval of the means of resampled sentences.
+
+        Raises ValueError like `corpus_scores`.
+        """
+        check_lines(hypotheses, [references])
+        check_lines(hypotheses, [sources], "sources")
+        samples = [
+            {"src": source, "mt": hypothesis, "ref": reference}
+            for source, hypothesis, reference in zip(sources, hypotheses, references, strict=True)
+        ]
+        found = self.model.predict(samples, gpus=int(self.gpu), progress_bar=False)
+        scores = 100 * np.asarray(found["scores"], dtype=float)
+        draws = np.random.default_rng(_SEED).integers(len(scores), size=(RESAMPLES, len(scores)))
+        low, high = np.percentile(scores[draws].mean(axis=1), [2.5, 97.5])
+        signature = f"model:{self.name}|bs:{RESAMPLES}|seed:{_SEED}|version:{version('unbabel-comet')}"
+        return Score("COMET", float(scores.mean()), float(low), float(high), signature)
