@@ -47,7 +47,10 @@ def read_lines(path: Path) -> list[str]:
     Raises FileNotFoundError, and ValueError for an empty file or, naming the line, for bytes that are not UTF-8.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"No file {path}; a corpus is named by its PREFIX, without the language at the end.")
+        raise FileNotFoundError(
+            f"No file {path}; a corpus is named by its PREFIX, without the language at the end. data/README.md says "
+            "where published ones come from."
+        )
     lines = []
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):

@@ -18,6 +18,10 @@ from nmt.text.tokenizer import TokenizerPair
 logger = logging.getLogger(__name__)
 
 
+Report = Callable[[int, int], None]
+"""report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
+
+
 class Translation(NamedTuple):
     """A translation of a line; the sums of those of its parts where a long line was cut."""
 
@@ -60,11 +64,15 @@ class Translator:
         self.device = torch.device(device)
         self.choose = choose
 
-    def translate(self, lines: Sequence[str], prefixes: Sequence[str] | None = None) -> list[str]:
+    def translate(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
+    ) -> list[str]:
         """The best of `n_best` for each line, in order; an empty line gives an empty one."""
-        return [_best(found) for found in self.n_best(lines, prefixes)]
+        return [_best(found) for found in self.n_best(lines, prefixes, report)]
 
-    def n_best(self, lines: Sequence[str], prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
+    def n_best(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
+    ) -> list[list[Translation]]:
         """The translations of each line that the search finds, best first, each one line; none of an empty line.
 
         Those of a line begin with its prefix, given in whole words. A line longer than `max_source_tokens` is
@@ -75,7 +83,7 @@ class Translator:
             raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
         if prefixes is not None and len(prefixes) != len(lines):
             raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: give one for each line, '' for none.")
-        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], first_line=1)
+        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)
 
     def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:
         """n_best() for lines and their prefixes of any number, in windows of 1, 2, 4, ... lines up to `read_ahead`.
@@ -97,7 +105,10 @@ class Translator:
             first_line, size = first_line + size, min(2 * size, read_ahead)
 
     def search_ids(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]] | None = None
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]] | None = None,
+        report: Report | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, given as ids without EOS, best first; those of a source begin with its prefix.
 
@@ -113,9 +124,13 @@ class Translator:
                 found = self.search(self.model, source.to(self.device), mask.to(self.device), begin)
                 for index, hypotheses in zip(indices, found, strict=True):
                     results[index] = hypotheses
+                if report:
+                    report(len(indices), len(sources))
         return results
 
-    def _translate(self, lines: Sequence[tuple[str, str]], first_line: int) -> list[list[Translation]]:
+    def _translate(
+        self, lines: Sequence[tuple[str, str]], first_line: int, report: Report | None = None
+    ) -> list[list[Translation]]:
         parts = [self._parts(line, number) for number, (line, _) in enumerate(lines, first_line)]
         # The first part of a line begins with its prefix.
         begins = [
@@ -125,7 +140,7 @@ class Translator:
         ]
         sources = self.tokenizers.source.encode_all([part for line in parts for part in line])
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
-        found = iter(self.search_ids(sources, prefixes))
+        found = iter(self.search_ids(sources, prefixes, report))
         return [self._joined([*islice(found, len(line))]) for line in parts]
 
     def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:

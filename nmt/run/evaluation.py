@@ -18,6 +18,7 @@ from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_me
 from nmt.run.alignment import Gold, Links, alignment_error
 from nmt.run.build import Trained, build_translator, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
+from nmt.run.pace import Pace
 from nmt.run.record import scores_record
 from nmt.run.rundir import write_json
 
@@ -77,7 +78,7 @@ def evaluate_runs(
     """
     translator = build_translator(runs, search, batch_tokens)
     start = time.monotonic()
-    hypotheses = translator.translate(task.sources)
+    hypotheses = translator.translate(task.sources, report=Pace("sentences translated"))
     seconds = time.monotonic() - start
     for sentence in hypothesis_warnings(hypotheses, task.sources, task.references[0]):
         logger.warning("%s", sentence)

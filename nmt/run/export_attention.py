@@ -10,6 +10,7 @@ from nmt.evaluation.plots import heat_map
 from nmt.run.attention_maps import Forced, forced_maps
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Config, Job
+from nmt.run.pace import Pace
 from nmt.run.refusals import existing_file
 from nmt.text import UNK, Tokenizer, normalize
 
@@ -67,7 +68,8 @@ def _pairs(trained: Trained, config: Config) -> tuple[list[list[int]], list[list
         pairs = read_parallel(source_file, existing_file("target", config["target"]))
         return _encode(trained.tokenizers.source, pairs.source), _encode(trained.tokenizers.target, pairs.target)
     sources = _encode(trained.tokenizers.source, read_lines(source_file))
-    found = build_translator([trained], config["search"], config["batch_tokens"]).search_ids(sources)
+    translator = build_translator([trained], config["search"], config["batch_tokens"])
+    found = translator.search_ids(sources, report=Pace("sentences translated"))
     return sources, [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
 
 

@@ -13,7 +13,8 @@ def help_text(config_folder: Path, name: str, description: str) -> str:
     defaults = {group: choice for entry in _groups(text) for group, choice in entry.items()}
     # What comes with the default choices is what is really used.
     for group, choice in list(defaults.items()):
-        defaults |= _natural(config_folder / group / f"{choice}.yaml")
+        if choice is not None:
+            defaults |= _natural(config_folder / group / f"{choice}.yaml")
     groups = [_group(config_folder, group, choice) for group, choice in defaults.items()]
     parts = [description.strip()]
     if groups:
@@ -54,6 +55,8 @@ def _own_keys(config_folder: Path, defaults: dict[str, str]) -> str:
     """The plain keys of the chosen files with their values, as later files change those of earlier ones."""
     values: dict[str, Any] = {}
     for group, choice in defaults.items():
+        if choice is None:
+            continue
         for key, value in _content(config_folder / group / f"{choice}.yaml").items():
             # A file of package _global_ names the groups itself.
             part = value if key in defaults and isinstance(value, dict) else {key: value}

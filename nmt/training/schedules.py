@@ -17,6 +17,12 @@ def noam(optimizer: Optimizer, dim: int, warmup: int) -> LambdaLR:
     return LambdaLR(optimizer, lambda done: dim**-0.5 * min((done + 1) ** -0.5, (done + 1) * warmup**-1.5))
 
 
+def constant(optimizer: Optimizer, warmup: int) -> LambdaLR:
+    """lr min(n / warmup, 1) at step n: for optimisers that find their own rate."""
+    _at_least_one(warmup, "schedule.warmup")
+    return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0))
+
+
 def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> LambdaLR:
     """lr min(n / warmup, 1) up to step `start`, then halved every `every` (Luong et al. 2015, section 4.1)."""
     _at_least_one(warmup, "schedule.warmup")

@@ -1,0 +1,56 @@
+"""Every experiment composes, can be built, says where it comes from, and leaves the command line the last word."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.run.build_training import check_buildable
+from nmt.run.compose import CONFIGS, configuration
+from nmt.run.settings import Settings
+
+FILES = sorted((CONFIGS / "experiment").glob("*.yaml"))
+
+
+def composed(file: Path, *more: str) -> dict[str, Any]:
+    # The folder's name needs the running Hydra.
+    return configuration("train", [f"experiment={file.stem}", "run_dir=unused", *more])
+
+
+def test_the_six_are_there() -> None:
+    names = "bahdanau2015 joey_xnmt_iwslt15 luong2015_local_p tears_iwslt15 tfnmt_iwslt15 transformer_base_iwslt15"
+    assert {file.stem for file in FILES} >= set(names.split())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_its_settings_arrive_and_can_be_built(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    config = composed(file)
+    for section, values in yaml.safe_load(text).items():
+        if section in ("defaults", "run_dir"):
+            continue
+        for key, value in values.items() if isinstance(values, dict) else [(None, values)]:
+            found = config[section] if key is None else config[section][key]
+            # A part's own settings are among those of its other keys.
+            assert found == value or value.items() <= found.items(), f"{section}.{key}"
+    del config["run_dir"]
+    check_buildable(Settings(config))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_its_head_has_command_source_and_expectation(file: Path) -> None:
+    head = file.read_text(encoding="utf-8").split("defaults:")[0]
+    assert f"# command   python -m nmt.train experiment={file.stem}\n" in head
+    assert re.search(r"^# source    \S", head, re.MULTILINE)
+    assert re.search(r"^# expected  (\d+\.\d+ on \S+ \(published|not published for this corpus)", head, re.MULTILINE)
+    assert re.search(r"^# differs   \S", head, re.MULTILINE)
+
+
+def test_the_command_line_has_the_last_word() -> None:
+    file = CONFIGS / "experiment" / "luong2015_local_p.yaml"
+    config = composed(file, "scorer=dot", "window=global", "model.num_layers=1", "trainer.max_steps=7")
+    assert config["scorer"]["_target_"] == "nmt.attention.scorers.Dot"
+    assert config["window"]["_target_"] == "nmt.attention.windows.Global"
+    assert (config["model"]["num_layers"], config["trainer"]["max_steps"]) == (1, 7)
