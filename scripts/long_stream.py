@@ -1,0 +1,115 @@
+"""Sends many short lines through `nmt.translate`: time of the first line out, memory on the way, order, ends.
+
+    python scripts/long_stream.py runs/demo --lines 1000000
+
+Each line is drawn from the sentences of the sample's short phrases, so that a line that is lost, doubled or out of
+place shows: every thousandth output is compared with its line translated alone. Afterwards the same command is stopped
+by a closed pipe and by Ctrl-C, and must end with 141 and 130 without a word on standard error.
+"""
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import nmt
+
+PHRASES = Path(__file__).resolve().parents[1] / "data" / "sample" / "phrases.en"
+SEARCH = ("search.beam_size=1", "search.constraints.max_length=4")
+EVERY = 1000
+
+
+def lines(number: int, seed: int) -> Iterator[str]:
+    """Short sentences of the sample, in random order."""
+    short = [line for line in PHRASES.read_text(encoding="utf-8").splitlines() if len(line.split()) <= 3]
+    draw = random.Random(seed)
+    return (draw.choice(short) for _ in range(number))
+
+
+def start(run_dir: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "nmt.translate", f"run_dir={run_dir}", *SEARCH]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.Thread:
+    """Writes the lines while their translations are read."""
+
+    def write() -> None:
+        try:
+            with process.stdin as pipe:  # type: ignore[union-attr]
+                pipe.writelines(f"{line}\n".encode() for line in lines(number, seed))
+        except BrokenPipeError:
+            pass  # what the ends are about
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+def memory_mib(process: subprocess.Popen[bytes]) -> int:
+    """What the process holds now (Linux)."""
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
+
+
+def stream(run_dir: str, number: int, seed: int) -> bool:
+    """Prints time and memory, and tells whether the sampled outputs are those of their lines."""
+    begun = time.monotonic()
+    process = start(run_dir)
+    writer = feed(process, number, seed)
+    sampled = []
+    for count, raw in enumerate(process.stdout, start=1):  # type: ignore[arg-type]
+        if count == 1:
+            print(f"first line out after {time.monotonic() - begun:.1f} s, start-up included")
+        if count % EVERY == 0:
+            sampled.append(raw.decode().rstrip("\n"))
+        if count in (number // 10, number):
+            rate = count / (time.monotonic() - begun)
+            print(f"{count:,} lines: {memory_mib(process)} MiB, {rate:,.0f} lines a second", flush=True)
+    writer.join()
+    print(f"lines in {number:,}, lines out {count:,}, exit code {process.wait()}")
+    search = {"beam_size": 1, "constraints": {"max_length": 4}}
+    expected = nmt.load(run_dir).translate([*islice(lines(number, seed), EVERY - 1, None, EVERY)], **search)
+    right = sum(a == b for a, b in zip(sampled, expected, strict=True))
+    print(f"in place: {right} of {len(expected)} outputs compared ({len(set(expected))} different ones)")
+    return count == number and right == len(expected)
+
+
+def end(run_dir: str, name: str, code: int) -> bool:
+    """Stops the command after its first line; whether it ends quietly with the right exit code."""
+    process = start(run_dir)
+    writer = feed(process, 100_000, seed=2)
+    process.stdout.readline()  # type: ignore[union-attr]
+    if name == "Ctrl-C":
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()  # type: ignore[union-attr]
+    else:
+        process.stdout.close()  # type: ignore[union-attr]
+    said = process.stderr.read().decode()  # type: ignore[union-attr]
+    writer.join()
+    print(f"{name}: exit code {process.wait()}, standard error {said!r}")
+    return process.returncode == code and not said
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_dir", help="of a finished training")
+    parser.add_argument("--lines", type=int, default=1_000_000, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of their order (default: %(default)s)")
+    args = parser.parse_args()
+    checks = [
+        stream(args.run_dir, args.lines, args.seed),
+        end(args.run_dir, "closed pipe", 141),
+        end(args.run_dir, "Ctrl-C", 130),
+    ]
+    return 0 if all(checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
