@@ -3,11 +3,14 @@
   python scripts/benchmark.py train --data PREFIX,PREFIX
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
   python scripts/benchmark.py attention --batch 32 --queries 128 --keys 128
+  python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
+    run_dir=PATH' --system 'other=COMMAND'
 
 `train` measures target tokens a second (EOS counted, padding not) of training steps through the parts of nmt.train: a
 Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recurrent layer of width 512 with embeddings
 of 256; a joint unigram vocabulary of 8,000 pieces. Overrides of nmt.train at the end of the line change any of it.
 `attention` measures memory and time of the additive score, by its plain formula and as the models compute it.
+`translate` measures whole commands that read a file and write its translation, in alternating rounds.
 """
 
 import argparse
@@ -26,6 +29,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import attention_cost
+import translation_cost
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.module import TranslationData
@@ -243,7 +247,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     mode.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")
     attention = modes.add_parser("attention", help="memory and time of the additive score")
     attention_cost.add_arguments(attention)
-    for each in (mode, attention):
+    translate = modes.add_parser("translate", help="sentences per second and memory of whole commands")
+    translation_cost.add_arguments(translate)
+    for each in (mode, attention, translate):
         each.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
     return parser.parse_args(arguments)
 
@@ -251,7 +257,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     quiet(leader=True)
-    measured, shown = (train, table) if options.mode == "train" else (attention_cost.run, attention_cost.table)
+    measured, shown = {
+        "train": (train, table),
+        "attention": (attention_cost.run, attention_cost.table),
+        "translate": (translation_cost.run, translation_cost.table),
+    }[options.mode]
     record = measured(options)
     print(shown(record))
     if options.json:

@@ -86,7 +86,7 @@ class Translator:
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)
 
     def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:
-        """n_best() for lines and their prefixes of any number, in windows of 1, 2, 4, ... lines up to `read_ahead`.
+        """n_best() for lines and their prefixes of any number, in windows of 1, 4, 16, ... lines up to `read_ahead`.
 
         The first translations come soon, the many later ones in full batches; line numbers in warnings go on. A
         ValueError of `lines` is raised after the translations of the lines before it. Raises ValueError when
@@ -102,7 +102,7 @@ class Translator:
                 raise error
             if len(window) < size:
                 return
-            first_line, size = first_line + size, min(2 * size, read_ahead)
+            first_line, size = first_line + size, min(4 * size, read_ahead)
 
     def search_ids(
         self,

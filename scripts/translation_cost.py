@@ -1,0 +1,110 @@
+"""Speed and memory of whole translation commands, ours and others', in alternating rounds; starting up counts."""
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+
+class Run(NamedTuple):
+    """One round of one command."""
+
+    seconds: float
+    peak_bytes: int
+    """The most that one of its processes held (Linux)."""
+    lines: list[str]
+
+
+def translate(command: str, source: Path) -> Run:
+    """Runs a shell command from the file to lines. Raises ValueError where it fails or gives another number of lines."""
+    with tempfile.TemporaryDirectory() as folder, source.open("rb") as given:
+        out, log = Path(folder) / "out", Path(folder) / "log"
+        start = time.perf_counter()
+        with out.open("wb") as to, log.open("wb") as errors:
+            process = subprocess.Popen(["bash", "-c", command], stdin=given, stdout=to, stderr=errors)
+            _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        lines = out.read_text(encoding="utf-8").splitlines()
+        if process.returncode:
+            raise ValueError(f"'{command}' ended with {process.returncode}: {log.read_text()[-300:].strip()}")
+    sentences = len(source.read_text(encoding="utf-8").splitlines())
+    if len(lines) != sentences:
+        raise ValueError(f"'{command}' wrote {len(lines)} lines for {sentences}: it has to write one for each.")
+    return Run(seconds, used.ru_maxrss * 1024, lines)
+
+
+def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path) -> dict[str, Any]:
+    """The record of all rounds; output is counted in pieces of one tokenizer, the same for all systems."""
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
+    found: dict[str, list[Run]] = {name: [] for name in systems}
+    for _ in range(rounds):
+        for name, command in systems.items():
+            found[name].append(translate(command, source))
+    return {
+        "sentences": len(source.read_text(encoding="utf-8").splitlines()),
+        "systems": {
+            name: {
+                "command": systems[name],
+                "seconds": [round(run.seconds, 2) for run in runs],
+                "peak_bytes": max(run.peak_bytes for run in runs),
+                "pieces": sum(map(len, pieces.encode(runs[-1].lines))),
+            }
+            for name, runs in found.items()
+        },
+    }
+
+
+def table(record: dict[str, Any]) -> str:
+    """A record as a Markdown table; ratios are medians of the ratios within each round."""
+    systems = record["systems"]
+    first = next(iter(systems.values()))["seconds"]
+    lines = [
+        f"{record['sentences']} sentences, {len(first)} alternating rounds, start-up included",
+        "",
+        "| system | sentences/s, median | slowest to fastest | output pieces/s | seconds against the first | peak memory |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, each in systems.items():
+        seconds = each["seconds"]
+        rates = [record["sentences"] / value for value in seconds]
+        ratio = statistics.median(own / other for own, other in zip(seconds, first, strict=True))
+        lines.append(
+            f"| {name} | {statistics.median(rates):.2f} | {min(rates):.2f} to {max(rates):.2f} "
+            f"| {each['pieces'] / statistics.median(seconds):,.0f} | {ratio:.2f} | {each['peak_bytes'] / 2**20:,.0f} MiB |"
+        )
+    return "\n".join(lines)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `benchmark.py translate`."""
+    parser.add_argument("source", type=Path, help="file of sentences, given to each command on standard input")
+    parser.add_argument(
+        "--system",
+        action="append",
+        required=True,
+        metavar="NAME=COMMAND",
+        help="shell command that writes a line for a line to standard output; give one for each system, ours first",
+    )
+    parser.add_argument("--tokenizer", type=Path, required=True, help="SentencePiece model that counts the output")
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """The record that the options ask for. Raises ValueError for a system without a command, and for a missing file."""
+    systems = dict(system.partition("=")[::2] for system in options.system)
+    for name, command in systems.items():
+        if not name or not command:
+            raise ValueError(f"--system '{name}' has no command; write NAME=COMMAND.")
+    for file in (options.source, options.tokenizer):
+        if not file.is_file():
+            raise FileNotFoundError(f"No file {file}.")
+    if options.rounds < 1:
+        raise ValueError(f"--rounds is {options.rounds}; it must be at least 1.")
+    return measure(systems, options.source, options.rounds, options.tokenizer)

@@ -1,0 +1,57 @@
+"""benchmark.py translate, with commands that need no model."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+import translation_cost
+from nmt.text.tokenizer import train_tokenizer
+from translation_cost import run, table
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Namespace:
+    lines = ["một hai ba", "bốn năm", "sáu"] * 7
+    tokenizer = tmp_path / "tokenizer.model"
+    tokenizer.write_bytes(train_tokenizer(lines, kind="bpe", size=280))
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return Namespace(source=tmp_path / "in", system=["a=cat", "b=sed s/một/hai/"], tokenizer=tokenizer, rounds=3)
+
+
+def test_each_command_runs_in_each_round(options: Namespace) -> None:
+    record = run(options)
+    assert record["sentences"] == 21
+    assert [len(system["seconds"]) for system in record["systems"].values()] == [3, 3]
+    assert record["systems"]["a"]["pieces"] > 21
+    assert all(system["peak_bytes"] > 100_000 for system in record["systems"].values())
+
+
+def test_the_table_has_medians_and_ratios_within_rounds() -> None:
+    systems = {
+        "ours": {"command": "x", "seconds": [2.0, 4.0, 1.0], "peak_bytes": 3 * 2**20, "pieces": 50},
+        "other": {"command": "y", "seconds": [6.0, 8.0, 5.0], "peak_bytes": 5 * 2**20, "pieces": 60},
+    }
+    rows = table({"sentences": 10, "systems": systems}).splitlines()
+    assert rows[-2] == "| ours | 5.00 | 2.50 to 10.00 | 25 | 1.00 | 3 MiB |"
+    assert rows[-1] == "| other | 1.67 | 1.25 to 2.00 | 10 | 3.00 | 5 MiB |"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"system": ["a"]}, "--system 'a' has no command; write NAME=COMMAND"),
+        ({"system": ["a=echo no >&2; exit 3"]}, "ended with 3: no"),
+        ({"system": ["a=head -n 2"]}, "wrote 2 lines for 21"),
+        ({"rounds": 0}, "--rounds is 0"),
+    ],
+)
+def test_mistakes_are_told(options: Namespace, change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(Namespace(**{**vars(options), **change}))
+
+
+def test_a_missing_file_is_told(options: Namespace) -> None:
+    options.tokenizer = Path("absent")
+    with pytest.raises(FileNotFoundError, match="No file absent"):
+        translation_cost.run(options)
