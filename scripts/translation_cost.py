@@ -22,7 +22,7 @@ class Run(NamedTuple):
 
 
 def translate(command: str, source: Path) -> Run:
-    """Runs a shell command from the file to lines. Raises ValueError where it fails or gives another number of lines."""
+    """Runs a shell command on the file. Raises ValueError where it fails or gives another number of lines."""
     with tempfile.TemporaryDirectory() as folder, source.open("rb") as given:
         out, log = Path(folder) / "out", Path(folder) / "log"
         start = time.perf_counter()
@@ -68,7 +68,7 @@ def table(record: dict[str, Any]) -> str:
     lines = [
         f"{record['sentences']} sentences, {len(first)} alternating rounds, start-up included",
         "",
-        "| system | sentences/s, median | slowest to fastest | output pieces/s | seconds against the first | peak memory |",
+        "| system | sentences/s, median | slowest to fastest | output pieces/s | time, of the first's | peak memory |",
         "|---|---|---|---|---|---|",
     ]
     for name, each in systems.items():
@@ -77,7 +77,8 @@ def table(record: dict[str, Any]) -> str:
         ratio = statistics.median(own / other for own, other in zip(seconds, first, strict=True))
         lines.append(
             f"| {name} | {statistics.median(rates):.2f} | {min(rates):.2f} to {max(rates):.2f} "
-            f"| {each['pieces'] / statistics.median(seconds):,.0f} | {ratio:.2f} | {each['peak_bytes'] / 2**20:,.0f} MiB |"
+            f"| {each['pieces'] / statistics.median(seconds):,.0f} | {ratio:.2f} "
+            f"| {each['peak_bytes'] / 2**20:,.0f} MiB |"
         )
     return "\n".join(lines)
 
