@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import nmt
 
@@ -32,9 +34,9 @@ def lines(number: int, seed: int) -> Iterator[str]:
     return (draw.choice(short) for _ in range(number))
 
 
-def start(run_dir: str) -> subprocess.Popen[bytes]:
+def start(run_dir: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "nmt.translate", f"run_dir={run_dir}", *SEARCH]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
 
 
 def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.Thread:
@@ -53,23 +55,23 @@ def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.
 
 
 def memory_mib(process: subprocess.Popen[bytes]) -> int:
-    """What the process holds now (Linux)."""
+    """What the process holds now, 0 when it has just ended (Linux)."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
+    return int(next((line for line in status.splitlines() if line.startswith("VmRSS")), "VmRSS: 0").split()[1]) // 1024
 
 
 def stream(run_dir: str, number: int, seed: int) -> bool:
     """Prints time and memory, and tells whether the sampled outputs are those of their lines."""
     begun = time.monotonic()
-    process = start(run_dir)
+    process = start(run_dir, sys.stderr.buffer)
     writer = feed(process, number, seed)
-    sampled = []
+    sampled, count = [], 0
     for count, raw in enumerate(process.stdout, start=1):  # type: ignore[arg-type]
         if count == 1:
             print(f"first line out after {time.monotonic() - begun:.1f} s, start-up included")
         if count % EVERY == 0:
             sampled.append(raw.decode().rstrip("\n"))
-        if count in (number // 10, number):
+        if count in (number // 10, number - 1):
             rate = count / (time.monotonic() - begun)
             print(f"{count:,} lines: {memory_mib(process)} MiB, {rate:,.0f} lines a second", flush=True)
     writer.join()
@@ -83,17 +85,20 @@ def stream(run_dir: str, number: int, seed: int) -> bool:
 
 def end(run_dir: str, name: str, code: int) -> bool:
     """Stops the command after its first line; whether it ends quietly with the right exit code."""
-    process = start(run_dir)
-    writer = feed(process, 100_000, seed=2)
-    process.stdout.readline()  # type: ignore[union-attr]
-    if name == "Ctrl-C":
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()  # type: ignore[union-attr]
-    else:
-        process.stdout.close()  # type: ignore[union-attr]
-    said = process.stderr.read().decode()  # type: ignore[union-attr]
-    writer.join()
-    print(f"{name}: exit code {process.wait()}, standard error {said!r}")
+    with TemporaryFile() as errors:
+        process = start(run_dir, errors)
+        writer = feed(process, 100_000, seed=2)
+        process.stdout.readline()  # type: ignore[union-attr]
+        if name == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()  # type: ignore[union-attr]
+        else:
+            process.stdout.close()  # type: ignore[union-attr]
+        writer.join()
+        process.wait()
+        errors.seek(0)
+        said = errors.read().decode()
+    print(f"{name}: exit code {process.returncode}, standard error {said!r}")
     return process.returncode == code and not said
 
 

@@ -14,6 +14,11 @@ from nmt.text.tokenizer import BOS, EOS
 _LEAST_COVERED = 1e-3
 """Of a source piece, for the logarithm: a window or sparsemax may give it no weight at all."""
 
+_NO_PROBABILITIES = (
+    "Sentence {sentence} of the batch has no translation: the model's log-probabilities are NaN or -inf; check its "
+    "weights, or search in float32."
+)
+
 
 class Live(NamedTuple):
     """Sentences still searched, one row each."""
@@ -167,6 +172,8 @@ class BeamSearch:
         totals = live.log_probs[:, :, None] + log_probs
         totals = self.constraints.apply(totals, history, live.longest, live.prefix)
         best, index = totals.flatten(1).topk(2 * self.beam_size)
+        if best[:, 0].isnan().any():  # topk puts NaN first
+            raise ValueError(_NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 
@@ -221,8 +228,5 @@ class BeamSearch:
 
     def _ranked(self, index: int, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:
-            raise ValueError(
-                f"Sentence {index} of the batch has no translation: the model's log-probabilities are NaN or -inf; "
-                "check its weights, or search in float32."
-            )
+            raise ValueError(_NO_PROBABILITIES.format(sentence=index))
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]

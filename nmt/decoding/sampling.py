@@ -12,6 +12,9 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Decodable, Hypothesis, select_rows
 from nmt.text.tokenizer import BOS, EOS, PAD
 
+_DRAWN_AT_ONCE = 2**22
+"""Scores that are sorted together."""
+
 
 class Going(NamedTuple):
     """Sentences with a sample that has not ended, one row each."""
@@ -127,6 +130,14 @@ class Sampling:
         self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
         """The pieces at which the cumulated probability of those that are kept passes the random numbers."""
+        # Sorting takes several times the memory of the scores: a part of the sentences at a time.
+        size = max(1, _DRAWN_AT_ONCE // scores[0].numel())
+        parts = zip(scores.split(size), numbers.split(size), strict=True)
+        return torch.cat([self._draw_part(*part) for part in parts])
+
+    def _draw_part(
+        self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
+    ) -> Int[Tensor, "sentences samples"]:
         probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
             raise ValueError(

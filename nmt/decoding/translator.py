@@ -17,6 +17,9 @@ from nmt.text.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
+_HYPOTHESES = 8
+"""As many of each sentence are within what a batch is meant for."""
+
 
 Report = Callable[[int, int], None]
 """report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
@@ -35,7 +38,8 @@ class Translation(NamedTuple):
 class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
-    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted), `max_source_tokens` the source pieces
+    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where more than 8 hypotheses of a
+    sentence are wanted), `max_source_tokens` the source pieces
     of one search (EOS counted), which the model may bound too: a longer line is cut into parts. `choose` says which of
     the texts that the search found for a line is the best; without it that is the first. `device` is where the model's
     parameters are. The model searches in evaluation mode and is given back in the mode it was in. Raises ValueError for
@@ -118,7 +122,9 @@ class Translator:
         most = self.model.max_source or math.inf
         lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
         with _evaluating(self.model), torch.inference_mode():
-            for indices in batches_by_length(lengths, self.batch_tokens):
+            # Many samples of a sentence are many rows of it.
+            budget = self.batch_tokens // max(1, self.search.number // _HYPOTHESES)
+            for indices in batches_by_length(lengths, budget):
                 source, mask = pad_source([sources[index] for index in indices])
                 begin = pad([prefixes[index] for index in indices]).to(self.device) if prefixes else None
                 found = self.search(self.model, source.to(self.device), mask.to(self.device), begin)

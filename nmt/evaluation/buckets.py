@@ -37,12 +37,13 @@ def by_rarest_word(
     counts: Mapping[str, int],
     metric: Mapping[str, Metric],
 ) -> list[Bucket]:
-    """The score by how often the source's rarest word occurs in training, by `counts`; one that never does counts 0.
+    """The score by how often the source's rarest word occurs in training, by `counts`.
 
-    Raises ValueError when the numbers of lines differ or there are none.
+    Lines without words do not count. Raises ValueError when the numbers of lines differ or there are none.
     """
     check_lines(hypotheses, [sources], "sources")
-    rarest = [min((counts.get(word, 0) for word in words_of(source)), default=0) for source in sources]
+    # A line without words has no rarest one, and -1 is in no bucket.
+    rarest = [min((counts.get(word, 0) for word in words_of(source)), default=-1) for source in sources]
     return _by_number(hypotheses, references, rarest, COUNTS, metric)
 
 

@@ -29,16 +29,19 @@ def reference_warnings(references: Sequence[str]) -> list[str]:
     return found
 
 
-def hypothesis_warnings(hypotheses: Sequence[str], sources: Sequence[str], references: Sequence[str]) -> list[str]:
-    """What is wrong with the translations, a sentence each."""
+def hypothesis_warnings(
+    hypotheses: Sequence[str], sources: Sequence[str] | None, references: Sequence[str]
+) -> list[str]:
+    """What is wrong with the translations, a sentence each; copies of the sources only where those are given."""
     found = []
+    originals = references if sources is None else sources
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
     if unknown:
         found.append(f"{_lines(unknown, hypotheses)} of the translations hold an unknown piece.")
-    empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, sources, strict=True))
+    empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, originals, strict=True))
     if empty:
         found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their sources are not.")
-    triples = zip(hypotheses, sources, references, strict=True)
+    triples = zip(hypotheses, originals, references, strict=True)
     copies = sum(line == source != reference and " " in source for line, source, reference in triples)
     if copies > _SHARE * len(hypotheses):
         found.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")

@@ -6,7 +6,13 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
 
 
 def mean_and_deviation(values: Sequence[float], digits: str) -> str:

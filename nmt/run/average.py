@@ -14,7 +14,9 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.record import print_run, scores_record
 from nmt.run.rundir import RunDirectory
+from nmt.run.settings import Settings
 from nmt.training.averaging import mean_weights
+from nmt.training.checkpoints import BestCheckpoints
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ def average(job: Job) -> None:
     """
     config = job.config
     source = load_run(Path(str(config["run_dir"])), config["device"])
-    files = checkpoint_files(source.run, config["checkpoints"], config["number"])
+    files = checkpoint_files(source, config["checkpoints"], config["number"])
     path = source.run.path
     out = RunDirectory(Path(str(config["out"])) if config["out"] else path.with_name(f"{path.name}_average"))
     if path.resolve().is_relative_to(out.path.resolve()):
@@ -58,13 +60,15 @@ def average(job: Job) -> None:
     print_run(out.path, scores)
 
 
-def checkpoint_files(run: RunDirectory, kind: str, number: Any) -> list[Path]:
-    """The newest `number` checkpoints of a kind, or all of them. Raises ValueError where there are fewer than two."""
+def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
+    """The `number` best or newest checkpoints, or all of that kind. Raises ValueError for fewer than two."""
     if kind not in _KINDS:
         raise ValueError(f"checkpoints is '{kind}'; it must be one of {', '.join(_KINDS)}.")
     if number is not None and (not isinstance(number, int) or number < 2):
         raise ValueError(f"number is {number}; it must be a whole number of at least 2, for a mean, or null for all.")
-    found = sorted(run.checkpoints.glob(_KINDS[kind]), key=_step)
+    run, sign = source.run, Settings(source.config).monitor.sign
+    files = run.checkpoints.glob(_KINDS[kind])
+    found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
     if len(found) < (number or 2):
         setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
         raise ValueError(
@@ -75,4 +79,16 @@ def checkpoint_files(run: RunDirectory, kind: str, number: Any) -> list[Path]:
 
 
 def _step(file: Path) -> int:
-    return int(torch.load(file, map_location="cpu", weights_only=True, mmap=True)["global_step"])
+    return int(_checkpoint(file)["global_step"])
+
+
+def _goodness(file: Path, sign: int) -> tuple[float, int]:
+    """The checkpoint's own validation score, times -1 where `sign` says that less is better; then the later one."""
+    found = _checkpoint(file)
+    [state] = (state for name, state in found["callbacks"].items() if name.startswith(BestCheckpoints.__name__))
+    return -sign * float(state["current_score"]), int(found["global_step"])
+
+
+def _checkpoint(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    return found

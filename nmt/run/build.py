@@ -1,19 +1,23 @@
 """From a configuration or a run directory to objects: model, search, translator."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
+import yaml
 from safetensors import SafetensorError
 
 from nmt.data.corpus import Direction
+from nmt.decoding import consensus
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.state import Search
 from nmt.decoding.translator import Translator
+from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
-from nmt.run.compose import Config, make, module_of
+from nmt.run.compose import CONFIGS, Config, make, module_of
 from nmt.run.refusals import check_type, unknown
 from nmt.run.rundir import RunDirectory
 from nmt.text import TokenizerPair
@@ -87,15 +91,22 @@ def build_translator(
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     max_source_tokens: int = 256,
-    choose: Callable[[Sequence[str]], int] | None = None,
+    minimum_bayes_risk: bool = False,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble, with the first one's search or `search`.
 
-    See `build_search` for that, and Translator for `choose`.
+    See `build_search` for that. With `minimum_bayes_risk` the best of a line's translations is the one that is most
+    like the others by chrF. Raises ValueError where the search finds one alone.
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found = build_search(first.config["search"], search or {})
+    if minimum_bayes_risk and found.number == 1:
+        raise ValueError(
+            "minimum_bayes_risk=true chooses between several translations, and the search finds 1; add "
+            "search.n_best=5, or search=sampling search.samples=32."
+        )
+    choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
     return Translator(model, first.tokenizers, found, batch_tokens, max_source_tokens, first.device, choose)
 
 
@@ -103,6 +114,18 @@ def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:
     """The search that `search_config` describes."""
     search: Search = make(search_config(stored, asked))
     return search
+
+
+def named_search(name: str) -> Config:
+    """The search that configs/search has under a name, with its defaults. Raises ValueError for an unknown one."""
+    nodes = {
+        file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
+    }
+    named = {stem: node for stem, node in nodes.items() if "_target_" in node}
+    if name not in named:
+        raise ValueError(unknown("search", name, named))
+    found: Config = named[name]
+    return found
 
 
 def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search") -> Config:

@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 from nmt.data.corpus import read_lines
 from nmt.evaluation.comparison import paired_bootstrap
 from nmt.evaluation.plots import score_bars
-from nmt.evaluation.sanity import looks_tokenized
-from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
+from nmt.evaluation.scores import corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.tables import Table, mean_and_deviation
 from nmt.run.build import Trained, load_run
-from nmt.run.compose import Job
+from nmt.run.compose import Config, Job
 from nmt.run.differences import differences
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import Task, evaluate_runs, fingerprint
 from nmt.run.record import scores_record
+from nmt.run.references import warn_of_references
 from nmt.run.refusals import existing_file
-from nmt.run.rundir import write_json
+from nmt.run.rundir import RunDirectory, write_json
+from nmt.text import changes, count_changes
 
 logger = logging.getLogger(__name__)
 
@@ -50,43 +52,31 @@ def compare(job: Job) -> None:
     if bool(config["run_dirs"]) == bool(config["outputs"]):
         raise ValueError("Give either run_dirs=[A,B], finished trainings, or outputs=[a.vi,b.vi] with reference=FILE.")
     if config["run_dirs"]:
-        paths = [Path(str(path)) for path in config["run_dirs"]]
-        runs = [load_run(path, config["device"]) for path in paths]
-        settings = {
-            "run": [str(path) for path in paths],
-            **_averaged(runs),
-            **differences([run.config for run in runs]),
-        }
-        systems, references = run_systems(runs, str(config["split"]), settings)
+        systems, references = _own(config)
     else:
         systems, references = _foreign(config["outputs"], config["reference"])
     print(report(systems, references, Path(str(config["out"]))))
 
 
-def run_systems(
-    runs: Sequence[Trained], split: str, settings: Mapping[str, Sequence[str]]
-) -> tuple[list[System], list[list[str]]]:
-    """The runs as systems, evaluated where they have not been, and the references.
+def run_system(
+    path: Path, device: str, split: str, settings: Mapping[str, str], references: list[list[str]] | None = None
+) -> tuple[System, list[list[str]]]:
+    """A run as a system, evaluated if it has not been, and its references; the model is not held any longer.
 
-    `settings` has a value for each run. Raises ValueError when the test corpora of the runs differ.
+    Raises ValueError and FileNotFoundError as `load_run`, and ValueError when its references are not the given ones.
     """
-    systems: list[System] = []
-    references: list[list[str]] = []
-    for number, run in enumerate(runs):
-        task = split_task(run, split)
-        if references and task.references != references:
-            raise ValueError(
-                f"{run.run.path} and {runs[0].run.path} have different references for {split}: runs compare on one "
-                "test corpus; translate the same file with both and compare outputs=[A,B]."
-            )
-        references = task.references
-        if not _up_to_date(run, task):
-            logger.info("Evaluating %s", run.run.path)
-            evaluate_runs([run], task)
-        own = {key: values[number] for key, values in settings.items()}
-        scores = json.loads((task.out / "scores.json").read_text(encoding="utf-8"))
-        systems.append(System(own, _hypotheses(task.out / "hypotheses.txt"), scores, run.run.metrics()))
-    return systems, references
+    run = load_run(path, device)
+    task = split_task(run, split)
+    if references is not None and task.references != references:
+        raise ValueError(
+            f"{path} has other references for {split} than the first run: runs compare on one test corpus; translate "
+            "the same file with both and compare outputs=[A,B]."
+        )
+    if not _up_to_date(run, task):
+        logger.info("Evaluating %s", path)
+        evaluate_runs([run], task)
+    scores = json.loads((task.out / "scores.json").read_text(encoding="utf-8"))
+    return System(dict(settings), _hypotheses(task.out / "hypotheses.txt"), scores, run.run.metrics()), task.references
 
 
 def report(
@@ -116,6 +106,7 @@ def report(
     (out / "comparison.md").write_text(text + "\n", encoding="utf-8")
     (out / "comparison.csv").write_text(table.csv(), encoding="utf-8")
     (out / "comparison.tex").write_text(table.latex() + "\n", encoding="utf-8")
+    (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
     write_json(out / "comparison.json", [_record(*each) for each in zip(systems, p_values, strict=True)])
     score_bars([_name(system) for system in systems], [system.bleu() for system in systems], out / "comparison.png")
     return text
@@ -151,6 +142,16 @@ def figures(system: System, p: float | None) -> list[str]:
     ]
 
 
+def _sentences(systems: Sequence[System], references: Sequence[Sequence[str]]) -> Table:
+    """chrF of each sentence in each system, in the order of the rows, with the first reference."""
+    columns = [sentence_scores(system.hypotheses, references) for system in systems]
+    rows = [
+        [str(number), *(f"{chrf:.2f}" for chrf in values), reference]
+        for number, (values, reference) in enumerate(zip(zip(*columns, strict=True), references[0], strict=True), 1)
+    ]
+    return Table(["line", *(f"chrF2 of {_name(system)}" for system in systems), "reference"], rows)
+
+
 def pooled_table(systems: Sequence[System]) -> Table | None:
     """Means over the seeds of equal settings; None where no settings come with two seeds."""
     header = [key for key in systems[0].settings if key not in _OF_ONE_RUN]
@@ -184,15 +185,36 @@ def _pooled_columns(group: Sequence[System]) -> list[list[float]]:
 def _perplexity(system: System) -> float | None:
     """Per word; None where lines were left out that the others may have counted."""
     found = system.scores.get("perplexity", {})
-    return found["word"] if found.get("lines") == len(system.hypotheses) else None
+    return found.get("word") if found.get("lines") == len(system.hypotheses) else None
+
+
+def _own(config: Config) -> tuple[list[System], list[list[str]]]:
+    """The runs of a configuration, and their references."""
+    runs = [RunDirectory(Path(str(path))) for path in config["run_dirs"]]
+    for run in runs:
+        run.require_finished()
+    settings = {
+        "run": [str(run.path) for run in runs],
+        **_averaged(runs),
+        **differences([run.config() for run in runs]),
+    }
+    systems: list[System] = []
+    references = None
+    for number, run in enumerate(runs):
+        own = {key: values[number] for key, values in settings.items()}
+        system, references = run_system(run.path, config["device"], str(config["split"]), own, references)
+        systems.append(system)
+    return systems, references or []
 
 
 def _foreign(outputs: Any, reference: Any) -> tuple[list[System], list[list[str]]]:
     """Files of translations against one or more reference files."""
-    if reference is None:
+    if reference in (None, []):
         raise ValueError("outputs need reference=FILE, or reference=[A,B], of the same lines.")
     names = reference if isinstance(reference, list) else [reference]
     references = [read_lines(existing_file("reference", name)) for name in names]
+    for name, lines in zip(names, references, strict=True):
+        warn_of_references(Path(str(name)), lines)
     files = [existing_file("outputs", name) for name in outputs]
     metrics = headline_metrics(looks_tokenized(references[0]))
     systems = []
@@ -204,6 +226,8 @@ def _foreign(outputs: Any, reference: Any) -> tuple[list[System], list[list[str]
                     f"{file} has {len(lines)} lines but {name} has {len(lines_of_reference)}; "
                     "they must be the same lines."
                 )
+        for sentence in [*hypothesis_warnings(lines, None, references[0]), *_unlike_normal(lines)]:
+            logger.warning("%s: %s", file, sentence)
         scores = {"scores": scores_record(corpus_scores(lines, references, metrics))}
         systems.append(System({"output": str(file)}, lines, scores, {}))
     return systems, references
@@ -222,18 +246,25 @@ def _notes(systems: Sequence[System], p_values: Mapping[int, float]) -> list[str
     return notes
 
 
-def _averaged(runs: Sequence[Trained]) -> dict[str, list[str]]:
+def _unlike_normal(lines: Sequence[str]) -> list[str]:
+    """What a system of another's making may get wrong in its letters, such as decomposed ones."""
+    changed = sum(bool(changes(line)) for line in lines)
+    kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(count_changes(lines).items()))
+    return [f"Normalisation would change {changed} of {len(lines)} lines ({kinds}); scores may suffer."] * bool(changed)
+
+
+def _averaged(runs: Sequence[RunDirectory]) -> dict[str, list[str]]:
     """Of how many checkpoints the weights of each run are the mean; nothing where none are."""
-    numbers = [str(len(run.run.metrics().get("averaged", ())) or "") for run in runs]
+    numbers = [str(len(run.metrics().get("averaged", ())) or "") for run in runs]
     return {"averaged": numbers} if any(numbers) else {}
 
 
 def _up_to_date(run: Trained, task: Task) -> bool:
-    """Whether the run has been evaluated with its present weights, its own search and this corpus."""
-    scores, weights = task.out / "scores.json", run.run.weights
-    if not scores.is_file() or scores.stat().st_mtime < weights.stat().st_mtime:
+    """Whether the run has been evaluated with its present weights, its own search and this corpus, on this device."""
+    scores = task.out / "scores.json"
+    if not scores.is_file():
         return False
-    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == fingerprint(run, task)
+    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == fingerprint([run], task)
 
 
 def _hypotheses(file: Path) -> list[str]:

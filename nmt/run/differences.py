@@ -1,5 +1,6 @@
 """What tells configurations apart: the columns at the left of a comparison."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -20,7 +21,7 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     """
     flat = [dict(_leaves(config)) for config in configs]
     keys = dict.fromkeys(key for leaves in flat for key in leaves)
-    differ = [key for key in keys if len({leaves[key] for leaves in flat if key in leaves}) > 1]
+    differ = [key for key in keys if len({_number(leaves[key]) for leaves in flat if key in leaves}) > 1]
     columns = {key: [leaves.get(key, "") for leaves in flat] for key in differ}
     repeated = {
         key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
@@ -35,6 +36,15 @@ def _leaves(node: Any, key: str = "") -> list[tuple[str, str]]:
     if key.endswith("_target_"):
         return [(key, _word(str(node)))]
     return [(key, "null" if node is None else str(node).lower() if isinstance(node, bool) else str(node))]
+
+
+def _number(printed: str) -> float | str:
+    """The number that is printed, so that 1 and 1.0 are no difference; other text as it is."""
+    try:
+        value = float(printed)
+    except ValueError:
+        return printed
+    return value if math.isfinite(value) else printed
 
 
 @cache

@@ -1,5 +1,6 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on files of the user's own."""
 
+import math
 from pathlib import Path
 
 from nmt.data.corpus import Pairs, alignment_file, read_parallel
@@ -28,7 +29,14 @@ def evaluate(job: Job) -> None:
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
     task = own_files(config, runs[0]) if config["source"] else split_task(runs[0], str(config["split"]), config["out"])
-    found = evaluate_runs(runs, task, config["search"], config["batch_tokens"], comet)
+    found = evaluate_runs(
+        runs,
+        task,
+        config["search"],
+        config["batch_tokens"],
+        minimum_bayes_risk=config["minimum_bayes_risk"],
+        comet=comet,
+    )
     for score in found.scores:
         print(score_line(score))
     for bucket in found.lengths:
@@ -46,7 +54,7 @@ def evaluate(job: Job) -> None:
 def check_band(value: float, expected: float, band: float) -> None:
     """Prints that a score is at most `band` from what was expected. Raises CheckFailed when it is not."""
     where = f"{value:.2f} is {abs(value - expected):.2f} from the expected {expected:.2f}"
-    if abs(value - expected) > band:
+    if not abs(value - expected) <= band:
         raise CheckFailed(f"outside: {where}, more than {band:.2f}")
     print(f"inside: {where}, at most {band:.2f}")
 
@@ -92,10 +100,14 @@ def _check_files_given(config: Config) -> None:
         raise ValueError("reference is an empty list; name at least one file.")
     if config["alignment"] is not None and config["source"] is None:
         raise ValueError("alignment belongs to files of your own; give source and reference too.")
-    if config["expect"] is not None and not isinstance(config["expect"], (int, float)):
+    if config["expect"] is not None and not _finite(config["expect"]):
         raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")
-    if config["band"] < 0:
-        raise ValueError(f"band is {config['band']}; it must be at least 0.")
+    if not _finite(config["band"]) or config["band"] < 0:
+        raise ValueError(f"band is {config['band']}; it must be a finite number, at least 0.")
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _bucket_line(bucket: Bucket, group: str) -> str:

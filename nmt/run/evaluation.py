@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.data.cache import content_key
+from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair, read_lines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
@@ -21,6 +21,8 @@ from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.run.pace import Pace
 from nmt.run.record import scores_record
 from nmt.run.rundir import write_json
+from nmt.run.settings import training_prefixes
+from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,8 @@ def evaluate_runs(
     task: Task,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
+    *,
+    minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
 ) -> Evaluation:
     """Translates and scores, logs warnings, and writes all of it to the task's folder.
@@ -76,7 +80,7 @@ def evaluate_runs(
     Alignments are those of a single run, COMET looks at the first references. The folder gets hypotheses.txt,
     sentences.tsv, sentences.jsonl and scores.json.
     """
-    translator = build_translator(runs, search, batch_tokens)
+    translator = build_translator(runs, search, batch_tokens, minimum_bayes_risk=minimum_bayes_risk)
     start = time.monotonic()
     hypotheses = translator.translate(task.sources, report=Pace("sentences translated"))
     seconds = time.monotonic() - start
@@ -97,21 +101,30 @@ def evaluate_runs(
         perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
         len(hypotheses) / seconds,
     )
-    save(task, found, fingerprint(runs[0], task, search))
+    save(task, found, fingerprint(runs, task, search, batch_tokens, minimum_bayes_risk))
     return found
 
 
-def fingerprint(trained: Trained, task: Task, search: Mapping[str, Any] | None = None) -> str:
-    """What the figures depend on beside the weights: the search, the sources and the references."""
-    return content_key([search_config(trained.config["search"], search or {}), task.sources, task.references])
+def fingerprint(
+    runs: Sequence[Trained],
+    task: Task,
+    search: Mapping[str, Any] | None = None,
+    batch_tokens: int = 4096,
+    minimum_bayes_risk: bool = False,
+) -> str:
+    """What the figures depend on: weights, search, sources and references; for the speed the device too."""
+    weights = [file_digest(run.run.weights) for run in runs]
+    found = search_config(runs[0].config["search"], search or {})
+    place = (runs[0].device.type, batch_tokens)
+    return content_key([weights, found, minimum_bayes_risk, place, task.sources, task.references])
 
 
 def training_counts(trained: Trained) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty where a file of it is not at hand."""
-    files = [file_pair(prefix, trained.direction)[0] for prefix in trained.config["data"]["train"]]
+    files = [file_pair(prefix, trained.direction)[0] for prefix in training_prefixes(trained.config["data"])]
     if not all(file.is_file() for file in files):
         return Counter()
-    return Counter(word for file in files for line in read_lines(file) for word in words_of(line))
+    return Counter(word for file in files for line in read_lines(file) for word in words_of(normalize(line)))
 
 
 def save(task: Task, found: Evaluation, made_with: str) -> None:
@@ -124,7 +137,7 @@ def save(task: Task, found: Evaluation, made_with: str) -> None:
         "scores": scores_record(found.scores),
         "by_length": _buckets(found.lengths, "words"),
         "by_rarest_word": _buckets(found.rarities, "occurrences"),
-        "perplexity": found.perplexity._asdict(),
+        "perplexity": found.perplexity.record(),
         "sentences_per_second": round(found.sentences_per_second, 2),
     }
     if found.links:

@@ -30,6 +30,10 @@ class Perplexity(NamedTuple):
     lines: int
     """How many of the lines count."""
 
+    def record(self) -> dict[str, float | None]:
+        """As JSON can hold it: None for what is not a number, or no finite one."""
+        return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
+
 
 def readable_batches(
     runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
@@ -57,7 +61,7 @@ def log_probs(
     """log P(target | source) of each pair of lines in nats, normalised, EOS included; of several runs as an ensemble.
 
     NaN, with a warning, for a line that is longer than the model can read. Raises ValueError when the numbers of lines
-    differ.
+    differ, and when the model gives NaN.
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
@@ -75,6 +79,8 @@ def log_probs_of_ids(
     found = [math.nan] * len(sources)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens):
         for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
+            if math.isnan(value):
+                raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check its weights.")
             found[index] = value
     unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
     if unread:
@@ -93,10 +99,16 @@ def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str])
     pieces = sum(map(len, trained.tokenizers.target.encode_all(lines)))
     units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
     nats = -sum(value for value, _ in scored)
-    piece, word, character = (
-        round(math.exp(nats / (number + len(lines))), 4) if lines else math.nan for number in units
-    )
+    piece, word, character = (_exp(nats / (number + len(lines))) if lines else math.nan for number in units)
     return Perplexity(piece, word, character, len(lines))
+
+
+def _exp(nats: float) -> float:
+    """The exponential, infinite where floating point ends."""
+    try:
+        return round(math.exp(nats), 4)
+    except OverflowError:
+        return math.inf
 
 
 @torch.inference_mode()

@@ -7,8 +7,8 @@ from typing import Any
 from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.maps import AttentionMap
 from nmt.run.attention_maps import forced_maps
-from nmt.run.build import build_translator, load_runs
-from nmt.run.forced import log_probs
+from nmt.run.build import build_translator, load_runs, named_search, search_config
+from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.text import normalize
 
 
@@ -19,24 +19,42 @@ class Pretrained:
         paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
         self.runs = load_runs(paths, device)
 
-    def translate(self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **search: Any) -> list[str]:
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        search: str | None = None,
+        minimum_bayes_risk: bool = False,
+        **settings: Any,
+    ) -> list[str]:
         """The best translation of each line, which begins with its prefix; an empty line gives an empty one.
 
-        Further arguments replace settings of the run's search, such as beam_size=1. Raises ValueError for what cannot
-        be used.
+        By the search that the run was trained with, or by 'beam' or 'sampling' with their defaults; further arguments
+        replace settings of it, such as beam_size=1 or samples=32. With `minimum_bayes_risk` the best is the one that is
+        most like the others by chrF. Raises ValueError for what cannot be used.
         """
-        return self._translator(search).translate(lines, prefixes)
+        return self._translator(search, settings, minimum_bayes_risk).translate(lines, prefixes)
 
     def n_best(
-        self, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **search: Any
+        self,
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        search: str | None = None,
+        **settings: Any,
     ) -> list[list[Translation]]:
         """Several translations of each line with their log_prob and score, best first: n_best=5, for example."""
-        return self._translator(search).n_best(lines, prefixes)
+        return self._translator(search, settings).n_best(lines, prefixes)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """log P(target | source) of each pair of lines, in nats; NaN for one that is longer than the model can read."""
         _check_lines(sources, targets)
         return log_probs(self.runs, sources, targets)
+
+    def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> Perplexity:
+        """The perplexity of the targets per piece, word and character, over the lines that the model can read."""
+        return perplexity(self.score(sources, targets), self.runs[0], targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
         """What the run attends to at every site in each pair, as arrays (layers, heads, rows, columns) with labels.
@@ -50,7 +68,7 @@ class Pretrained:
         run = self.runs[0]
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:
-            found = self._translator({}).search_ids(source_ids)
+            found = self._translator(None, {}).search_ids(source_ids)
             target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
         else:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in targets])
@@ -59,8 +77,11 @@ class Pretrained:
             maps[forced.line] = forced.maps
         return maps
 
-    def _translator(self, search: Mapping[str, Any]) -> Translator:
-        return build_translator(self.runs, search)
+    def _translator(
+        self, search: str | None, settings: Mapping[str, Any], minimum_bayes_risk: bool = False
+    ) -> Translator:
+        asked = search_config(named_search(search), settings) if search else settings
+        return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk)
 
 
 def _check_lines(sources: Sequence[str], targets: Sequence[str]) -> None:

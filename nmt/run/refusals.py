@@ -29,7 +29,7 @@ def existing_file(key: str, value: Any) -> Path:
     """The file that a key names. Raises FileNotFoundError naming both when there is none."""
     path = Path(str(value))
     if not path.is_file():
-        raise FileNotFoundError(f"{key} is {path}, and there is no such file.")
+        raise FileNotFoundError(f"{key} is {path}, and there is no such file; give the path of one.")
     return path
 
 

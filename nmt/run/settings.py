@@ -19,6 +19,11 @@ _FORMER = (
 )
 
 
+def training_prefixes(data: Config) -> list[Any]:
+    """The prefixes of the training corpora: data.train is one of them or a list."""
+    return data["train"] if isinstance(data["train"], list) else [data["train"]]
+
+
 @dataclass(frozen=True)
 class Monitor:
     """The validation metric that decides which checkpoint is best: better is 'min' or 'max'."""
@@ -73,7 +78,7 @@ class Settings:
     @property
     def splits(self) -> Splits:
         data = self.config["data"]
-        train = data["train"] if isinstance(data["train"], list) else [data["train"]]
+        train = training_prefixes(data)
         tests = {key: prefix for key, prefix in data.items() if key not in ("name", "train", "valid") and prefix}
         if not train:
             raise ValueError("data.train is empty; give at least one PREFIX, as in data.train=[my/train].")

@@ -42,7 +42,7 @@ class Records:
 
 def settings(records: Sequence[JobRecord]) -> dict[str, list[str]]:
     """The number of each job, and those of its overrides that are not equal in all."""
-    chosen = [dict(override.split("=", maxsplit=1) for override in record.overrides) for record in records]
+    chosen = [dict(override.partition("=")[::2] for override in record.overrides) for record in records]
     keys = [key for key in (chosen[0] if chosen else ()) if len({choice.get(key) for choice in chosen}) > 1]
     columns = {key: [choice.get(key, "") for choice in chosen] for key in keys}
     return {"job": [str(record.number) for record in records], **columns}

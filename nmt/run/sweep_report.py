@@ -4,30 +4,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.evaluation.tables import Table
-from nmt.run.build import load_run
-from nmt.run.compare import report, run_systems
+from nmt.run.compare import report, run_system
+from nmt.run.rundir import RunDirectory
 from nmt.run.sweep import JobRecord, settings
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
     """The table of all jobs, written to the folder that holds theirs; a job without scores is a row that says why.
 
-    Where the runs cannot be compared, because their test corpora differ, that is said instead of their figures.
+    So is a run that cannot be compared with the first one, because its test corpus is another.
     """
     columns = settings(records)
     rows = [list(values) for values in zip(*columns.values(), strict=True)]
-    finished = [place for place, record in enumerate(records) if record.finished]
-    refused = {place: [*rows[place], _reason(record)] for place, record in enumerate(records) if place not in finished}
-    if not finished:
+    refused: dict[int, list[str]] = {}
+    systems, references = [], None
+    for place, record in enumerate(records):
+        if not record.finished:
+            refused[place] = [*rows[place], _reason(record)]
+            continue
+        folder, own = Path(record.folder), dict(zip(columns, rows[place], strict=True))
+        try:
+            split = "test" if RunDirectory(folder).config()["data"].get("test") else "valid"
+            system, references = run_system(folder, "auto", split, own, references)
+            systems.append(system)
+        except (ValueError, FileNotFoundError) as error:
+            refused[place] = [*rows[place], f"not compared: {error}"]
+    if references is None:
         return Table([*columns, "problem"], list(refused.values())).markdown()
-    runs = [load_run(Path(records[place].folder), "auto") for place in finished]
-    split = "test" if runs[0].config["data"].get("test") else "valid"
-    own = {key: [values[place] for place in finished] for key, values in columns.items()}
-    try:
-        systems, references = run_systems(runs, split, own)
-    except ValueError as error:
-        told = {place: [*rows[place], f"not compared: {error}"] for place in finished}
-        return Table([*columns, "problem"], [row for _, row in sorted({**refused, **told}.items())]).markdown()
     return report(systems, references, Path(records[0].folder).parent, refused)
 
 

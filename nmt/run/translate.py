@@ -3,13 +3,10 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from nmt.decoding.consensus import minimum_bayes_risk
 from nmt.decoding.translator import Translation
-from nmt.evaluation.scores import sentence_chrf
-from nmt.run.build import build_search, build_translator, load_runs
+from nmt.run.build import build_translator, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file, unknown
 
@@ -25,13 +22,8 @@ def translate(job: Job) -> None:
         raise ValueError(unknown("format", str(config["format"]), FORMATS))
     prefixes = _prefixes(config)
     runs = load_runs(config["run_dir"], config["device"])
-    choose = partial(minimum_bayes_risk, utility=sentence_chrf) if config["minimum_bayes_risk"] else None
-    if choose and build_search(runs[0].config["search"], config["search"]).number == 1:
-        raise ValueError(
-            "minimum_bayes_risk=true chooses between several translations, and the search finds 1; add "
-            "search.n_best=5, or search=sampling search.samples=32."
-        )
-    translator = build_translator(runs, config["search"], config["batch_tokens"], config["max_source_tokens"], choose)
+    sizes = (config["batch_tokens"], config["max_source_tokens"])
+    translator = build_translator(runs, config["search"], *sizes, config["minimum_bayes_risk"])
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     # A person waits for the translation of a line before writing the next.
     read_ahead = 1 if sys.stdin.isatty() else config["read_ahead"]

@@ -245,6 +245,24 @@ def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., An
         search(model, [[4, EOS]])
 
 
+def test_probabilities_that_are_lost_on_the_way_are_refused_too(markov: Callable[..., Any]) -> None:
+    """Though a hypothesis has ended before."""
+    model = markov(vocab=7, seed=12)
+    model.table[:] = torch.tensor([0, 0, 0, 0.3, 0.3, 0.2, 0.2]).log()
+    whole = model.step
+
+    def step(*arguments: Any) -> tuple[torch.Tensor, Any]:
+        log_probs, state = whole(*arguments)
+        return (log_probs * math.nan if len(model.calls) == 3 else log_probs), state
+
+    model.step = step
+    settings: dict[str, Any] = {"beam_size": 3, "length_penalty": 2.0}
+    assert search(model, [[4, EOS]], constraints={"max_length": 2}, **settings)[0]
+    model.calls.clear()
+    with pytest.raises(ValueError, match="log-probabilities are NaN"):
+        search(model, [[4, EOS]], **settings)
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -26,6 +26,13 @@ def first_pieces(found: list[Hypothesis]) -> Counter[int]:
     return Counter(hypothesis.ids[0] if hypothesis.ids else EOS for hypothesis in found)
 
 
+def test_drawing_in_parts_changes_nothing(markov: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = markov(vocab=8, seed=1)
+    whole = sample(model, SOURCES, samples=3)
+    monkeypatch.setattr("nmt.decoding.sampling._DRAWN_AT_ONCE", 1)
+    assert sample(model, SOURCES, samples=3) == whole
+
+
 @pytest.mark.parametrize(
     ("settings", "kept", "temperature"),
     [

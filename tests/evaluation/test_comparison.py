@@ -44,6 +44,10 @@ def test_equal_systems_differ_by_chance_for_sure_and_one_has_nothing_to_differ_f
     references, systems = corpus(13)
     assert paired_bootstrap([systems[0], systems[0]], [references], BLEU) == [1, 1]
     assert paired_bootstrap(systems[:1], [references], BLEU) == [1]
+    spaced = [line.replace(",", " ,") + " " for line in systems[0]]
+    assert paired_bootstrap([systems[0], spaced], [references], BLEU) == [1, 1]
+    assert paired_bootstrap([["a b c d"] * 13, ["e f g h"] * 13], [references], BLEU) == [1, 1]
+    assert paired_bootstrap([references[:1], systems[0][:1]], [references[:1]], BLEU) == [1, 1]
 
 
 def test_systems_of_other_lines_are_refused() -> None:

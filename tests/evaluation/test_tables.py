@@ -28,3 +28,4 @@ def test_latex_means_what_the_cells_say() -> None:
     assert lines[4] == r"a\_b & 9.50 $\pm$ 0.10 \\"
     assert lines[5] == r'x|y, z & 5 \% "of" \$3 \\'
     assert lines[-1] == r"\end{tabular}"
+    assert r"\textasciitilde{}/a\textasciicircum{}2 \\" in Table(["run"], [["~/a^2"]]).latex()

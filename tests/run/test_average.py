@@ -27,6 +27,13 @@ def several(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
     return session_corpus / "several"
 
 
+def goodness(file: Path) -> tuple[float, int]:
+    """Minus the validation loss of a checkpoint, and its step."""
+    found = torch.load(file, weights_only=True)
+    [state] = [state for name, state in found["callbacks"].items() if name.startswith("BestCheckpoints")]
+    return -float(state["current_score"]), found["global_step"]
+
+
 def job(run: Path, out: Path, **changes: Any) -> Job:
     config = {**configuration("average", []), "run_dir": str(run), "out": str(out), "device": "cpu", **changes}
     return Job(config, (), "python -m nmt.average THE COMMAND", None)
@@ -42,6 +49,9 @@ def test_an_averaged_run_is_a_run_directory(
     assert len(metrics["averaged"]) == expected
     assert all(name.startswith(kind) for name in metrics["averaged"])
     assert metrics["averaged_from"] == "python -m nmt.train THE COMMAND"
+    if kind == "best":
+        best = sorted(several.glob("checkpoints/best-*.ckpt"), key=goodness)[-expected:]
+        assert {file.name for file in best} == set(metrics["averaged"])
     states = [
         torch.load(several / "checkpoints" / name, weights_only=True)["state_dict"] for name in metrics["averaged"]
     ]

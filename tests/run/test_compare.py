@@ -2,6 +2,8 @@
 
 import csv
 import json
+import logging
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +89,25 @@ def test_other_people_s_outputs_are_compared(tmp_path: Path, capsys: pytest.Capt
     rows = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert [row[0].strip() for row in rows[2:]] == files
     assert float(rows[2][1]) == 100
+    sentences = (tmp_path / "out" / "sentences.csv").read_text(encoding="utf-8").splitlines()
+    assert len(sentences) == 31
+    assert sentences[1].startswith("1,100.00,")
     (tmp_path / "c").write_text("one\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"c has 1 lines but .*ref has 30; they must be the same lines"):
         compare(job(tmp_path, outputs=[str(tmp_path / "c")], reference=str(tmp_path / "ref")))
+
+
+def test_outputs_that_are_not_what_they_should_be_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outputs = {"nfd": [unicodedata.normalize("NFD", line) for line in REFERENCES], "empty": ["<unk>", *[""] * 29]}
+    for name, lines in {"ref": REFERENCES, **outputs}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        compare(job(tmp_path, outputs=[str(tmp_path / name) for name in outputs], reference=str(tmp_path / "ref")))
+    assert "nfd: Normalisation would change 30 of 30 lines (nfc 30)" in caplog.text
+    assert "empty: 1 of 30 lines of the translations hold an unknown piece" in caplog.text
+    assert "empty: 29 of 30 lines of the translations are empty" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -98,6 +116,7 @@ def test_other_people_s_outputs_are_compared(tmp_path: Path, capsys: pytest.Capt
         ({}, r"Give either run_dirs=\[A,B\], finished trainings, or outputs="),
         ({"run_dirs": ["a"], "outputs": ["b"]}, r"Give either run_dirs=\[A,B\]"),
         ({"outputs": ["b"]}, "outputs need reference=FILE"),
+        ({"outputs": ["b"], "reference": []}, "outputs need reference=FILE"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -34,6 +34,10 @@ def test_a_site_of_its_own_is_a_column_of_its_own() -> None:
     assert found == {"model.cross.scorer": ["additive", "scaled_dot"]}
 
 
+def test_a_number_is_the_same_with_or_without_a_point() -> None:
+    assert of("search.length_penalty=1 seed=1", "search.length_penalty=1.0 seed=2") == {"seed": ["1", "2"]}
+
+
 def test_models_differ_by_their_name() -> None:
     assert of("model=luong scorer=dot", "model=bahdanau scorer=dot")["model"] == ["luong", "bahdanau"]
 

@@ -1,6 +1,7 @@
 """What nmt.evaluate does before it translates."""
 
 import logging
+import math
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "t.en").write_text("one two\nthree\n", encoding="utf-8")
     (tmp_path / "t.vi").write_text(unicodedata.normalize("NFD", "một hai\nba bốn\n"), encoding="utf-8")
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
         raise TranslatedError
 
     monkeypatch.setattr(nmt.run.evaluate, "load_runs", lambda *_: [run])
@@ -46,7 +47,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 def job(files: Path, **changes: Any) -> Job:
     own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
     config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101}
-    config |= {"expect": None, "band": 0.5, "comet": None, **own, **changes}
+    config |= {"expect": None, "band": 0.5, "comet": None, "minimum_bayes_risk": False, **own, **changes}
     return Job(config, (), "", None)
 
 
@@ -122,7 +123,9 @@ def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[
         ({"reference": None}, "source is given without reference"),
         ({"source": None}, "reference is given without source"),
         ({"reference": []}, "reference is an empty list"),
-        ({"band": -1}, "band is -1; it must be at least 0"),
+        ({"band": -1}, "band is -1; it must be a finite number, at least 0"),
+        ({"band": math.nan}, "band is nan; it must be a finite number"),
+        ({"expect": math.nan}, "expect is 'nan'; it must be a score"),
         ({"expect": "abc"}, "expect is 'abc'; it must be a score, a number such as 26.1, or null"),
     ],
 )

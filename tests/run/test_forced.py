@@ -87,6 +87,17 @@ def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Train
     assert found.lines == 2
 
 
+def test_what_is_no_number_or_too_large_for_one_is_told(untrained: Callable[..., Trained]) -> None:
+    run = untrained("model=luong")
+    found = perplexity([-1500.0], run, ["a"])
+    assert found.word == math.inf
+    assert found.record() == {"piece": None, "word": None, "character": None, "lines": 1}
+    assert perplexity([], run, []).record() == {"piece": None, "word": None, "character": None, "lines": 0}
+    next(run.model.parameters()).data.fill_(math.nan)
+    with pytest.raises(ValueError, match="log-probability of line 1 is NaN: check its weights"):
+        log_probs([run], ["a"], ["a"])
+
+
 def test_what_cannot_be_scored_is_told(untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture) -> None:
     run = untrained("model=luong", "scorer=location", "scorer.max_length=5")
     with caplog.at_level(logging.WARNING):

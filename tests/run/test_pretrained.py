@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import nmt
+from nmt.evaluation.scores import sentence_chrf
 from nmt.run.compare import compare
 from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
@@ -64,6 +65,28 @@ def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run
         run.translate(LINES, beam=3)
 
 
+def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_like(run: Pretrained) -> None:
+    drawn = run.n_best(LINES, search="sampling", samples=7, temperature=1.5)
+    assert [len(each) for each in drawn] == [7, 0, 7]
+    settings: dict[str, Any] = {"search": "sampling", "samples": 7, "temperature": 1.5}
+    best = run.translate(LINES, minimum_bayes_risk=True, **settings)
+    for text, each in zip(best, drawn, strict=True):
+        texts = [translation.text for translation in each]
+        risk = {one: sum(sentence_chrf(one, other) for other in texts) - 100 for one in texts}
+        assert not texts or risk[text] == pytest.approx(max(risk.values()))
+    with pytest.raises(ValueError, match=r"Unknown search 'sample'. Did you mean 'sampling'\?"):
+        run.translate(LINES, search="sample")
+    with pytest.raises(ValueError, match="the search finds 1"):
+        run.translate(LINES, minimum_bayes_risk=True)
+
+
+def test_perplexity_is_that_of_the_scores(run: Pretrained) -> None:
+    found = run.perplexity(["one two.", "three"], ["một hai.", "ba"])
+    nats = -sum(run.score(["one two.", "three"], ["một hai.", "ba"]))
+    assert found.word == pytest.approx(math.exp(nats / (3 + 2)), rel=1e-3)
+    assert found.lines == 2
+
+
 def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Pretrained) -> None:
     maps = run.attend(LINES, ["một hai.", "", "ba."])
     assert maps[1] == []
@@ -76,7 +99,7 @@ def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Pretrained
 def build_ids(run: Pretrained, line: str) -> list[int]:
     """The ids of the best hypothesis."""
     sources = run.runs[0].tokenizers.source.encode_all([line])
-    return run._translator({}).search_ids(sources)[0][0].ids
+    return run._translator(None, {}).search_ids(sources)[0][0].ids
 
 
 @pytest.mark.parametrize("call", ["score", "attend"])
@@ -130,8 +153,14 @@ def test_runs_are_compared_by_their_own_search_whatever_was_evaluated_before(
     first = rows(capsys.readouterr().out)
     assert first[0][:3] == ["run", "seed", "BLEU"]
     assert [row[:2] for row in first[2:4]] == [["a", "1"], ["b", "2"]]
-    settings = configuration("evaluate", [])["search"] | {"beam_size": 1, "constraints": {"max_length": 2}}
-    evaluate(job("evaluate", run_dir="a", split="valid", search=settings))
+    made = [json.loads((here / "a/evaluation/valid/scores.json").read_text(encoding="utf-8"))["made_with"]]
+    asked = configuration("evaluate", [])["search"]
+    settings, most = asked | {"beam_size": 1, "constraints": {"max_length": 2}}, asked | {"n_best": 2}
+    for changes in ({"search": settings}, {"minimum_bayes_risk": True, "search": most}, {"batch_tokens": 37}):
+        evaluate(job("evaluate", run_dir="a", split="valid", **changes))
+        record = json.loads((here / "a/evaluation/valid/scores.json").read_text(encoding="utf-8"))
+        assert record["made_with"] not in made
+        made.append(record["made_with"])
     capsys.readouterr()
     speed = first[0].index("sentences/s")
     compare(job("compare", **arguments))
@@ -152,7 +181,7 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
     config = (here / "b" / "config.yaml").read_text(encoding="utf-8")
     try:
         (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
-        with pytest.raises(ValueError, match="b and a have different references for test: runs compare on one test"):
+        with pytest.raises(ValueError, match="b has other references for test than the first run: runs compare on one"):
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:
         (here / "b" / "config.yaml").write_text(config, encoding="utf-8")

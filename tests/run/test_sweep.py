@@ -24,6 +24,8 @@ def test_settings_are_what_differs_between_the_jobs(records: list[JobRecord]) ->
     numbers = [str(number) for number in range(11)]
     assert settings(records) == {"job": numbers, "seed": numbers}
     assert settings([]) == {"job": []}
+    deleted = [record._replace(overrides=["~logger", *record.overrides]) for record in records]
+    assert settings(deleted) == {"job": numbers, "seed": numbers}
 
 
 def test_jobs_without_a_run_are_rows_that_say_why(records: list[JobRecord]) -> None:
