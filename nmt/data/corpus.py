@@ -48,8 +48,8 @@ def read_lines(path: Path) -> list[str]:
     """
     if not path.is_file():
         raise FileNotFoundError(
-            f"No file {path}; a corpus is named by its PREFIX, without the language at the end. data/README.md says "
-            "where published ones come from."
+            f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
+            "data/README.md says where published corpora come from."
         )
     lines = []
     with path.open("rb") as file:

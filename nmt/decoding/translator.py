@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 _HYPOTHESES = 8
 """As many of each sentence are within what a batch is meant for."""
 
-
 Report = Callable[[int, int], None]
 """report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
 
@@ -39,11 +38,10 @@ class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
     `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where more than 8 hypotheses of a
-    sentence are wanted), `max_source_tokens` the source pieces
-    of one search (EOS counted), which the model may bound too: a longer line is cut into parts. `choose` says which of
-    the texts that the search found for a line is the best; without it that is the first. `device` is where the model's
-    parameters are. The model searches in evaluation mode and is given back in the mode it was in. Raises ValueError for
-    sizes too small.
+    sentence are wanted), `max_source_tokens` the source pieces of one search (EOS counted), which the model may bound
+    too: a longer line is cut into parts. `choose` says which of the texts that the search found for a line is the best;
+    without it that is the first. `device` is where the model's parameters are. The model searches in evaluation mode
+    and is given back in the mode it was in. Raises ValueError for sizes too small.
     """
 
     def __init__(
@@ -85,6 +83,8 @@ class Translator:
         """
         if isinstance(lines, str):
             raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
+        if isinstance(prefixes, str):
+            raise ValueError("prefixes are a list with one for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
             raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: give one for each line, '' for none.")
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)

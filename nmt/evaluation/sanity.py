@@ -34,18 +34,18 @@ def hypothesis_warnings(
 ) -> list[str]:
     """What is wrong with the translations, a sentence each; copies of the sources only where those are given."""
     found = []
-    originals = references if sources is None else sources
+    originals, kind = (references, "references") if sources is None else (sources, "sources")
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
     if unknown:
         found.append(f"{_lines(unknown, hypotheses)} of the translations hold an unknown piece.")
     empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, originals, strict=True))
     if empty:
-        found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their sources are not.")
+        found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their {kind} are not.")
     triples = zip(hypotheses, originals, references, strict=True)
     copies = sum(line == source != reference and " " in source for line, source, reference in triples)
     if copies > _SHARE * len(hypotheses):
         found.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")
-    line, times = Counter(hypotheses).most_common(1)[0]
+    line, times = Counter(line for line in hypotheses if line.strip()).most_common(1)[0] if any(hypotheses) else ("", 0)
     usual = Counter(references).most_common(1)[0][1]
     if times > max(usual, _SHARE * len(hypotheses), 1):
         found.append(f"{_lines(times, hypotheses)} of the translations are the same: '{line}'.")

@@ -72,8 +72,8 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
     if len(found) < (number or 2):
         setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
         raise ValueError(
-            f"{run.checkpoints} holds {len(found)} {kind} checkpoints, and {number or 2} are to be averaged; "
-            f"train with a larger {setting}."
+            f"{run.checkpoints} has {kind} checkpoints of {len(found)} validations, and {number or 2} are to be "
+            f"averaged; train longer, with a smaller validation.every, or with a larger {setting}."
         )
     return found[-number:] if number else found
 

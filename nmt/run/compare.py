@@ -16,7 +16,7 @@ from nmt.run.build import Trained, load_run
 from nmt.run.compose import Config, Job
 from nmt.run.differences import differences
 from nmt.run.evaluate import split_task
-from nmt.run.evaluation import Task, evaluate_runs, fingerprint
+from nmt.run.evaluation import Task, conditions, evaluate_runs
 from nmt.run.record import scores_record
 from nmt.run.references import warn_of_references
 from nmt.run.refusals import existing_file
@@ -250,7 +250,8 @@ def _unlike_normal(lines: Sequence[str]) -> list[str]:
     """What a system of another's making may get wrong in its letters, such as decomposed ones."""
     changed = sum(bool(changes(line)) for line in lines)
     kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(count_changes(lines).items()))
-    return [f"Normalisation would change {changed} of {len(lines)} lines ({kinds}); scores may suffer."] * bool(changed)
+    told = f"Normalisation would change {changed} of {len(lines)} lines ({kinds}), which can cost most of the score"
+    return [f"{told}; convert the file to NFC and plain spaces."] * bool(changed)
 
 
 def _averaged(runs: Sequence[RunDirectory]) -> dict[str, list[str]]:
@@ -264,7 +265,7 @@ def _up_to_date(run: Trained, task: Task) -> bool:
     scores = task.out / "scores.json"
     if not scores.is_file():
         return False
-    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == fingerprint([run], task)
+    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == conditions([run], task)["made_with"]
 
 
 def _hypotheses(file: Path) -> list[str]:
@@ -276,7 +277,9 @@ def _record(system: System, p: float) -> dict[str, Any]:
 
 
 def _name(system: System) -> str:
-    return ", ".join(system.settings.values()) or "the run"
+    """What tells a system apart, its folder or file without a word."""
+    parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in system.settings.items()]
+    return ", ".join(parts) or "the run"
 
 
 def _cell(value: Any, digits: str) -> str:

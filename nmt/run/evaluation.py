@@ -101,22 +101,28 @@ def evaluate_runs(
         perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
         len(hypotheses) / seconds,
     )
-    save(task, found, fingerprint(runs, task, search, batch_tokens, minimum_bayes_risk))
+    save(task, found, conditions(runs, task, search, batch_tokens, minimum_bayes_risk))
+    logger.info("Written to %s", task.out)
     return found
 
 
-def fingerprint(
+def conditions(
     runs: Sequence[Trained],
     task: Task,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     minimum_bayes_risk: bool = False,
-) -> str:
-    """What the figures depend on: weights, search, sources and references; for the speed the device too."""
+) -> dict[str, Any]:
+    """What the figures depend on; 'made_with' is a key of all of it, of the weights, sources and references too."""
+    found = {
+        "search": search_config(runs[0].config["search"], search or {}),
+        "minimum_bayes_risk": minimum_bayes_risk,
+        "batch_tokens": batch_tokens,
+        "device": runs[0].device.type,
+    }
     weights = [file_digest(run.run.weights) for run in runs]
-    found = search_config(runs[0].config["search"], search or {})
-    place = (runs[0].device.type, batch_tokens)
-    return content_key([weights, found, minimum_bayes_risk, place, task.sources, task.references])
+    made_with = content_key([found, weights, task.sources, task.references])
+    return {"runs": [str(run.run.path) for run in runs], **found, "made_with": made_with}
 
 
 def training_counts(trained: Trained) -> Counter[str]:
@@ -127,13 +133,13 @@ def training_counts(trained: Trained) -> Counter[str]:
     return Counter(word for file in files for line in read_lines(file) for word in words_of(normalize(line)))
 
 
-def save(task: Task, found: Evaluation, made_with: str) -> None:
-    """Writes the hypotheses, chrF of each line, and all figures with the fingerprint that they were made with."""
+def save(task: Task, found: Evaluation, made_with: Mapping[str, Any]) -> None:
+    """Writes the hypotheses, chrF of each line, and all figures with their conditions."""
     task.out.mkdir(parents=True, exist_ok=True)
     (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     _save_sentences(task, found.hypotheses)
     record: dict[str, Any] = {
-        "made_with": made_with,
+        **made_with,
         "scores": scores_record(found.scores),
         "by_length": _buckets(found.lengths, "words"),
         "by_rarest_word": _buckets(found.rarities, "occurrences"),

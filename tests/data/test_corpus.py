@@ -87,7 +87,7 @@ def test_parts_of_the_embedded_corpus(tmp_path, monkeypatch, direction):
 
 
 def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):
-    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.en; a corpus is named by its PREFIX"):
+    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.en: a corpus PREFIX is the files PREFIX\.en and"):
         check_files([corpus, str(tmp_path / "absent")], direction)
     with pytest.raises(ValueError, match=r"empty\.en is empty"):
         check_files([corpus, write("empty", [], ["a"])], direction)

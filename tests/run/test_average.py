@@ -67,8 +67,14 @@ def test_an_averaged_run_is_a_run_directory(
         ({"checkpoints": "last"}, "checkpoints is 'last'; it must be one of best, recent"),
         ({"number": 1}, "number is 1; it must be a whole number of at least 2"),
         ({"number": "two"}, "number is two; it must be a whole number of at least 2"),
-        ({"number": 9}, r"holds 3 best checkpoints, and 9 are to be averaged; train with a larger checkpoints\.keep"),
-        ({"checkpoints": "recent", "number": 3}, r"holds 2 recent checkpoints, .* larger checkpoints\.recent"),
+        (
+            {"number": 9},
+            r"has best checkpoints of 3 validations, and 9 are to be averaged; .* a larger checkpoints\.keep",
+        ),
+        (
+            {"checkpoints": "recent", "number": 3},
+            r"has recent checkpoints of 2 validations, .* larger checkpoints\.recent",
+        ),
     ],
 )
 def test_what_cannot_be_averaged_is_refused(
