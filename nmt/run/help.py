@@ -31,7 +31,7 @@ def _groups(text: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict) and not next(iter(entry)).startswith("override ")]
 
 
-def _group(config_folder: Path, group: str, default: str) -> str:
+def _group(config_folder: Path, group: str, default: str | None) -> str:
     files = sorted((config_folder / group).glob("*.yaml"))
     width = max((len(file.stem) for file in files), default=0)
     lines = [f"  {'*' if file.stem == default else ' '} {file.stem:{width}}  {_describe(file)}" for file in files]
@@ -51,7 +51,7 @@ def _natural(file: Path) -> dict[str, str]:
     return dict(re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def _own_keys(config_folder: Path, defaults: dict[str, str]) -> str:
+def _own_keys(config_folder: Path, defaults: dict[str, str | None]) -> str:
     """The plain keys of the chosen files with their values, as later files change those of earlier ones."""
     values: dict[str, Any] = {}
     for group, choice in defaults.items():
