@@ -45,7 +45,8 @@ def hypothesis_warnings(
     copies = sum(line == source != reference and " " in source for line, source, reference in triples)
     if copies > _SHARE * len(hypotheses):
         found.append(f"{_lines(copies, hypotheses)} of the translations are copies of their sources.")
-    line, times = Counter(line for line in hypotheses if line.strip()).most_common(1)[0] if any(hypotheses) else ("", 0)
+    repeated = Counter(line for line in hypotheses if line.strip()).most_common(1)
+    line, times = repeated[0] if repeated else ("", 0)
     usual = Counter(references).most_common(1)[0][1]
     if times > max(usual, _SHARE * len(hypotheses), 1):
         found.append(f"{_lines(times, hypotheses)} of the translations are the same: '{line}'.")

@@ -133,13 +133,13 @@ def training_counts(trained: Trained) -> Counter[str]:
     return Counter(word for file in files for line in read_lines(file) for word in words_of(normalize(line)))
 
 
-def save(task: Task, found: Evaluation, made_with: Mapping[str, Any]) -> None:
+def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:
     """Writes the hypotheses, chrF of each line, and all figures with their conditions."""
     task.out.mkdir(parents=True, exist_ok=True)
     (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     _save_sentences(task, found.hypotheses)
     record: dict[str, Any] = {
-        **made_with,
+        **under,
         "scores": scores_record(found.scores),
         "by_length": _buckets(found.lengths, "words"),
         "by_rarest_word": _buckets(found.rarities, "occurrences"),

@@ -56,3 +56,8 @@ def test_translations_that_are_not_what_they_should_be(hypotheses: list[str], me
 def test_what_references_repeat_hypotheses_may_repeat() -> None:
     same = ["Vâng."] * 40
     assert hypothesis_warnings(same, SOURCES, same) == []
+
+
+def test_lines_of_nothing_but_spaces_are_empty_and_no_failure() -> None:
+    [found, *_] = hypothesis_warnings([" "] * 3, None, ["một", "hai", "ba"])
+    assert found == "3 of 3 lines of the translations are empty though their references are not."
