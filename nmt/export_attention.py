@@ -1,8 +1,9 @@
-"""Draw what a run attends to: for every sentence a picture of the cross attention, and the weights of each site,
-layer and head as JSON.
+"""Write what a run attends to in every sentence of a file: each site, layer and head as data, and pictures, word
+alignments, diagnostics and a page to look at.
 
-python -m nmt.export_attention run_dir=PATH input=in.en out=maps                    for the run's own translations
-python -m nmt.export_attention run_dir=PATH input=in.en target=in.vi out=maps       for given translations
+python -m nmt.export_attention run_dir=PATH input=in.en out=maps                    of the run's own translations
+python -m nmt.export_attention run_dir=PATH input=in.en target=in.vi out=maps       of given translations
+python -m nmt.export_attention run_dir=PATH input=in.en out=maps search.n_best=3    of each of the best three
 """
 
 from nmt.run.compose import command

@@ -22,7 +22,7 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 
-from nmt.run.attention_maps import forced_maps
+from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import load_run
 
 COLUMNS = 3
@@ -41,7 +41,7 @@ def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
     """What the run in the folder attends to. Raises ValueError where a sentence has no pieces."""
     trained = load_run(run_dir, "cpu")
     pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
-    found = next(forced_maps(trained, *pair, batch_tokens=1), None)
+    found = next(forced_maps(trained, first_ranked(*pair), batch_tokens=1), None)
     if found is None:
         raise ValueError(
             f"--source {source!r} and --target {target!r} must both have words, and no more than the model reads."

@@ -1,15 +1,18 @@
 """Attention: scores between queries and keys, a window over the keys, and a normaliser that makes weights of scores."""
 
-from nmt.attention.attention import Attention
+from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.masks import causal_mask, lengths_to_mask
 from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, with_heads
 from nmt.attention.normalizers import masked_softmax
+from nmt.attention.windows import View
 
 __all__ = [
     "Attention",
     "KeysValues",
     "MultiHeadAttention",
     "SingleHeadAttention",
+    "SiteWatch",
+    "View",
     "causal_mask",
     "lengths_to_mask",
     "masked_softmax",

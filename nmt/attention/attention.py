@@ -9,7 +9,7 @@ from nmt.attention import kernels
 from nmt.attention.dropout import Dropout
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
-from nmt.attention.windows import Asking, Window
+from nmt.attention.windows import Asking, View, Window
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys _"]
@@ -17,6 +17,9 @@ Values = Float[Tensor, "batch heads keys value_dim"]
 Context = Float[Tensor, "batch heads queries value_dim"]
 Weights = Float[Tensor, "batch heads queries keys"]
 Mask = Bool[Tensor, "..."]
+
+SiteWatch = Callable[[Tensor, View], None]
+"""watch(weights, view) is shown the weights (batch, heads, queries, keys), and what the window left of the keys."""
 
 
 class Attention(nn.Module):
@@ -39,6 +42,7 @@ class Attention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.num_heads = num_heads
         self.scorer = scorer(query_dim=query_dim, key_dim=key_dim, num_heads=num_heads)
         self.window = window(state_dim=query_dim * num_heads, num_heads=num_heads)
         self.normalizer = normalizer()
@@ -61,13 +65,14 @@ class Attention(nn.Module):
         values: Values,
         mask: Mask,
         asking: Asking | None = None,
-        watch: Callable[[Tensor], None] | None = None,
+        watch: SiteWatch | None = None,
     ) -> Context:
-        """The weighted mean of the values; `watch` is shown the weights (batch, heads, queries, keys)."""
+        """The weighted mean of the values; `watch` is shown the weights and the window's view."""
         if watch is None:
             return self.context(queries, keys, values, mask, asking)
-        context, weights = self.attend(queries, keys, values, mask, asking)
-        watch(weights)
+        view = self.window(mask, asking)
+        context, weights = self._attend_within(view, queries, keys, values)
+        watch(weights, view)
         return context
 
     def context(
@@ -86,7 +91,9 @@ class Attention(nn.Module):
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
     ) -> tuple[Context, Weights]:
         """The weighted mean of the values, and the weights, by the formula."""
-        view = self.window(mask, asking)
+        return self._attend_within(self.window(mask, asking), queries, keys, values)
+
+    def _attend_within(self, view: View, queries: Queries, keys: Keys, values: Values) -> tuple[Context, Weights]:
         scores = self.scorer.score(self.scorer.project_queries(queries), keys)
         if view.log_prior is not None and view.renormalised:
             scores = scores + view.log_prior

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention.attention import Attention
+from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.sizes import require_positive
 from nmt.attention.windows import Asking
 
@@ -51,7 +51,7 @@ class MultiHeadAttention(nn.Module):
         memory: KeysValues,
         mask: Bool[Tensor, "..."],
         positions: Int[Tensor, "#batch queries"] | None = None,
-        watch: Callable[[Tensor], None] | None = None,
+        watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
         """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of all heads."""
         asking = None if positions is None else Asking(inputs, positions)
@@ -80,7 +80,7 @@ class SingleHeadAttention(nn.Module):
         memory: KeysValues,
         mask: Bool[Tensor, "..."],
         positions: Int[Tensor, "#batch queries"] | None = None,
-        watch: Callable[[Tensor], None] | None = None,
+        watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
         """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of the head."""
         asking = None if positions is None else Asking(inputs, positions)

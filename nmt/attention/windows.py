@@ -1,10 +1,11 @@
 """Windows: which of the unmasked keys a query may see, and a prior over them (Luong et al. 2015, section 3.2)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor, nn
 
 from nmt.attention.masks import window_mask
@@ -20,14 +21,22 @@ class Asking(NamedTuple):
 
 
 class View(NamedTuple):
-    """The keys that remain, and the prior g over them.
+    """The keys that remain, p_t where they lie around one, and the prior g over them.
 
     The prior multiplies the weights after the normaliser, or, `renormalised`, enters it as log g beside the scores.
     """
 
     mask: Mask
+    center: Real[Tensor, "batch #heads queries 1"] | None = None
     log_prior: Float[Tensor, "batch heads queries keys"] | None = None
     renormalised: bool = False
+
+    @staticmethod
+    def join(views: "Sequence[View]") -> "View":
+        """The views of successive queries as one."""
+        masks, centers, log_priors, renormalised = zip(*views, strict=True)
+        center, log_prior = (None if part[0] is None else torch.cat(part, dim=-2) for part in (centers, log_priors))
+        return View(torch.cat(masks, dim=-2), center, log_prior, renormalised[0])
 
 
 class Window(nn.Module, ABC):
@@ -66,7 +75,7 @@ class LocalM(Window):
     def forward(self, mask: Mask, asking: Asking | None) -> View:
         lengths = mask.sum(dim=-1, keepdim=True)
         center = torch.minimum(_known(asking).positions[:, None, :, None], (lengths - 1).clamp(min=0))
-        return View(mask & window_mask(center, self.half_width, mask.shape[-1]))
+        return View(mask & window_mask(center, self.half_width, mask.shape[-1]), center)
 
 
 class LocalP(Window):
@@ -102,7 +111,7 @@ class LocalP(Window):
         center, size = self.center(mask, _known(asking)), mask.shape[-1]
         distance = torch.arange(size, device=mask.device) - center
         log_prior = -distance.square() / (2 * (self.half_width / 2) ** 2)
-        return View(mask & window_mask(center, self.half_width, size), log_prior, self.renormalise)
+        return View(mask & window_mask(center, self.half_width, size), center, log_prior, self.renormalise)
 
 
 def _known(asking: Asking | None) -> Asking:

@@ -1,7 +1,7 @@
 """Word alignments: Pharaoh files, alignment error rate, and links read off attention maps."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,11 +31,25 @@ class Choice(NamedTuple):
 
     shift: int
     """1: the row one step later, where the target piece is the decoder's input (Chen et al. 2020, Shift-Att)."""
-    layer: int
+    layer: int | None
+    """None: the mean of the layers."""
     head: int | None
     """None: the mean of the heads."""
+
+    def __str__(self) -> str:
+        layer = "mean of layers" if self.layer is None else f"layer {self.layer}"
+        head = "mean of heads" if self.head is None else f"head {self.head}"
+        return f"shift {self.shift}, {layer}, {head}"
+
+
+class Rates(NamedTuple):
+    """How predicted links agree with gold ones (Och & Ney 2003), from 0 to 1."""
+
     aer: float
-    """On the data that it was chosen on."""
+    precision: float
+    """Share of the predicted links that are possible; 1 where none is predicted."""
+    recall: float
+    """Share of the sure links that are predicted; 1 where none is sure."""
 
 
 def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
@@ -64,23 +78,29 @@ def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[s
                 )
 
 
-def aer(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> float:
-    """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), summed over the corpus first (Och & Ney 2003).
+def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
+    """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
-    A: predicted, S: sure, P: possible links. 0 is perfect, 1 worst. Raises ValueError when the numbers of sentences
-    differ or there is neither a predicted nor a sure link.
+    A: predicted, S: sure, P: possible links, each summed over the corpus first. Raises ValueError when the numbers of
+    sentences differ or there is neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
         raise ValueError(
             f"{len(predicted)} predicted alignments but {len(gold)} gold ones: they must be the same pairs."
         )
-    agreed = total = 0
+    in_sure = in_possible = of_predicted = of_sure = 0
     for links, (sure, possible) in zip(map(frozenset, predicted), gold, strict=True):
-        agreed += len(links & sure) + len(links & possible)
-        total += len(links) + len(sure)
-    if total == 0:
+        in_sure += len(links & sure)
+        in_possible += len(links & possible)
+        of_predicted += len(links)
+        of_sure += len(sure)
+    if of_predicted + of_sure == 0:
         raise ValueError("The alignment error rate of no links is not defined: neither side has one.")
-    return 1 - agreed / total
+    return Rates(
+        1 - (in_sure + in_possible) / (of_predicted + of_sure),
+        in_possible / of_predicted if of_predicted else 1.0,
+        in_sure / of_sure if of_sure else 1.0,
+    )
 
 
 def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> frozenset[Link]:
@@ -91,42 +111,60 @@ def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> fro
     return frozenset((int(row.argmax()), j) for j, row in enumerate(weights) if row.max() > 0)
 
 
-def links(
+def threshold_links(weights: Float[np.ndarray, "target_words source_words"], least: float) -> frozenset[Link]:
+    """A link wherever the weight is at least `least`. Raises ValueError when that is not above 0 and at most 1."""
+    if not 0 < least <= 1:
+        raise ValueError(f"The threshold is {least}; it must be above 0 and at most 1, such as 0.2.")
+    return frozenset((int(i), int(j)) for j, i in zip(*np.nonzero(weights >= least), strict=True))
+
+
+def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
+    """What knows nothing but the lengths: target word j is linked to the source word at the same share of the way."""
+    stretch = (source_words - 1) / max(1, target_words - 1)
+    return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
+
+
+def chosen_map(
     weights: Float[np.ndarray, "layers heads rows columns"],
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
     choice: Choice,
-) -> frozenset[Link]:
-    """The links of one sentence pair from its cross attention under `choice`; see `word_map` for rows and columns."""
-    layer = weights[choice.layer]
+) -> Float[np.ndarray, "target_words source_words"]:
+    """The word map of one sentence pair's cross attention under `choice`; see `word_map` for rows and columns."""
+    layer = weights.mean(0) if choice.layer is None else weights[choice.layer]
     chosen = layer.mean(0) if choice.head is None else layer[choice.head]
-    return argmax_links(word_map(chosen, source_pieces, target_pieces, choice.shift))
+    return word_map(chosen, source_pieces, target_pieces, choice.shift)
 
 
-def choose(
+def table(
     weights: Sequence[Float[np.ndarray, "layers heads _ _"]],
     source_pieces: Sequence[Sequence[str]],
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
-) -> Choice:
-    """The shift, layer and head (or mean of heads) of lowest error rate: to be chosen on the validation set.
+) -> dict[Choice, Rates]:
+    """The rates of the argmax links of every shift, layer and head, of the mean of a layer's heads, and of all.
 
-    One item per sentence pair in each argument. Of equals the first wins: shift 0, lower layer, mean before heads.
-    Raises ValueError like `aer`, and when there is no sentence.
+    One item per sentence pair in each argument. Raises ValueError when there is none.
     """
     if not weights:
         raise ValueError("There are no attention maps to choose from: give at least one aligned sentence pair.")
     layers, heads = weights[0].shape[:2]
-    choices = []
+    found = {}
     for shift in SHIFTS:
         maps = [word_map(*pair, shift) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
+        found[Choice(shift, None, None)] = rates([argmax_links(sentence.mean((0, 1))) for sentence in maps], gold)
         for layer in range(layers):
             means = [argmax_links(sentence[layer].mean(0)) for sentence in maps]
-            choices.append(Choice(shift, layer, None, aer(means, gold)))
+            found[Choice(shift, layer, None)] = rates(means, gold)
             for head in range(heads):
                 single = [argmax_links(sentence[layer, head]) for sentence in maps]
-                choices.append(Choice(shift, layer, head, aer(single, gold)))
-    return min(choices, key=lambda choice: choice.aer)
+                found[Choice(shift, layer, head)] = rates(single, gold)
+    return found
+
+
+def best(choices: Mapping[Choice, Rates]) -> Choice:
+    """The choice of lowest error rate; of equals the first: shift 0, means before single ones, lower layer."""
+    return min(choices, key=lambda choice: choices[choice].aer)
 
 
 def _parse(line: str, flip: bool, place: str) -> Alignment:

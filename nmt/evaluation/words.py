@@ -1,17 +1,55 @@
 """From pieces to words: attention between pieces becomes attention between space-separated tokens."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from nmt.evaluation.maps import BOS, EOS, AttentionMap
+
 _WORD_START = "\u2581"
 
 
+class LabelledMap(NamedTuple):
+    """Maps as they are shown: between pieces or words, each row with the one that it belongs to."""
+
+    weights: Float[np.ndarray, "*stack rows columns"]
+    rows: list[str]
+    columns: list[str]
+
+
+def labelled(item: AttentionMap, shift: int = 0, *, words: bool = False) -> LabelledMap:
+    """A map whose rows are called after what they predict, or with `shift` 1 after what they read.
+
+    With `words` a column is the sum of a word's pieces, a row the mean of its pieces: rows sum to what they did. BOS
+    and EOS stay on their own. Raises ValueError for another shift.
+    """
+    _check_shift(shift)
+    rows = item.inputs if shift else item.outputs
+    if not words:
+        return LabelledMap(item.weights, rows, item.columns)
+    means, sums = _membership(rows), _membership(item.columns)
+    weights = (means / means.sum(1, keepdims=True)) @ item.weights @ sums.T
+    return LabelledMap(weights, _texts(rows), _texts(item.columns))
+
+
 def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Start and end of each word: U+2581 starts one, all else (punctuation too) belongs to the word before it."""
-    starts = [i for i, piece in enumerate(pieces) if i == 0 or piece.startswith(_WORD_START)]
+    """Start and end of each word: U+2581 starts one, all else (punctuation too) belongs to the word before it.
+
+    BOS and EOS are words of their own.
+    """
+    starts = [
+        i
+        for i, piece in enumerate(pieces)
+        if i == 0 or piece.startswith(_WORD_START) or {piece, pieces[i - 1]} & {BOS, EOS}
+    ]
     return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
+
+
+def word_ids(pieces: Sequence[str]) -> list[int]:
+    """For each piece the number of its word, from 0."""
+    return [word for word, (start, end) in enumerate(merge_pieces(pieces)) for _ in range(start, end)]
 
 
 def word_map(
@@ -27,8 +65,7 @@ def word_map(
     input, so with shift 1 piece t reads row t + 1, where it is the input; the last piece reads the row of EOS.
     Raises ValueError for another shift or another shape.
     """
-    if shift not in (0, 1):
-        raise ValueError(f"shift is {shift}; it must be 0 (row that predicts the piece) or 1 (row that is fed it).")
+    _check_shift(shift)
     rows, columns = len(target_pieces), len(source_pieces)
     if weights.shape[-2:] != (rows + 1, columns + 1):
         raise ValueError(
@@ -39,6 +76,16 @@ def word_map(
     means = _membership(target_pieces)
     means = means / means.sum(1, keepdims=True)
     return means @ weights[..., shift : shift + rows, :columns] @ sums.T
+
+
+def _check_shift(shift: int) -> None:
+    if shift not in (0, 1):
+        raise ValueError(f"shift is {shift}; it must be 0 (row that predicts the piece) or 1 (row that is fed it).")
+
+
+def _texts(pieces: Sequence[str]) -> list[str]:
+    """The words that the pieces make."""
+    return ["".join(pieces[start:end]).removeprefix(_WORD_START) for start, end in merge_pieces(pieces)]
 
 
 def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, with_heads
+from nmt.attention import Attention, SiteWatch, with_heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
-from nmt.models.base import SiteWatch, Source, SourceMask, Watch
+from nmt.models.base import Source, SourceMask, Watch
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 

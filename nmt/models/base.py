@@ -1,22 +1,20 @@
 """What every model is: an encoder, a whole-sentence forward for training, and one step for search."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, View
 
-Watch = Callable[[str, int, Tensor], None]
-"""watch(site, layer, weights) is shown the weights (batch, heads, queries, keys) of each attention site.
+Watch = Callable[[str, int, Tensor, View], None]
+"""watch(site, layer, weights, view) is shown the weights (batch, heads, queries, keys) of each attention site, and what
+its window left of the keys.
 
 Sites are called encoder_self, decoder_self and cross; layers count from 0.
 """
-
-SiteWatch = Callable[[Tensor], None]
-"""A Watch as one layer of one site sees it: shown the weights (batch, heads, queries, keys)."""
 
 Source = Int[Tensor, "batch source"]
 SourceMask = Bool[Tensor, "batch source"]
@@ -36,8 +34,8 @@ class Seq2Seq(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def sites(self) -> Mapping[str, Attention]:
-        """The first layer's attention at each site that `queries` names; the other layers have equal ones."""
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        """Each layer's attention at each site that `queries` names."""
 
     @property
     def max_source(self) -> int | None:
@@ -50,7 +48,7 @@ class Seq2Seq(nn.Module, ABC):
         return self._least("decoder_self")
 
     def _least(self, *sites: str) -> int | None:
-        limits = (attention.max_keys for site, attention in self.sites.items() if site in sites)
+        limits = (layers[0].max_keys for site, layers in self.sites.items() if site in sites)
         return min((limit for limit in limits if limit is not None), default=None)
 
     def forward(
@@ -91,5 +89,5 @@ class Seq2Seq(nn.Module, ABC):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], Any]:
         """`step`, and between its results the cross weights of the last layer, mean of the heads."""
         seen: list[Tensor] = []
-        log_probs, state = self.step(tokens, state, memory, lambda site, layer, weights: seen.append(weights))
+        log_probs, state = self.step(tokens, state, memory, lambda site, layer, weights, view: seen.append(weights))
         return log_probs, seen[-1].mean(dim=1), state

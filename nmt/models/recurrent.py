@@ -1,7 +1,7 @@
 """What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention
+from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.attention.dropout import Dropout
-from nmt.models.base import Seq2Seq, SiteWatch, Target, Watch
+from nmt.models.base import Seq2Seq, Target, Watch
 
 
 class Memory(NamedTuple):
@@ -31,8 +31,8 @@ class RecurrentSeq2Seq(Seq2Seq):
     dropout: Dropout
 
     @property
-    def sites(self) -> Mapping[str, Attention]:
-        return {"cross": self.attention.attention}
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        return {"cross": [self.attention.attention]}
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
@@ -40,11 +40,17 @@ class RecurrentSeq2Seq(Seq2Seq):
         embedded = self.dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
         maps: list[Tensor] = []
+        views: list[View] = []
+
+        def keep(weights: Tensor, view: View) -> None:
+            maps.append(weights)
+            views.append(view)
+
         for piece in embedded.split(1, dim=1):
-            result, state = self.advance(piece, state, memory, maps.append if watch else None)
+            result, state = self.advance(piece, state, memory, keep if watch else None)
             results.append(result)
         if watch:
-            watch("cross", 0, torch.cat(maps, dim=2))
+            watch("cross", 0, torch.cat(maps, dim=2), View.join(views))
         return torch.cat(results, dim=1)
 
     def start(self, memory: Memory, beams: int) -> Any:

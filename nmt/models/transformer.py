@@ -1,7 +1,7 @@
 """The Transformer (Vaswani et al. 2017) with any Attention at each of its three sites."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -76,13 +76,13 @@ class Transformer(Seq2Seq):
         return f"norm_first = {str(self.norm_first).lower()}"
 
     @property
-    def sites(self) -> Mapping[str, Attention]:
-        first: tuple[Any, Any] = (self.encoder[0], self.decoder[0])
-        encoder, decoder = first
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        stacks: tuple[Any, Any] = (self.encoder, self.decoder)
+        encoder, decoder = stacks
         return {
-            "encoder_self": encoder.attention.attention,
-            "decoder_self": decoder.attention.attention,
-            "cross": decoder.cross.attention,
+            "encoder_self": [layer.attention.attention for layer in encoder],
+            "decoder_self": [layer.attention.attention for layer in decoder],
+            "cross": [layer.cross.attention for layer in decoder],
         }
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:

@@ -6,9 +6,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, KeysValues, MultiHeadAttention
+from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch
 from nmt.attention.dropout import Dropout
-from nmt.models.base import SiteWatch
 
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]

@@ -7,8 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.corpus import Direction, Pairs, alignment_file, file_pair, read_pairs
-from nmt.evaluation.alignment import Alignment, Choice, aer, check_links, choose, links, read_alignments
-from nmt.run.attention_maps import forced_maps
+from nmt.evaluation.alignment import (
+    Alignment,
+    Choice,
+    Rates,
+    best,
+    check_links,
+    diagonal_links,
+    rates,
+    read_alignments,
+    table,
+)
+from nmt.evaluation.words import merge_pieces
+from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import Trained
 from nmt.text import normalize
 
@@ -23,10 +34,22 @@ class Gold(NamedTuple):
 
 
 class Links(NamedTuple):
-    """The alignment error rate, from 0 to 1, and how its links were read off the maps."""
+    """How the argmax links of a choice of shift, layer and head agree with the gold ones."""
 
-    aer: float
-    note: str
+    rates: Rates
+    choice: Choice
+    reason: str
+    """Why this choice."""
+    diagonal: Rates
+    """Of links that know nothing but the lengths."""
+    table: dict[Choice, Rates]
+    """Of every choice."""
+    valid_table: dict[Choice, Rates]
+    """Of every choice on the validation split, on which one is chosen; empty where that has no alignments."""
+
+    @property
+    def note(self) -> str:
+        return f"({self.choice}; {self.reason}; the diagonal {self.diagonal.aer:.3f})"
 
 
 class Maps(NamedTuple):
@@ -63,26 +86,26 @@ def read_valid_gold(trained: Trained) -> Gold | None:
 
 
 def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
-    """AER against `gold`; shift, layer and head are those of lowest AER on `valid`.
+    """AER, precision and recall against `gold`; shift, layer and head are those of lowest AER on `valid`.
 
     Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
     """
     maps = _maps(trained, gold, batch_tokens)
-    if valid:
-        choice, reason = choose(*_maps(trained, valid, batch_tokens)), "chosen on the validation split"
+    found, of_valid = table(*maps), table(*_maps(trained, valid, batch_tokens)) if valid else {}
+    sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
+    diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
+    if of_valid:
+        choice, reason = best(of_valid), "chosen on the validation split"
     else:
-        choice, reason = Choice(0, -1, None, 1.0), "not chosen: the validation split has no alignments"
-    items = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
-    rate = aer([links(*item, choice) for item in items], maps.gold)
-    layer = "last layer" if choice.layer == -1 else f"layer {choice.layer}"
-    head = "mean of heads" if choice.head is None else f"head {choice.head}"
-    return Links(rate, f"(shift {choice.shift}, {layer}, {head}; {reason})")
+        choice = Choice(0, len(maps.weights[0]) - 1, None)
+        reason = "not chosen: the validation split has no alignments"
+    return Links(found[choice], choice, reason, diagonal, found, of_valid)
 
 
 def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
-    found = sorted(forced_maps(trained, *ids, batch_tokens), key=lambda forced: forced.line)
+    found = sorted(forced_maps(trained, first_ranked(*ids), batch_tokens), key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
             "The alignment error rate leaves out %d of %d pairs: a side is empty or longer than the model reads.",
@@ -90,8 +113,8 @@ def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
             len(gold.alignments),
         )
     return Maps(
-        [forced.site("cross").weights for forced in found],
-        [forced.source_pieces for forced in found],
-        [forced.target_pieces for forced in found],
-        [gold.alignments[forced.line] for forced in found],
+        [sentence.site("cross").weights for sentence in found],
+        [sentence.source_pieces for sentence in found],
+        [sentence.target_pieces for sentence in found],
+        [gold.alignments[sentence.line - 1] for sentence in found],
     )

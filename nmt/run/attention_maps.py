@@ -5,48 +5,39 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.evaluation.maps import AttentionMap, Recorder
+from nmt.evaluation.maps import Recorder, SentenceMaps
 from nmt.run.build import Trained
 from nmt.run.forced import readable_batches
 
 
-class Forced(NamedTuple):
-    """A sentence pair as pieces, and its maps at every site."""
+class IdPair(NamedTuple):
+    """A source line and a target for it, as ids without BOS and EOS."""
 
     line: int
-    """Its number in the input, from 0."""
-    source_pieces: list[str]
-    target_pieces: list[str]
-    maps: list[AttentionMap]
-
-    def site(self, name: str) -> AttentionMap:
-        """The map of a site, such as 'cross'. Raises ValueError when the model has no such site."""
-        found = [item for item in self.maps if item.site == name]
-        if not found:
-            raise ValueError(
-                f"The model shows no attention at '{name}', only at {', '.join(m.site for m in self.maps)}."
-            )
-        return found[0]
+    """From 1."""
+    rank: int
+    """1 for the given or the best translation, 2 for the second best, ..."""
+    source: Sequence[int]
+    target: Sequence[int]
 
 
-def forced_maps(
-    trained: Trained, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
-) -> Iterator[Forced]:
-    """The maps of each pair of ids (no BOS or EOS), by length and not in order.
+def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:
+    """The pairs of lines that have one target each."""
+    return [IdPair(line, 1, *pair) for line, pair in enumerate(zip(sources, targets, strict=True), start=1)]
 
-    A pair with a side that is empty, or longer than the model can read, has none.
-    """
-    tokenizers = trained.tokenizers
-    lines = [line for line, pair in enumerate(zip(sources, targets, strict=True)) if all(pair)]
-    pairs = [sources[line] for line in lines], [targets[line] for line in lines]
-    for indices, batch in readable_batches([trained], *pairs, batch_tokens):
+
+def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+    """The maps of each pair, the long ones first; one with an empty side, or too long for the model, has none."""
+    pairs = [pair for pair in pairs if pair.source and pair.target]
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    for indices, batch in readable_batches([trained], *sides, batch_tokens):
         recorder = Recorder()
         with torch.inference_mode():
             inputs = (batch.source, batch.source_mask, batch.target_input)
             trained.model(*(tensor.to(trained.device) for tensor in inputs), watch=recorder)
         for row, index in enumerate(indices):
-            source_pieces, target_pieces = (
-                tokenizer.pieces(ids[index]) for tokenizer, ids in zip(tokenizers, pairs, strict=True)
+            source, target = (
+                tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)
             )
-            maps = recorder.sentence(row, source_pieces, target_pieces)
-            yield Forced(lines[index], source_pieces, target_pieces, maps)
+            maps = recorder.sentence(row, source, target)
+            yield SentenceMaps(pairs[index].line, pairs[index].rank, source, target, maps)

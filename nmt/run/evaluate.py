@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from nmt.data.corpus import Pairs, alignment_file, read_parallel
 from nmt.evaluation.buckets import Bucket
@@ -23,12 +24,12 @@ def evaluate(job: Job) -> None:
     Where `expect` is given and the headline is further from it than `band` it ends with exit code 1.
     """
     config = job.config
-    _check_files_given(config)
+    _check(config)
     runs = load_runs(config["run_dir"], config["device"])
     comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
-    task = own_files(config, runs[0]) if config["source"] else split_task(runs[0], str(config["split"]), config["out"])
+    task = chosen_task(runs[0], config, config["alignment"])
     found = evaluate_runs(
         runs,
         task,
@@ -46,7 +47,9 @@ def evaluate(job: Job) -> None:
     of = found.perplexity
     print(f"Perplexity per piece {of.piece:.3f}, per word {of.word:.3f}, per character {of.character:.4f}")
     if found.links:
-        print(f"AER {found.links.aer:.3f} {found.links.note}")
+        of_links = found.links.rates
+        print(f"AER {of_links.aer:.3f}, precision {of_links.precision:.3f}, recall {of_links.recall:.3f}")
+        print(f"  {found.links.note}")
     if config["expect"] is not None:
         check_band(found.scores[0].value, config["expect"], config["band"])
 
@@ -57,6 +60,13 @@ def check_band(value: float, expected: float, band: float) -> None:
     if not abs(value - expected) <= band:
         raise CheckFailed(f"outside: {where}, more than {band:.2f}")
     print(f"inside: {where}, at most {band:.2f}")
+
+
+def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task:
+    """The user's own files if any are given, with their gold alignment, else the split."""
+    if config["source"] is None:
+        return split_task(trained, str(config["split"]), config["out"])
+    return own_files(trained, config["source"], config["reference"], alignment, config["out"])
 
 
 def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Task:
@@ -70,20 +80,28 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     return _task(trained, pairs, [pairs.target], alignment_file(splits[name], trained.direction), folder)
 
 
-def own_files(config: Config, trained: Trained) -> Task:
+def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = None, out: Any = None) -> Task:
     """The user's own files: source, one or more references, and a gold alignment if there is one."""
-    source_file = existing_file("source", config["source"])
-    given = config["reference"] if isinstance(config["reference"], list) else [config["reference"]]
+    source_file = existing_file("source", source)
     references = []
-    for name in given:
+    for name in reference if isinstance(reference, list) else [reference]:
         file = existing_file("reference", name)
-        source, reference = read_parallel(source_file, file)
-        warn_of_references(file, reference)
-        references.append(reference)
-    pairs = Pairs([normalize(line) for line in source], references[0])
-    gold = existing_file("alignment", config["alignment"]) if config["alignment"] else None
-    out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / "files" / source_file.stem
-    return _task(trained, pairs, references, gold, out)
+        lines, translations = read_parallel(source_file, file)
+        warn_of_references(file, translations)
+        references.append(translations)
+    pairs = Pairs([normalize(line) for line in lines], references[0])
+    gold = existing_file("alignment", alignment) if alignment else None
+    folder = Path(str(out)) if out else trained.run.path / "evaluation" / "files" / source_file.stem
+    return _task(trained, pairs, references, gold, folder)
+
+
+def check_files_given(config: Config) -> None:
+    """Raises ValueError when of source and reference one is given without the other, or no file at all."""
+    if (config["source"] is None) != (config["reference"] is None):
+        given, missing = ("source", "reference") if config["source"] else ("reference", "source")
+        raise ValueError(f"{given} is given without {missing}; your own files need both.")
+    if config["reference"] == []:
+        raise ValueError("reference is an empty list; name at least one file.")
 
 
 def _task(trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path) -> Task:
@@ -92,12 +110,8 @@ def _task(trained: Trained, pairs: Pairs, references: list[list[str]], gold_file
     return Task(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out)
 
 
-def _check_files_given(config: Config) -> None:
-    if (config["source"] is None) != (config["reference"] is None):
-        given, missing = ("source", "reference") if config["source"] else ("reference", "source")
-        raise ValueError(f"{given} is given without {missing}; your own files need both.")
-    if config["reference"] == []:
-        raise ValueError("reference is an empty list; name at least one file.")
+def _check(config: Config) -> None:
+    check_files_given(config)
     if config["alignment"] is not None and config["source"] is None:
         raise ValueError("alignment belongs to files of your own; give source and reference too.")
     if config["expect"] is not None and not _finite(config["expect"]):

@@ -147,7 +147,13 @@ def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:
         "sentences_per_second": round(found.sentences_per_second, 2),
     }
     if found.links:
-        record["aer"] = {"value": round(found.links.aer, 4), "note": found.links.note}
+        record["aer"] = {
+            "value": round(found.links.rates.aer, 4),
+            "precision": round(found.links.rates.precision, 4),
+            "recall": round(found.links.rates.recall, 4),
+            "diagonal": round(found.links.diagonal.aer, 4),
+            "note": found.links.note,
+        }
     write_json(task.out / "scores.json", record)
 
 

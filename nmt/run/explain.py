@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, MultiHeadAttention
+from nmt.attention import Attention, MultiHeadAttention, View
 from nmt.attention.sizes import require_positive
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import Job, make
@@ -63,13 +63,14 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
 def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
     """The sites of a model, with what came by in an example of one sentence pair."""
     layers = dict.fromkeys(model.sites, 0)
-    calls: dict[Attention, list[tuple[Tensor, ...]]] = {attention: [] for attention in model.sites.values()}
+    first = {name: attentions[0] for name, attentions in model.sites.items()}
+    calls: dict[Attention, list[tuple[Tensor, ...]]] = {attention: [] for attention in first.values()}
     hooks = [
         attention.register_forward_pre_hook(lambda module, arguments: calls[module].append(arguments[:3]))
         for attention in calls
     ]
 
-    def count(site: str, layer: int, weights: Tensor) -> None:
+    def count(site: str, layer: int, weights: Tensor, view: View) -> None:
         layers[site] += 1
 
     source = torch.tensor([[UNK] * (source_length - 1) + [EOS]])
@@ -80,7 +81,7 @@ def watched_sites(model: Seq2Seq, source_length: int, target_length: int) -> lis
         hook.remove()
     around = {module.attention: module for module in model.modules() if isinstance(module, MultiHeadAttention)}
     sites = []
-    for name, attention in model.sites.items():
+    for name, attention in first.items():
         queries, keys, values = calls[attention][0]
         shapes = {"queries": tuple(queries.shape), "keys": tuple(keys.shape), "values": tuple(values.shape)}
         shared = keys.data_ptr() == values.data_ptr()

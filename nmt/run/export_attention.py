@@ -1,92 +1,86 @@
-"""nmt.export_attention: a picture and the weights of what a run attends to, for every sentence of a file."""
+"""nmt.export_attention: what a run attends to in every sentence of a file, as data and as what people look at."""
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.data.corpus import read_lines, read_parallel
-from nmt.evaluation.maps import AttentionMap, write_maps
-from nmt.evaluation.plots import heat_map
-from nmt.run.attention_maps import Forced, forced_maps
+from nmt.evaluation.map_files import MapFolder, write_maps
+from nmt.evaluation.maps import SentenceMaps
+from nmt.run.attention_maps import IdPair, first_ranked, forced_maps
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Config, Job
+from nmt.run.described import described_run, described_sites
+from nmt.run.drawing import Drawing, draw
 from nmt.run.pace import Pace
 from nmt.run.refusals import existing_file
-from nmt.text import UNK, Tokenizer, normalize
+from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
 
 def export_attention(job: Job) -> None:
-    """Writes out/NUMBER.png (cross attention, mean of the heads) and out/NUMBER.json (every site, layer and head).
+    """Writes the maps of each line, then what `formats` asks for, and prints the paths.
 
-    NUMBER is the line in the input. The maps are those of forced decoding: of the lines of `target`, or of the best
-    hypothesis of the search. Prints the pictures' paths. Raises ValueError for a layer that the model does not have,
-    before anything is searched.
+    The maps are those of forced decoding: of the lines of `target`, or of the hypotheses of the search. Raises
+    ValueError for a site, a layer or a head that the model does not have, before anything is searched.
     """
     config = job.config
-    _check_type(config["layer"])
+    drawing = Drawing.of(config)
+    if not isinstance(config["max_tokens"], int) or config["max_tokens"] < 2:
+        raise ValueError(f"max_tokens is {config['max_tokens']}; it must be a whole number of at least 2.")
     trained = load_run(Path(str(config["run_dir"])), config["device"])
-    _check_range(config["layer"], trained)
-    sources, targets = _pairs(trained, config)
-    out = Path(str(config["out"]))
-    out.mkdir(parents=True, exist_ok=True)
-    width = max(4, len(str(len(sources))))
-    drawn = []
-    for forced in forced_maps(trained, sources, targets, config["batch_tokens"]):
-        name = f"{forced.line + 1:0{width}}"
-        write_maps(out / f"{name}.json", forced.maps)
-        _draw(forced, config["layer"], out / f"{name}.png")
-        drawn.append(forced.line)
-    for line in sorted(drawn):
-        print(out / f"{line + 1:0{width}}.png")
-    if missing := sorted(set(range(len(sources))) - set(drawn)):
-        logger.warning(
-            "No map for %d lines that are empty or longer than the model reads, the first is line %d.",
-            len(missing),
-            missing[0] + 1,
-        )
-
-
-def _check_type(layer: Any) -> None:
-    if layer is not None and (not isinstance(layer, int) or isinstance(layer, bool)):
-        raise ValueError(f"layer is '{layer}'; it must be a whole number from 0, or null for the mean of the layers.")
-
-
-def _check_range(layer: int | None, trained: Trained) -> None:
-    # Only the maps tell how many there are; those of one unknown word cost nothing.
-    probe = next(forced_maps(trained, [[UNK]], [[UNK]], batch_tokens=1))
-    layers = len(probe.site("cross").weights)
-    if layer is not None and not 0 <= layer < layers:
-        raise ValueError(f"layer is {layer}; this model's layers are 0 to {layers - 1}, null is the mean of them.")
-
-
-def _pairs(trained: Trained, config: Config) -> tuple[list[list[int]], list[list[int]]]:
-    """The ids of the sources, and of the given targets or the best hypotheses."""
+    sites = described_sites(trained.model)
+    drawing.check_range(sites)
     source_file = existing_file("input", config["input"])
+    pairs = _pairs(trained, config, source_file)
+    out = Path(str(config["out"]))
+    lines = pairs[-1].line if pairs else 0
+    origin = described_run(trained, source_file, config["target"], lines)
+    folder = write_maps(out, _watched(trained, pairs, config), sites, origin)
+    _warn_of_missing(folder, pairs, config["max_tokens"])
+    for path in draw(folder, drawing, out):
+        print(path)
+
+
+def _pairs(trained: Trained, config: Config, source_file: Path) -> list[IdPair]:
+    """The sources with the given targets, or with each hypothesis of the search."""
+    tokenizers = trained.tokenizers
     if config["target"] is not None:
-        pairs = read_parallel(source_file, existing_file("target", config["target"]))
-        return _encode(trained.tokenizers.source, pairs.source), _encode(trained.tokenizers.target, pairs.target)
-    sources = _encode(trained.tokenizers.source, read_lines(source_file))
+        lines = read_parallel(source_file, existing_file("target", config["target"]))
+        return first_ranked(_encode(tokenizers.source, lines.source), _encode(tokenizers.target, lines.target))
+    sources = _encode(tokenizers.source, read_lines(source_file))
     translator = build_translator([trained], config["search"], config["batch_tokens"])
-    found = translator.search_ids(sources, report=Pace("sentences translated"))
-    return sources, [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+    readable = [ids if len(ids) < config["max_tokens"] else [] for ids in sources]
+    found = translator.search_ids(readable, report=Pace("sentences translated"))
+    return [
+        IdPair(line, rank, source, ids)
+        for line, (source, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
+        for rank, ids in enumerate([hypothesis.ids for hypothesis in hypotheses] or [[]], start=1)
+    ]
 
 
-def _encode(tokenizer: Tokenizer, lines: list[str]) -> list[list[int]]:
+def _encode(tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
     return tokenizer.encode_all([normalize(line) for line in lines])
 
 
-def _draw(forced: Forced, layer: int | None, path: Path) -> None:
-    cross = forced.site("cross")
-    heads = cross.weights.shape[1]
-    chosen = cross.weights.mean(0) if layer is None else cross.weights[layer]
-    title = f"cross attention, {_layer_name(layer, cross)}" + (f", mean of {heads} heads" if heads > 1 else "")
-    heat_map(chosen.mean(0), cross.columns, cross.outputs, path, title)
+def _watched(trained: Trained, pairs: Sequence[IdPair], config: Mapping[str, Any]) -> Iterator[SentenceMaps]:
+    """The maps of the pairs that are not too long; a map grows with the product of its sides."""
+    most = config["max_tokens"]
+    short = [pair for pair in pairs if max(len(pair.source), len(pair.target)) < most]
+    pace = Pace("maps made")
+    for maps in forced_maps(trained, short, config["batch_tokens"]):
+        yield maps
+        pace(1, len(short))
 
 
-def _layer_name(layer: int | None, cross: AttentionMap) -> str:
-    layers = len(cross.weights)
-    if layers == 1:
-        return "1 layer"
-    return f"mean of {layers} layers" if layer is None else f"layer {layer} of 0 to {layers - 1}"
+def _warn_of_missing(folder: MapFolder, pairs: Sequence[IdPair], most: int) -> None:
+    if missing := sorted({pair.line for pair in pairs} - set(folder.lines)):
+        logger.warning(
+            "No maps of %d lines that are empty, or longer than the model reads or than max_tokens=%d pieces; the "
+            "first is line %d.",
+            len(missing),
+            most,
+            missing[0],
+        )

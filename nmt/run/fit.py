@@ -34,9 +34,18 @@ class Fitting(NamedTuple):
 
 
 def build_fitting(
-    settings: Settings, run: RunDirectory, task: TranslationTask, translator: Translator, valid: Pairs, max_steps: int
+    settings: Settings,
+    run: RunDirectory,
+    task: TranslationTask,
+    translator: Translator,
+    valid: Pairs,
+    probes: Sequence[Callback],
+    max_steps: int,
 ) -> Fitting:
-    """The trainer; `valid` holds source lines and raw references. Raises ValueError where Lightning refuses."""
+    """The trainer; `valid` holds source lines and raw references, `probes` look at the weights that are validated.
+
+    Raises ValueError where Lightning refuses an option.
+    """
     config, monitor = settings.config, settings.monitor
     bar = sys.stderr.isatty()
     best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
@@ -44,6 +53,7 @@ def build_fitting(
     callbacks: list[Callback] = [
         progress,
         _validation_bleu(settings, translator, valid),
+        *probes,
         FollowPlateau(monitor.metric, monitor.sign),
         LastValidation(),
         TimeLimit(settings.config["trainer"]["max_time"], verbose=False),

@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.maps import AttentionMap
-from nmt.run.attention_maps import forced_maps
+from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import build_translator, load_runs, named_search, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.text import normalize
@@ -73,8 +73,8 @@ class Pretrained:
         else:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in targets])
         maps: list[list[AttentionMap]] = [[] for _ in sources]
-        for forced in forced_maps(run, source_ids, target_ids, batch_tokens=4096):
-            maps[forced.line] = forced.maps
+        for sentence in forced_maps(run, first_ranked(source_ids, target_ids), batch_tokens=4096):
+            maps[sentence.line - 1] = sentence.maps
         return maps
 
     def _translator(

@@ -13,7 +13,7 @@ from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _PARTS = ("model", "search", "direction", "data")
-_FOLDERS = ("checkpoints", "logs", "evaluation")
+_FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
 
 
 class RunDirectory:

@@ -28,6 +28,7 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import INTERRUPTED
 from nmt.run.fit import Fitting, build_fitting, quiet
+from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
 from nmt.run.references import read_references
 from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
@@ -145,7 +146,8 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     greedy = BeamSearch(beam_size=1, constraints=make(config["search"]["constraints"]))
     translator = Translator(parts.model, parts.tokenizers, greedy, config["batching"]["batch_tokens"])
     valid = read_references(parts.settings.splits.valid, parts.settings.direction)
-    return build_fitting(parts.settings, parts.run, task, translator, valid, parts.max_steps)
+    probes = Probes(parts.settings, parts.run, parts.tokenizers, parts.model, valid)
+    return build_fitting(parts.settings, parts.run, task, translator, valid, probes.callbacks(), parts.max_steps)
 
 
 def _store(job: Job, parts: Parts, hashes: dict[str, str]) -> None:
@@ -190,6 +192,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
     safetensors.torch.save_model(parts.model, str(run.weights))
+    write_film(run)
     scores = _evaluate(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {

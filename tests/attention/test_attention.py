@@ -47,7 +47,7 @@ def test_weights_are_what_makes_the_context_and_what_a_watch_sees(make_scorer: M
     context, weights = attention.attend(queries, projected, keys, mask)
     assert context.equal(attention(queries, projected, keys, mask))
     seen: list[Tensor] = []
-    assert context.equal(attention(queries, projected, keys, mask, watch=seen.append))
+    assert context.equal(attention(queries, projected, keys, mask, watch=lambda weights, _: seen.append(weights)))
     assert seen[0].equal(weights)
     torch.testing.assert_close(context, weights @ keys)
 
@@ -134,7 +134,10 @@ def test_multihead_equals_torchs_own():
     queries, keys = torch.randn(2, 4, 6), torch.randn(2, 5, 6)
     mask, seen = lengths_to_mask(torch.tensor([5, 3]), 5), []
     expected, weights = theirs(queries, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
-    torch.testing.assert_close(ours(queries, ours.project(keys), mask[:, None, None, :], watch=seen.append), expected)
+    torch.testing.assert_close(
+        ours(queries, ours.project(keys), mask[:, None, None, :], watch=lambda weights, _: seen.append(weights)),
+        expected,
+    )
     torch.testing.assert_close(seen[0], weights)
 
 

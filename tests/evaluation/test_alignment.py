@@ -1,3 +1,4 @@
+import random
 from pathlib import Path
 
 import numpy as np
@@ -5,12 +6,16 @@ import pytest
 
 from nmt.evaluation.alignment import (
     Alignment,
-    aer,
+    Choice,
     argmax_links,
+    best,
     check_links,
-    choose,
-    links,
+    chosen_map,
+    diagonal_links,
+    rates,
     read_alignments,
+    table,
+    threshold_links,
 )
 
 GOLD = [
@@ -58,30 +63,70 @@ def test_links_outside_of_the_sentences_name_file_and_line() -> None:
         check_links(Path("gold"), GOLD, sources[:2], targets)
 
 
-def test_aer_by_hand() -> None:
+def test_rates_by_hand() -> None:
     # A = 3 + 1 + 1 links, S = 2 + 0 + 1; A n S = 1 + 0 + 0, A n P = 2 + 1 + 0.
     predicted = [{(0, 0), (2, 1), (2, 2)}, {(3, 0)}, {(0, 1)}]
-    assert aer(predicted, GOLD) == pytest.approx(1 - (1 + 3) / (5 + 3))
+    assert rates(predicted, GOLD) == pytest.approx((1 - (1 + 3) / (5 + 3), 3 / 5, 1 / 3))
+
+
+def counted(predicted: list[set[tuple[int, int]]], gold: list[Alignment]) -> tuple[float, float, float]:
+    """The rates by going through the links one by one."""
+    right_sure = right_possible = links = sure = 0
+    for sentence, (of_sure, of_possible) in zip(predicted, gold, strict=True):
+        for link in sentence:
+            links += 1
+            right_sure += link in of_sure
+            right_possible += link in of_possible
+        sure += len(of_sure)
+    return 1 - (right_sure + right_possible) / (links + sure), right_possible / links, right_sure / sure
+
+
+def test_rates_of_random_links_are_those_of_an_independent_count() -> None:
+    chosen = random.Random(5)
+    for _ in range(50):
+        gold, predicted = [], []
+        for _ in range(chosen.randint(2, 7)):
+            pairs = [(i, j) for i in range(5) for j in range(6)]
+            possible = set(chosen.sample(pairs, chosen.randint(3, 12)))
+            gold.append(Alignment(frozenset(chosen.sample(sorted(possible), 2)), frozenset(possible)))
+            predicted.append(set(chosen.sample(pairs, chosen.randint(1, 9))))
+        assert rates(predicted, gold) == pytest.approx(counted(predicted, gold))
 
 
 def test_aer_is_0_for_the_sure_links_with_any_possible_ones_and_1_for_others() -> None:
-    assert aer([gold.sure for gold in GOLD], GOLD) == 0
-    assert aer([gold.possible for gold in GOLD], GOLD) == 0
-    assert aer([{(7, 7)}] * 3, GOLD) == 1
-    assert aer([()] * 3, GOLD) == 1
+    assert rates([gold.sure for gold in GOLD], GOLD) == (0, 1, 1)
+    assert rates([gold.possible for gold in GOLD], GOLD) == (0, 1, 1)
+    assert rates([{(7, 7)}] * 3, GOLD) == (1, 0, 0)
+    assert rates([()] * 3, GOLD) == (1, 1, 0), "what predicts nothing predicts nothing wrong"
 
 
 def test_aer_is_of_the_corpus_not_the_mean_of_sentences() -> None:
     right, wrong = [GOLD[0].sure, set(), set()], [set(), set(), {(0, 0)}]
-    assert aer(right, GOLD) == pytest.approx(1 - 4 / 5)
-    assert aer(wrong, GOLD) == 1
+    assert rates(right, GOLD).aer == pytest.approx(1 - 4 / 5)
+    assert rates(wrong, GOLD).aer == 1
 
 
-def test_aer_of_nothing_is_refused() -> None:
+def test_rates_of_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="no links is not defined"):
-        aer([[]], [GOLD[1]])
+        rates([[]], [GOLD[1]])
     with pytest.raises(ValueError, match="1 predicted alignments but 3 gold"):
-        aer([[]], GOLD)
+        rates([[]], GOLD)
+
+
+def test_a_threshold_links_whatever_reaches_it() -> None:
+    weights = np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])
+    assert threshold_links(weights, 0.3) == {(1, 0), (0, 2), (2, 2)}
+    for least in (0.0, 1.1):
+        with pytest.raises(ValueError, match=f"threshold is {least}; it must be above 0 and at most 1"):
+            threshold_links(weights, least)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [(3, 3, [0, 1, 2]), (3, 5, [0, 1, 1, 2, 2]), (5, 3, [0, 2, 4]), (4, 1, [0]), (1, 3, [0, 0, 0])],
+)
+def test_the_diagonal_runs_from_the_first_words_to_the_last(source: int, target: int, expected: list[int]) -> None:
+    assert diagonal_links(source, target) == set(zip(expected, range(target), strict=True))
 
 
 def test_each_target_word_links_to_its_largest_weight_if_it_has_any() -> None:
@@ -90,7 +135,7 @@ def test_each_target_word_links_to_its_largest_weight_if_it_has_any() -> None:
 
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize(("layer", "head"), [(0, 2), (1, 0)])
-def test_choose_finds_the_head_that_was_made_to_align(shift: int, layer: int, head: int) -> None:
+def test_the_best_choice_is_the_head_that_was_made_to_align(shift: int, layer: int, head: int) -> None:
     draw = np.random.default_rng(11)
     sizes = [(5, 3), (7, 5), (4, 6), (6, 4)]
     sources = [[f"▁{i}" for i in range(n)] for n, _ in sizes]
@@ -103,17 +148,25 @@ def test_choose_finds_the_head_that_was_made_to_align(shift: int, layer: int, he
         weights[layer, head, np.arange(m) + shift, true] = 1e-3
         maps.append(weights)
         gold.append(Alignment(*[frozenset((int(i), j) for j, i in enumerate(true))] * 2))
-    choice = choose(maps, sources, targets, gold)
-    assert choice == (shift, layer, head, 0.0)
-    predicted = [links(*pair, choice) for pair in zip(maps, sources, targets, strict=True)]
-    assert aer(predicted, gold) == 0
+    found = table(maps, sources, targets, gold)
+    assert len(found) == 2 * (1 + 2 + 2 * 3)
+    choice = best(found)
+    assert choice == (shift, layer, head)
+    assert found[choice] == (0, 1, 1)
+    for each, of_each in found.items():
+        words = [chosen_map(*pair, each) for pair in zip(maps, sources, targets, strict=True)]
+        assert rates([argmax_links(weights) for weights in words], gold) == of_each
 
 
 def test_of_equal_choices_the_simplest_wins() -> None:
-    choice = choose([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])
-    assert choice[:3] == (0, 0, None)
+    assert best(table([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])) == (0, None, None)
+
+
+def test_a_choice_says_what_it_is() -> None:
+    assert str(Choice(1, None, None)) == "shift 1, mean of layers, mean of heads"
+    assert str(Choice(0, 2, 3)) == "shift 0, layer 2, head 3"
 
 
 def test_choosing_from_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no attention maps"):
-        choose([], [], [], [])
+        table([], [], [], [])

@@ -1,13 +1,12 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from nmt.evaluation.maps import Recorder, write_maps
+from nmt.attention import View
+from nmt.evaluation.maps import Recorder, SentenceMaps
 
 SOURCE, TARGET = ["▁a", "b", "▁c"], ["▁x"]
+EVERYTHING = View(torch.ones(1, 1, 1, 1, dtype=torch.bool))
 
 
 def recorded() -> tuple[Recorder, dict[tuple[str, int], torch.Tensor]]:
@@ -16,7 +15,7 @@ def recorded() -> tuple[Recorder, dict[tuple[str, int], torch.Tensor]]:
     for site, rows, columns in (("encoder_self", 5, 5), ("decoder_self", 7, 7), ("cross", 7, 5)):
         for layer in (1, 0):
             weights = torch.rand(2, 3, rows, columns, requires_grad=True)
-            recorder(site, layer, weights)
+            recorder(site, layer, weights, EVERYTHING)
             shown[site, layer] = weights.detach()
     return recorder, shown
 
@@ -43,34 +42,43 @@ def test_rows_carry_the_piece_read_and_the_piece_predicted() -> None:
     assert maps["encoder_self"].inputs == maps["encoder_self"].outputs == maps["encoder_self"].columns == source
 
 
-def test_the_file_holds_the_maps_to_six_decimals(tmp_path: Path) -> None:
-    maps = recorded()[0].sentence(0, SOURCE, TARGET)
-    write_maps(tmp_path / "1.json", maps)
-    stored = json.loads((tmp_path / "1.json").read_text(encoding="utf-8"))
-    assert set(stored) == {"encoder_self", "decoder_self", "cross"}
-    for item in maps:
-        site = stored[item.site]
-        assert (site["inputs"], site["outputs"], site["columns"]) == (item.inputs, item.outputs, item.columns)
-        np.testing.assert_allclose(site["weights"], item.weights, rtol=0, atol=5.1e-7)
-    assert (
-        max(len(number) for number in (tmp_path / "1.json").read_text().split("[")[-1].rstrip("]}\n").split(",")) <= 8
-    )
+def test_a_local_window_leaves_its_center_what_it_allowed_and_its_gaussian() -> None:
+    recorder = Recorder()
+    weights, mask = torch.rand(2, 3, 7, 5), torch.rand(2, 3, 7, 5) > 0.5
+    center, log_prior = torch.rand(2, 3, 7, 1) * 4, -torch.rand(2, 3, 7, 5)
+    recorder("cross", 0, weights, View(mask, center, log_prior))
+    [item] = recorder.sentence(1, SOURCE, TARGET)
+    assert item.local is not None
+    np.testing.assert_array_equal(item.local.center[0], center[1, :, :2, 0])
+    np.testing.assert_array_equal(item.local.allowed[0], mask[1, :, :2, :4])
+    np.testing.assert_allclose(item.local.prior[0], log_prior[1, :, :2, :4].exp())
+
+
+def test_a_window_without_a_gaussian_leaves_none_and_one_for_all_heads_is_each_head_s() -> None:
+    recorder = Recorder()
+    mask, center = torch.rand(1, 1, 2, 4) > 0.5, torch.tensor([0, 1]).view(1, 1, 2, 1)
+    recorder("cross", 0, torch.rand(1, 3, 2, 4), View(mask, center))
+    [item] = recorder.sentence(0, SOURCE, TARGET)
+    assert item.local is not None
+    assert item.local.prior is None
+    assert item.local.center.tolist() == [[[0, 1]] * 3]
+    np.testing.assert_array_equal(item.local.allowed[0], mask[0].expand(3, -1, -1))
 
 
 def test_bf16_weights_are_kept_as_numbers() -> None:
     recorder = Recorder()
-    recorder("cross", 0, torch.full((1, 1, 2, 3), 0.5, dtype=torch.bfloat16))
-    assert recorder.site("cross", 0).tolist() == [[[[0.5] * 3] * 2]]
+    recorder("cross", 0, torch.full((1, 1, 2, 4), 0.5, dtype=torch.bfloat16), EVERYTHING)
+    assert recorder.sentence(0, SOURCE, TARGET)[0].weights.tolist() == [[[[0.5] * 4] * 2]]
 
 
 def test_a_second_forward_pass_is_refused() -> None:
     recorder, _ = recorded()
     with pytest.raises(ValueError, match="Layer 1 of cross was recorded before"):
-        recorder("cross", 1, torch.zeros(2, 3, 7, 5))
+        recorder("cross", 1, torch.zeros(2, 3, 7, 5), EVERYTHING)
 
 
 def test_an_unknown_site_names_those_there_are() -> None:
-    recorder = Recorder()
-    recorder("cross", 0, torch.zeros(1, 1, 2, 3))
-    with pytest.raises(ValueError, match="No weights of site 'encoder_self' were recorded; there are cross"):
-        recorder.site("encoder_self", 0)
+    sentence = SentenceMaps(1, 1, SOURCE, TARGET, recorded()[0].sentence(0, SOURCE, TARGET))
+    assert sentence.site("cross").site == "cross"
+    with pytest.raises(ValueError, match="no attention at site 'self', only at encoder_self, decoder_self, cross"):
+        sentence.site("self")

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import matplotlib
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from nmt.evaluation.plots import heat_map
+from nmt.evaluation.plots import heat_map, heat_map_grid
 
 VIETNAMESE = ["▁Những", "▁người", "▁trẻ", "▁ở", "▁Việt", "▁Nam", "▁ằẵặỹợ"]
 
@@ -54,3 +55,54 @@ def test_a_map_of_zeros_is_drawn(tmp_path: Path) -> None:
 def test_labels_must_fit(tmp_path: Path, shape: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"A map of shape .* does not fit"):
         heat_map(np.zeros(shape), ["a"] * 3, ["x"] * shape[0], tmp_path / "a.png", "")
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_extension_is_the_format_and_the_bytes_are_the_same_each_time(tmp_path: Path, kind: str) -> None:
+    files = [tmp_path / f"{name}.{kind}" for name in "ab"]
+    for file in files:
+        heat_map(np.eye(7), VIETNAMESE, VIETNAMESE, file, "cross")
+    heads = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    assert files[0].read_bytes().startswith(heads[kind])
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_pdf_embeds_truetype_letters(tmp_path: Path) -> None:
+    heat_map(np.eye(7), VIETNAMESE, VIETNAMESE, tmp_path / "a.pdf", "cross")
+    content = (tmp_path / "a.pdf").read_bytes()
+    assert b"/CIDFontType2" in content
+    assert b"/Type3" not in content
+
+
+@pytest.mark.parametrize("width", [2.2, 3.3, 6.9])
+def test_a_picture_for_print_is_as_wide_as_asked_for(tmp_path: Path, width: float) -> None:
+    heat_map(np.eye(13), ["word"] * 13, ["longest"] * 13, tmp_path / "a.pdf", "", width)
+    box = re.search(rb"/MediaBox \[ ?0 0 ([0-9.]+) ", (tmp_path / "a.pdf").read_bytes())
+    assert box is not None
+    drawn = float(box[1]) / 72
+    assert drawn <= width
+    assert drawn > 0.8 * width or drawn > 13 * 0.34
+
+
+def test_a_width_that_is_too_small_says_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"picture of 60 columns does not fit into 3.3 inches .* give at least 5"):
+        heat_map(np.eye(60), ["a"] * 60, ["b"] * 60, tmp_path / "a.pdf", "", 3.3)
+
+
+@pytest.mark.parametrize(("layers", "heads", "rows", "columns"), [(1, 1, 1, 1), (2, 3, 5, 7), (6, 8, 11, 13)])
+def test_a_grid_has_a_map_for_each_head(tmp_path: Path, layers: int, heads: int, rows: int, columns: int) -> None:
+    weights = np.zeros((layers, heads, rows, columns))
+    heat_map_grid(weights, ["nguồn"] * columns, ["đích"] * rows, tmp_path / "a.png", "cross")
+    empty = image.imread(tmp_path / "a.png")[:, :, :3]
+    weights[-1, -1, -1, -1] = 1
+    heat_map_grid(weights, ["nguồn"] * columns, ["đích"] * rows, tmp_path / "a.png", "cross")
+    one = image.imread(tmp_path / "a.png")[:, :, :3]
+    y, x = (np.abs(one - empty).max(-1) > 0.5).nonzero()
+    assert y.min() > (layers - 1) / layers * 0.8 * one.shape[0] or layers == 1
+    assert x.min() > (heads - 1) / heads * 0.8 * one.shape[1] or heads == 1
+    assert len(y) < 0.5 * one.shape[0] * one.shape[1] / (layers * heads)
+
+
+def test_the_labels_of_a_grid_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Maps of shape \(4, 5\) do not fit 5 target and 4 source"):
+        heat_map_grid(np.zeros((2, 3, 4, 5)), ["a"] * 4, ["x"] * 5, tmp_path / "a.png", "")

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from nmt.evaluation.words import merge_pieces, word_map
+from nmt.evaluation.maps import AttentionMap, site_labels
+from nmt.evaluation.words import labelled, merge_pieces, word_ids, word_map
 
 SOURCE = ["▁red", "▁ca", "t", "s", "."]
 TARGET = ["▁mè", "o", "▁đỏ"]
@@ -49,3 +50,43 @@ def test_another_shape_or_shift_is_refused() -> None:
         word_map(weights(), SOURCE, TARGET[:2], 0)
     with pytest.raises(ValueError, match="shift is 2"):
         word_map(weights(), SOURCE, TARGET, 2)
+
+
+def cross(rows: int, columns: int) -> AttentionMap:
+    weights = np.random.default_rng(3).dirichlet(np.ones(columns), (2, 3, rows))
+    return AttentionMap("cross", weights, *site_labels(["▁a", "b", "▁c"], ["▁x", "▁y", "z", "w"])["cross"])
+
+
+def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_they_did() -> None:
+    item = cross(5, 4)
+    shown = labelled(item, words=True)
+    assert (shown.rows, shown.columns) == (["x", "yzw", "</s>"], ["ab", "c", "</s>"])
+    np.testing.assert_allclose(shown.weights.sum(-1), 1)
+    by_hand = item.weights[1, 2, 1:4, :2].sum(-1).mean()
+    assert shown.weights[1, 2, 1, 0] == pytest.approx(by_hand)
+
+
+def test_with_shift_1_rows_belong_to_what_they_read() -> None:
+    item = cross(5, 4)
+    assert labelled(item, 1).rows == ["<s>", "▁x", "▁y", "z", "w"]
+    shown = labelled(item, 1, words=True)
+    assert shown.rows == ["<s>", "x", "yzw"]
+    expected = item.weights[0, 1, 2:5].mean(0)
+    np.testing.assert_allclose(shown.weights[0, 1, 2], [expected[:2].sum(), expected[2], expected[3]])
+
+
+def test_pieces_are_the_map_itself() -> None:
+    item = cross(5, 4)
+    shown = labelled(item)
+    assert shown.weights is item.weights
+    assert (shown.rows, shown.columns) == (item.outputs, item.columns)
+
+
+def test_word_ids_number_the_words() -> None:
+    assert word_ids(["▁a", "b", "▁c", "."]) == [0, 0, 1, 1]
+    assert word_ids([]) == []
+
+
+def test_begin_and_end_are_words_of_their_own() -> None:
+    assert merge_pieces(["<s>", "▁a", "b", "</s>"]) == [(0, 1), (1, 3), (3, 4)]
+    assert merge_pieces(["<s>", "b", "</s>"]) == [(0, 1), (1, 2), (2, 3)]

@@ -1,10 +1,12 @@
 """Laws that every model keeps with every scorer."""
 
+from functools import partial
+
 import torch
 
-from nmt.attention import MultiHeadAttention
+from nmt.attention import MultiHeadAttention, kernels
 from nmt.attention.scorers import Location, NoScore
-from nmt.attention.windows import LocalP
+from nmt.attention.windows import LocalM, LocalP
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import select_rows
 from nmt.text.tokenizer import BOS, EOS, PAD
@@ -23,7 +25,7 @@ def test_step_by_step_equals_the_whole_forward(model, sentences, close):
 def test_an_attending_step_is_a_step_that_shows_its_weights(model, sentences, close):
     source, mask, target = sentences
     seen = {}
-    model(source, mask, target, watch=lambda site, layer, weights: seen.update({(site, layer): weights}))
+    model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
     last = max(layer for site, layer in seen if site == "cross")
     memory = model.encode(source, mask)
     plain, shown = model.start(memory, beams=1), model.start(memory, beams=1)
@@ -115,7 +117,7 @@ def test_beam_one_is_the_stepwise_argmax(model, sentences):
 def test_watching_changes_no_result_and_sees_distributions(model, sentences, close):
     source, mask, target = sentences
     seen = {}
-    watched = model(source, mask, target, watch=lambda site, layer, weights: seen.update({(site, layer): weights}))
+    watched = model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
     close(watched, model(source, mask, target))
     assert ("cross", 0) in seen
     for (site, _), weights in seen.items():
@@ -131,11 +133,12 @@ def test_watching_changes_no_result_and_sees_distributions(model, sentences, clo
 
 def test_the_sites_are_those_that_are_watched_and_described(model, sentences):
     seen, attending = [], []
-    for attention in model.sites.values():
+    attentions = [attention for layers in model.sites.values() for attention in layers]
+    for attention in attentions:
         attention.register_forward_pre_hook(lambda module, _: attending.append(module))
-    model(*sentences, watch=lambda site, layer, _: seen.append(site))
+    model(*sentences, watch=lambda site, *_: seen.append(site))
     assert list(dict.fromkeys(seen)) == list(model.sites) == list(model.queries)
-    assert list(dict.fromkeys(attending)) == list(model.sites.values())
+    assert set(attending) == set(attentions)
 
 
 def test_every_parameter_gets_a_gradient(model, sentences):
@@ -165,3 +168,53 @@ def test_training_drops_units_and_evaluation_does_not(model, sentences):
     assert model(source, mask, target).equal(model(source, mask, target))
     model.train()
     assert not model(source, mask, target).equal(model(source, mask, target))
+
+
+def test_maps_of_a_whole_sentence_are_those_of_its_steps(model, sentences, close):
+    source, mask, target = sentences
+    whole, steps = {}, []
+    model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
+    memory = model.encode(source, mask)
+    state = model.start(memory, beams=1)
+    for tokens in target.split(1, dim=1):
+        seen = {}
+        watch = partial(lambda seen, site, layer, weights, _: seen.update({(site, layer): weights}), seen)
+        _, state = model.step(tokens, state, memory, watch)
+        steps.append(seen)
+    for place, weights in whole.items():
+        if place[0] == "cross":
+            close(torch.cat([step[place] for step in steps], dim=2), weights)
+
+
+def test_maps_of_a_prefix_are_the_first_rows(model, sentences, close):
+    source, mask, target = sentences
+    whole, part = {}, {}
+    model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
+    model(source, mask, target[:, :3], watch=lambda site, layer, weights, _: part.update({(site, layer): weights}))
+    assert whole.keys() == part.keys()
+    for (site, layer), weights in whole.items():
+        rows = weights if site == "encoder_self" else weights[:, :, :3]
+        close(part[site, layer], rows[..., :3] if site == "decoder_self" else rows)
+
+
+def test_a_view_tells_what_is_blocked_and_what_the_gaussian_takes(model, sentences, close):
+    source, mask, target = sentences
+    seen = []
+    model(source, mask, target, watch=lambda site, layer, weights, view: seen.append((site, weights, view)))
+    for site, weights, view in seen:
+        assert weights.masked_fill(view.mask, 0).eq(0).all(), "weight on what the window blocks"
+        assert weights.gt(0).any(dim=-1).all()
+        local = any(isinstance(m, (LocalM, LocalP)) for m in model.modules())
+        assert (view.center is not None) == (local and site == "cross")
+        if view.log_prior is not None and not view.renormalised:
+            shares = (weights / view.log_prior.exp()).sum(dim=-1)
+            close(shares, torch.ones_like(shares))
+
+
+def test_the_fused_and_the_explicit_way_translate_alike(model, sentences, monkeypatch):
+    source, mask, _ = sentences
+    found = []
+    for fused in (True, False):
+        monkeypatch.setattr(kernels, "prefers_fused", lambda _, fused=fused: fused)
+        found.append([found.ids for beam in BeamSearch(beam_size=3)(model, source, mask) for found in beam])
+    assert found[0] == found[1]

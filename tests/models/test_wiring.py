@@ -12,7 +12,7 @@ from nmt.models.recurrent import direction_dim
 
 def cross_map(model, source, mask, target):
     seen = []
-    model(source, mask, target, watch=lambda site, layer, weights: seen.append(weights))
+    model(source, mask, target, watch=lambda site, layer, weights, _: seen.append(weights))
     return seen[-1]
 
 

@@ -11,7 +11,7 @@ from nmt.data.corpus import Direction, Pairs
 from nmt.evaluation.alignment import Alignment
 from nmt.models import VocabularySizes
 from nmt.run.alignment import Gold, alignment_error
-from nmt.run.attention_maps import forced_maps
+from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import Trained
 from nmt.run.compose import configuration, make
 from nmt.run.rundir import RunDirectory
@@ -37,12 +37,13 @@ def test_only_pairs_with_two_sides_that_can_be_read_have_maps(run: Trained) -> N
     """EOS counted: 4 and 6 pieces are the most."""
     sources = [[5] * 4, [5] * 5, [5] * 4, [5], []]
     targets = [[6] * 6, [6], [6] * 7, [6], [6]]
-    assert sorted(forced.line for forced in forced_maps(run, sources, targets, batch_tokens=100)) == [0, 3]
+    found = forced_maps(run, first_ranked(sources, targets), batch_tokens=100)
+    assert sorted((maps.line, maps.rank) for maps in found) == [(1, 1), (4, 1)]
 
 
 def test_the_alignment_error_rate_tells_what_it_leaves_out(run: Trained, caplog: pytest.LogCaptureFixture) -> None:
     first = Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))
     gold = Gold(Pairs(["a b", LINE], ["a b", LINE]), [first, first])
     with caplog.at_level(logging.WARNING):
-        assert 0 <= alignment_error(run, gold, None, batch_tokens=100).aer <= 1
+        assert 0 <= alignment_error(run, gold, None, batch_tokens=100).rates.aer <= 1
     assert "leaves out 1 of 2 pairs" in caplog.text

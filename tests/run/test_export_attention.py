@@ -1,51 +1,60 @@
 """What nmt.export_attention refuses before it searches."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import nmt.run.export_attention
 from nmt.data.corpus import Direction
-from nmt.evaluation.maps import AttentionMap
-from nmt.run.attention_maps import Forced
 from nmt.run.build import Trained
-from nmt.run.compose import Job
+from nmt.run.compose import Job, configuration
 from nmt.run.export_attention import export_attention
 from nmt.run.rundir import RunDirectory
+
+SITES = {site: {"layers": 3, "heads": 2} for site in ("encoder_self", "cross")}
 
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """Of a model with 3 layers that has no tokenizers and cannot search."""
+    """Of a model with 3 layers of 2 heads that has no tokenizers and cannot search."""
     absent: Any = None
-    run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, absent, absent)
-    cross = AttentionMap("cross", np.ones((3, 2, 2, 2)), ["<s>", "a"], ["a", "</s>"], ["a", "</s>"])
+    fake: Any = type("Fake", (), {})()
+    run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, fake, absent)
     monkeypatch.setattr(nmt.run.export_attention, "load_run", lambda *_: run)
-    monkeypatch.setattr(
-        nmt.run.export_attention, "forced_maps", lambda *_, **__: iter([Forced(0, ["a"], ["a"], [cross])])
-    )
-    config = {"run_dir": tmp_path, "device": "cpu", "input": tmp_path / "absent", "batch_tokens": 101, "layer": None}
-    return Job(config, (), "", None)
+    monkeypatch.setattr(nmt.run.export_attention, "described_sites", lambda _: SITES)
+    config = configuration("export_attention", [])
+    return Job({**config, "run_dir": tmp_path, "input": tmp_path / "absent", "out": tmp_path / "out"}, (), "", None)
 
 
-@pytest.mark.parametrize("layer", [3, 9, -1])
-def test_a_layer_that_the_model_does_not_have(job: Job, layer: int) -> None:
-    job.config["layer"] = layer
-    with pytest.raises(ValueError, match=f"layer is {layer}; this model's layers are 0 to 2, null is the mean"):
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("layer", 3, "layer is 3; the layers of cross are 0 to 2, null is the mean"),
+        ("layer", -1, "layer is -1; the layers of cross are 0 to 2"),
+        ("head", 2, "head is 2; the heads of cross are 0 to 1"),
+        ("layer", "abc", "layer is 'abc'; it must be a whole number from 0, all, or null for the mean"),
+        ("head", 1.5, "head is '1.5'; it must be a whole number from 0"),
+        ("head", True, "head is 'True'; it must be a whole number from 0"),
+        ("site", "self", "Unknown site 'self'. Did you mean 'encoder_self'?"),
+        ("site", "decoder_self", "Unknown site 'decoder_self'. Did you mean 'encoder_self'?"),
+        ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'?"),
+        ("shift", 2, "shift is 2; it must be 0"),
+        ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
+        ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
+        ("sort_by", "entropi", "Unknown measure 'entropi'. Did you mean 'entropy'?"),
+        ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_at_once(job: Job, key: str, value: object, sentence: str) -> None:
+    job.config[key] = value
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         export_attention(job)
 
 
-@pytest.mark.parametrize("layer", ["abc", 1.5, True, [1]])
-def test_a_layer_that_is_no_whole_number(job: Job, layer: object) -> None:
-    job.config["layer"] = layer
-    with pytest.raises(ValueError, match=r"layer is '.*'; it must be a whole number from 0, or null for the mean"):
-        export_attention(job)
-
-
-@pytest.mark.parametrize("layer", [None, 0, 2])
-def test_other_layers_pass_on_to_the_input(job: Job, layer: int | None) -> None:
-    job.config["layer"] = layer
+@pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
+def test_other_values_pass_on_to_the_input(job: Job, key: str, value: object) -> None:
+    job.config[key] = value
     with pytest.raises(FileNotFoundError, match=r"input is .*absent, and there is no such file"):
         export_attention(job)

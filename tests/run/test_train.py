@@ -69,7 +69,7 @@ def trained(finished: str, here: Path) -> Path:
 def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
     names = {path.name for path in trained.iterdir()}
     files = {"config.yaml", "tokenizer.model", "model.safetensors", "metrics.json"}
-    assert names == files | {"logs", "checkpoints", "evaluation"}
+    assert names == files | {"logs", "checkpoints", "evaluation", "probes"}
     output = finished.splitlines()
     assert output[0] == "run"
     assert [line.split()[:2] for line in output[1:]] == [["test", "BLEU"], ["test", "chrF2"]]
@@ -252,24 +252,6 @@ def test_evaluation_of_a_split_and_of_files(
     names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
     assert set(record) == names | {"runs", "search", "minimum_bayes_risk", "batch_tokens", "device", "made_with"}
     assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
-
-
-def test_attention_is_exported_as_a_picture_and_its_weights(
-    job: Callable[..., Job], trained: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "in.en").write_text("one two.\n\nthree\n")
-    (here / "in.vi").write_text("một hai.\nba\nba\n", encoding="utf-8")
-    capsys.readouterr()
-    export_attention(job("export_attention", run_dir="run", input="in.en", target="in.vi", out="maps"))
-    assert sorted(capsys.readouterr().out.split()) == ["maps/0001.png", "maps/0003.png"]
-    assert (here / "maps" / "0001.png").read_bytes().startswith(b"\x89PNG")
-    sites = json.loads((here / "maps" / "0001.json").read_text(encoding="utf-8"))
-    assert set(sites) == {"encoder_self", "decoder_self", "cross"}
-    cross = sites["cross"]
-    assert "".join(cross["outputs"]).replace("▁", " ").removesuffix("</s>").strip() == "một hai."
-    rows = torch.tensor(cross["weights"])
-    assert rows.shape == (1, 2, len(cross["outputs"]), len(cross["columns"]))
-    torch.testing.assert_close(rows.sum(-1), torch.ones(rows.shape[:-1]), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,10 @@
+"""What a finished run loses when one head of its attention is off, uniform, shuffled or frozen.
+
+python -m nmt.ablate_attention run_dir=PATH                          every head, on the validation split
+python -m nmt.ablate_attention run_dir=PATH site=cross ways=[off]    the heads of one site, one way
+"""
+
+from nmt.run.compose import command
+
+if __name__ == "__main__":
+    command("ablate_attention", __doc__, "nmt.run.ablate_attention:ablate_attention")

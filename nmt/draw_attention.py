@@ -1,0 +1,12 @@
+"""Draw attention maps that nmt.export_attention has written; the run is not needed any more.
+
+python -m nmt.draw_attention maps=maps lines=[3] formats=[pdf] words=true width=3.3     a figure for a paper
+python -m nmt.draw_attention maps=maps lines=[3] formats=[png] site=all grid=true       all heads of each site
+python -m nmt.draw_attention maps=maps formats=[png] layer=1 head=all                   each head of a layer
+python -m nmt.draw_attention 'maps=[maps_a,maps_b]' formats=[viewer] out=both           two runs side by side
+"""
+
+from nmt.run.compose import command
+
+if __name__ == "__main__":
+    command("draw_attention", __doc__, "nmt.run.draw_attention:draw_attention")

@@ -1,0 +1,48 @@
+"""nmt.draw_attention: pictures, tables, alignments and pages of attention maps that have been exported."""
+
+from pathlib import Path
+from typing import Any
+
+from nmt.evaluation.map_files import MapFolder
+from nmt.evaluation.viewer import ViewedRun, write_viewer
+from nmt.run.compose import Job
+from nmt.run.drawing import Drawing, draw, run_name
+
+
+def draw_attention(job: Job) -> None:
+    """Makes the formats of one folder of maps, or one page of several folders; prints the paths.
+
+    Raises ValueError where several folders are given and something else than the page is asked for.
+    """
+    config = job.config
+    drawing = Drawing.of(config)
+    given = config["maps"] if isinstance(config["maps"], list) else [config["maps"]]
+    folders = [MapFolder(Path(str(path))) for path in given]
+    lines = _lines(config["lines"])
+    if not folders:
+        raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
+    out = Path(str(config["out"])) if config["out"] else folders[0].path
+    if len(folders) == 1:
+        drawing.check_range(folders[0].manifest["sites"])
+        for path in draw(folders[0], drawing, out, lines):
+            print(path)
+        return
+    if drawing.formats != ["viewer"]:
+        raise ValueError(
+            f"{len(folders)} folders of maps go into one page only: add formats=[viewer], or give one folder."
+        )
+    if config["out"] is None:
+        raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")
+    out.mkdir(parents=True, exist_ok=True)
+    write_viewer(out / "viewer.html", [ViewedRun(run_name(folder), folder.sentences(lines)) for folder in folders])
+    print(out / "viewer.html")
+
+
+def _lines(lines: Any) -> list[int] | None:
+    """Raises ValueError for what is no line number."""
+    if lines is None:
+        return None
+    for line in lines if isinstance(lines, list) else [lines]:
+        if not isinstance(line, int) or isinstance(line, bool) or line < 1:
+            raise ValueError(f"lines holds '{line}'; give whole numbers from 1, as in lines=[1,5], or null.")
+    return lines if isinstance(lines, list) else [lines]

@@ -1,0 +1,80 @@
+import contextlib
+
+import pytest
+import torch
+
+from nmt.attention import Attention
+from nmt.attention.ablation import FrozenQuery, Off, Shuffled, Uniform, replaced
+from nmt.attention.masks import causal_mask
+from nmt.attention.normalizers import Softmax, Sparsemax
+from nmt.attention.scorers import Additive, General, ScaledDot
+from nmt.attention.windows import Global
+
+SCORES = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(3))
+MASK = causal_mask(5)
+WAYS = (Off, Uniform, Shuffled)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("normalizer", [Softmax, Sparsemax])
+def test_only_one_head_changes_and_blocked_keys_stay_so(way, normalizer):
+    weights, own = way(normalizer(), 1)(SCORES, MASK), normalizer()(SCORES, MASK)
+    assert weights[:, [0, 2]].equal(own[:, [0, 2]])
+    assert not weights[:, 1].equal(own[:, 1])
+    assert weights.masked_fill(MASK, 0).eq(0).all()
+
+
+def test_off_is_nothing_and_uniform_is_the_mean():
+    assert Off(Softmax(), 1)(SCORES, MASK)[:, 1].eq(0).all()
+    torch.testing.assert_close(Uniform(Softmax(), 1)(SCORES, MASK)[0, 1], MASK / torch.arange(1, 6)[:, None])
+    nothing = torch.zeros(5, 5, dtype=torch.bool)
+    assert Uniform(Softmax(), 1)(SCORES, nothing).eq(0).all()
+
+
+def test_shuffled_weights_are_the_same_ones_on_other_keys():
+    weights, own = Shuffled(Softmax(), 1)(SCORES, MASK)[:, 1], Softmax()(SCORES, MASK)[:, 1]
+    torch.testing.assert_close(weights.sort(dim=-1).values, own.sort(dim=-1).values)
+    assert weights[:, 0].equal(own[:, 0]), "of one key there is one order"
+
+
+def test_a_shuffle_does_not_depend_on_padding_nor_on_the_rest_of_the_batch():
+    shuffled = Shuffled(Softmax(), 1)
+    lengths = torch.tensor([3, 5])
+    mask = (torch.arange(5) < lengths[:, None])[:, None, None]
+    whole = shuffled(SCORES, mask)
+    torch.testing.assert_close(whole[:1, :, :, :3], shuffled(SCORES[:1, :, :, :3], torch.ones(3, dtype=torch.bool)))
+    wide = torch.nn.functional.pad(SCORES, (0, 30))
+    torch.testing.assert_close(shuffled(wide, torch.arange(35) < 5)[..., :5], shuffled(SCORES, torch.arange(5) < 5))
+
+
+def test_another_seed_is_another_shuffle():
+    everything = torch.ones(5, dtype=torch.bool)
+    one, other = (Shuffled(Softmax(), 1, seed)(SCORES, everything) for seed in (0, 1))
+    assert not one.equal(other)
+
+
+@pytest.mark.parametrize("scorer", [ScaledDot, General, Additive])
+def test_a_frozen_query_asks_the_same_everywhere(scorer):
+    own = scorer(query_dim=7, key_dim=7, num_heads=3)
+    frozen = FrozenQuery(own, 2, torch.randn(7))
+    queries, keys = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 4, 7)
+    scores = frozen.score(frozen.project_queries(queries), frozen.project_keys(keys))
+    expected = own.score(own.project_queries(queries), own.project_keys(keys))
+    assert scores[:, :2].equal(expected[:, :2])
+    torch.testing.assert_close(scores[:, 2], scores[:, 2, :1].expand(-1, 5, -1))
+    same = own.score(own.project_queries(frozen.query.expand(2, 3, 1, 7)), own.project_keys(keys))
+    torch.testing.assert_close(scores[:, 2, :1], same[:, 2])
+    assert (frozen.max_keys, frozen.inner_product) == (own.max_keys, own.inner_product)
+
+
+def test_an_attention_is_itself_again_afterwards_also_after_an_error():
+    attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3)
+    queries, keys = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 5, 7)
+    before = attention(queries, keys, keys, MASK)
+    with contextlib.suppress(KeyError), replaced(attention, normalizer=Off(attention.normalizer, 1)):
+        assert attention(queries, keys, keys, MASK)[:, 1].eq(0).all()
+        raise KeyError
+    assert attention(queries, keys, keys, MASK).equal(before)
+    with replaced(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7))):
+        uniform = attention(queries, keys, keys, torch.ones(5, dtype=torch.bool))[:, 0]
+    torch.testing.assert_close(uniform, keys[:, 0].mean(dim=1, keepdim=True).expand(-1, 5, -1))
