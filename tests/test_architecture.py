@@ -22,7 +22,8 @@ EDGES = {
 # Where a package is meant to see only one module of another, or none of a library.
 ONLY_MODULE = {("training", "models"): "nmt.models.base"}
 ONLY_TORCH = {"attention", "models"}
-TENSOR_LIBRARIES = {"torch", "jaxtyping", "math", "collections", "functools", "typing", "abc", "warnings", "entmax"}
+STANDARD = {"abc", "collections", "contextlib", "functools", "math", "typing", "warnings"}
+TENSOR_LIBRARIES = {"torch", "jaxtyping", "entmax"} | STANDARD
 LONGEST_FILE, LONGEST_FUNCTION = 300, 40
 
 

@@ -42,26 +42,15 @@ def build_fitting(
     probes: Sequence[Callback],
     max_steps: int,
 ) -> Fitting:
-    """The trainer; `valid` holds source lines and raw references, `probes` look at the weights that are validated.
-
-    Raises ValueError where Lightning refuses an option.
-    """
+    """The trainer; `valid` holds source lines and raw references. Raises ValueError where Lightning refuses."""
     config, monitor = settings.config, settings.monitor
     bar = sys.stderr.isatty()
     best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
     progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
-    callbacks: list[Callback] = [
-        progress,
-        _validation_bleu(settings, translator, valid),
-        *probes,
-        FollowPlateau(monitor.metric, monitor.sign),
-        LastValidation(),
-        TimeLimit(settings.config["trainer"]["max_time"], verbose=False),
-        _stop_early(settings),
-        *_of_weights(config, run),
-        best,
-        LastCheckpoint(run.checkpoints),
-    ]
+    watching = [_validation_bleu(settings, translator, valid), *probes]
+    callbacks = [progress, *watching, *_of_length(settings), *_of_weights(config, run), best]
+    # After all that decides and keeps: what it holds is where a resumed run goes on.
+    callbacks.append(LastCheckpoint(run.checkpoints))
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
     loggers = _loggers(config, run)
@@ -82,6 +71,17 @@ def build_fitting(
         default_root_dir=run.path,
     )
     return Fitting(trainer, best, progress)
+
+
+def _of_length(settings: Settings) -> list[Callback]:
+    """What lowers the rate or ends the training by what validation finds, or by the clock."""
+    monitor = settings.monitor
+    return [
+        FollowPlateau(monitor.metric, monitor.sign),
+        LastValidation(),
+        TimeLimit(settings.config["trainer"]["max_time"], verbose=False),
+        _stop_early(settings),
+    ]
 
 
 def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:
