@@ -1,4 +1,8 @@
-"""Attention with one head made useless, to see whether a model needs what it looks at."""
+"""Attention with one head made useless, to see whether a model needs what it looks at.
+
+The window stays the query's own: what it blocks is blocked, and the Gaussian of local_p multiplies whatever weights
+there are.
+"""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -50,25 +54,20 @@ class Uniform(Ablated):
 class Shuffled(Ablated):
     """The head's own weights, on other keys: those that a query may see are permuted.
 
-    The permutation depends on `seed` and on how many keys there are to the query and where, on nothing else in the
-    batch.
+    The permutation depends on how many keys the query may see and where they are, on nothing else in the batch.
     """
-
-    def __init__(self, normalizer: Normalizer, head: int, seed: int = 0) -> None:
-        super().__init__(normalizer, head)
-        self.seed = seed
 
     def replace(self, weights: Weights, allowed: Bool[Tensor, "batch heads queries keys"]) -> Weights:
         keys = weights.shape[-1]
         places = torch.arange(keys, device=weights.device)
         # Blocked keys sort to the end in both orders; a place's random number is the same for any number of keys.
         ascending = torch.where(allowed, places, keys).argsort(dim=-1)
-        shuffled = torch.where(allowed, _random_numbers(keys, self.seed).to(weights.device), 2.0).argsort(dim=-1)
+        shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
         return torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled))
 
 
 class FrozenQuery(Scorer):
-    """A scorer to which every query of one head is the same `query`: its weights depend on the keys alone."""
+    """A scorer to which every query of one head is the same `query`: its scores depend on the keys alone."""
 
     def __init__(self, scorer: Scorer, head: int, query: Float[Tensor, " query_dim"]) -> None:
         super().__init__()
@@ -112,8 +111,8 @@ def replaced(
         attention.scorer, attention.normalizer = own
 
 
-def _random_numbers(number: int, seed: int) -> Float[Tensor, " number"]:
-    """Numbers from 0 to 1, each of which depends on its place and the seed alone."""
-    generator = torch.Generator().manual_seed(seed)
-    # A generator's first numbers do not depend on how many are drawn only below 16, where torch changes its way.
+def _random_numbers(number: int) -> Float[Tensor, " number"]:
+    """Numbers from 0 to 1, each of which depends on its place alone."""
+    generator = torch.Generator().manual_seed(0)
+    # torch draws fewer than 16 in another way: the first of them would depend on how many there are.
     return torch.rand(max(number, 16), generator=generator, dtype=torch.float64)[:number]

@@ -1,5 +1,6 @@
 """Word alignments: Pharaoh files, alignment error rate, and links read off attention maps."""
 
+import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nmt.data.corpus import read_lines
+from nmt.evaluation.maps import selected
 from nmt.evaluation.words import word_map
 
 SHIFTS = (0, 1)
@@ -131,9 +133,7 @@ def chosen_map(
     choice: Choice,
 ) -> Float[np.ndarray, "target_words source_words"]:
     """The word map of one sentence pair's cross attention under `choice`; see `word_map` for rows and columns."""
-    layer = weights.mean(0) if choice.layer is None else weights[choice.layer]
-    chosen = layer.mean(0) if choice.head is None else layer[choice.head]
-    return word_map(chosen, source_pieces, target_pieces, choice.shift)
+    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.shift)
 
 
 def table(
@@ -149,21 +149,18 @@ def table(
     if not weights:
         raise ValueError("There are no attention maps to choose from: give at least one aligned sentence pair.")
     layers, heads = weights[0].shape[:2]
+    places = [(None, None), *itertools.product(range(layers), [None, *range(heads)])]
     found = {}
     for shift in SHIFTS:
         maps = [word_map(*pair, shift) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
-        found[Choice(shift, None, None)] = rates([argmax_links(sentence.mean((0, 1))) for sentence in maps], gold)
-        for layer in range(layers):
-            means = [argmax_links(sentence[layer].mean(0)) for sentence in maps]
-            found[Choice(shift, layer, None)] = rates(means, gold)
-            for head in range(heads):
-                single = [argmax_links(sentence[layer, head]) for sentence in maps]
-                found[Choice(shift, layer, head)] = rates(single, gold)
+        for layer, head in places:
+            predicted = [argmax_links(selected(sentence, layer, head)) for sentence in maps]
+            found[Choice(shift, layer, head)] = rates(predicted, gold)
     return found
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice of lowest error rate; of equals the first: shift 0, means before single ones, lower layer."""
+    """The choice of lowest error rate; of equals the first: shift 0, the mean of all, then by layer."""
     return min(choices, key=lambda choice: choices[choice].aer)
 
 

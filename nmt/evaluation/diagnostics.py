@@ -71,7 +71,7 @@ def measure(item: AttentionMap) -> Measures:
         _mean(entropies, used),
         _mean(np.divide(entropies, widest, out=np.ones_like(entropies), where=widest > 0), used & (widest > 0)),
         _mean((shares * np.abs(places)).sum(-1), used),
-        _monotonicity(shares),
+        _monotonicity(shares, used),
         np.minimum(shares.sum(-2), 1)[..., ~ends].mean(-1) if not ends.all() else np.ones(used.shape[:2]),
         _mean(shares[..., ends].sum(-1), used),
         _mean(shares[..., stops].sum(-1), used),
@@ -144,10 +144,15 @@ def _visible(item: AttentionMap) -> Bool[np.ndarray, "*heads rows columns"]:
     return np.tril(every) if item.site == "decoder_self" else every
 
 
-def _monotonicity(shares: Float[np.ndarray, "layers heads rows columns"]) -> Heads:
-    if shares.shape[-2] < 2:
-        return np.ones(shares.shape[:2])
-    return (np.diff(shares.argmax(-1), axis=-1) >= 0).mean(-1)
+def _monotonicity(
+    shares: Float[np.ndarray, "layers heads rows columns"], used: Bool[np.ndarray, "layers heads rows"]
+) -> Heads:
+    found = np.ones(shares.shape[:2])
+    for head in np.ndindex(found.shape):
+        steps = np.diff(shares[head].argmax(-1)[used[head]])
+        if steps.size:
+            found[head] = (steps >= 0).mean()
+    return found
 
 
 def _mean(values: np.ndarray, used: np.ndarray, axis: int = -1) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nmt.data.cache import file_digest
-from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
+from nmt.evaluation.maps import AttentionMap, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.evaluation.words import word_ids
 
 MANIFEST = "manifest.json"
@@ -24,6 +24,7 @@ CONVENTION = (
 _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
+_ENTRY = ("line", "rank", "file", "sha256", "source_pieces", "target_pieces")
 
 
 class MapFolder:
@@ -40,15 +41,22 @@ class MapFolder:
         try:
             self.manifest = json.loads(file.read_text(encoding="utf-8"))
             known = (self.manifest["format"], self.manifest["version"]) == (FORMAT, VERSION)
+            whole = all(key in self.manifest for key in ("made_from", "sites", "sentences"))
+            whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{file} is damaged or not a manifest of attention maps: export them again.") from error
-        if not known:
-            raise ValueError(f"{file} is not of format '{FORMAT}', version {VERSION}: export the maps again.")
+        if not known or not whole:
+            raise ValueError(f"{file} is not whole or not of format '{FORMAT}', version {VERSION}: export them again.")
 
     @property
     def lines(self) -> list[int]:
         """The lines of the input that have maps, from 1, in order."""
         return sorted({entry["line"] for entry in self.manifest["sentences"]})
+
+    def number(self, lines: Iterable[int]) -> int:
+        """How many sentences some lines have: several where a line has several translations."""
+        wanted = set(lines)
+        return sum(entry["line"] in wanted for entry in self.manifest["sentences"])
 
     def sentences(self, lines: Iterable[int] | None = None) -> Iterator[SentenceMaps]:
         """The maps of all sentences, or of some lines, by line and rank; each is read when it is asked for.
@@ -70,18 +78,25 @@ class MapFolder:
         if not _FILE.fullmatch(str(entry["file"])):
             raise ValueError(f"{self.path / MANIFEST} names '{entry['file']}', which is no file of maps; not read.")
         path = self.path / entry["file"]
+        if not path.is_file() or file_digest(path) != entry["sha256"]:
+            raise ValueError(f"{path} is missing or not the file of its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
         labels = site_labels(source_pieces, target_pieces)
-        maps = []
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                for site in (name for name in arrays.files if "." not in name):
-                    local = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
-                    window = None if local[0] is None else LocalWindow(*local)  # type: ignore[arg-type]
-                    maps.append(AttentionMap(site, arrays[site], *labels[site], window))
+                sites = [name for name in arrays.files if "." not in name]
+                maps = [_map(site, arrays, labels[site]) for site in sites]
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is missing or damaged: export the maps again.") from error
+            raise ValueError(f"{path} is damaged: export the maps again.") from error
         return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps)
+
+
+def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
+    weights = arrays[site]
+    if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
+        raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
+    local = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
+    return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local))
 
 
 def write_maps(
@@ -89,12 +104,16 @@ def write_maps(
 ) -> MapFolder:
     """Writes maps as they come, in any order, and the manifest last: a folder that has one is complete.
 
-    `sites` describes each site, `made_from` the run and its input; both go into the manifest as they are.
+    `sites` describes each site, `made_from` the run and its input; both go into the manifest as they are. Maps that the
+    folder holds are replaced. Raises ValueError where it has another program's manifest.
     """
+    if (folder / MANIFEST).exists():
+        MapFolder(folder)
     (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for old in (folder / _FOLDER).glob("*.npz"):
-        old.unlink()
+        if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):
+            old.unlink()
     entries = sorted((_write(folder, item) for item in sentences), key=lambda entry: (entry["line"], entry["rank"]))
     head = {
         "format": FORMAT,

@@ -21,6 +21,8 @@ _COLOURS = LinearSegmentedColormap.from_list(
 )
 _FEW, _MANY = 20, 60
 _INK = "#333333"
+# A grid of many heads and long sentences is drawn coarser rather than too large for the memory.
+_DPI, _MOST_PIXELS = 160, 12_000
 # The smallest letters that can be read in print, in points.
 _PRINT = 6.0
 # Letters stay letters: TrueType in a PDF, which journals ask for; in an SVG outlines, which every program shows alike.
@@ -137,7 +139,8 @@ def _save(figure: Figure, path: Path, pad: float | None) -> None:
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
     tight: dict[str, Any] = {} if pad is None else {"bbox_inches": "tight", "pad_inches": pad}
     with rc_context(_EMBEDDED):
-        figure.savefig(path, format=kind, dpi=160, facecolor="white", metadata=metadata, **tight)
+        dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
+        figure.savefig(path, format=kind, dpi=dpi, facecolor="white", metadata=metadata, **tight)
 
 
 def _printed_cell(weights: np.ndarray, target_labels: Sequence[str], width: float) -> float:

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from nmt.evaluation.alignment import Link
+import numpy as np
+from jaxtyping import Float
+
+from nmt.evaluation.alignment import Link, argmax_links, threshold_links
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -47,6 +50,19 @@ SYMMETRIZATIONS: dict[str, Callable[[frozenset[Link], frozenset[Link]], frozense
     "union": union,
     "grow-diag-final-and": grow_diag_final_and,
 }
+
+
+def all_links(weights: Float[np.ndarray, "target_words source_words"], threshold: float) -> dict[str, frozenset[Link]]:
+    """The links of a word map by name: argmax of each target word, of each source word, threshold, symmetrised."""
+    forward = argmax_links(weights)
+    backward = frozenset((source, target) for target, source in argmax_links(weights.T))
+    symmetrised = {name: symmetrise(forward, backward) for name, symmetrise in SYMMETRIZATIONS.items()}
+    one_way = {"argmax": forward, "argmax-of-source": backward, "threshold": threshold_links(weights, threshold)}
+    return one_way | symmetrised
+
+
+LINKS = ("argmax", "argmax-of-source", "threshold", *SYMMETRIZATIONS)
+"""The names of all links."""
 
 
 def pharaoh(links: Iterable[Link]) -> str:

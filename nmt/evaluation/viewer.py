@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from nmt.evaluation.diagnostics import head_entropies
 from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps
-from nmt.evaluation.words import merge_pieces
+from nmt.evaluation.words import merge_pieces, text_of
 
 _TEMPLATE = Path(__file__).with_name("viewer.html")
 _DATA_HERE = "<!-- DATA -->"
@@ -130,9 +130,8 @@ def _entry(sentence: SentenceMaps, run: str) -> dict[str, Any]:
 
 
 def _label(sentence: SentenceMaps) -> str:
-    text = "".join(sentence.source_pieces).replace("\u2581", " ")
     rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
-    return f"{sentence.line}{rank}: {textwrap.shorten(text, _LABEL_WIDTH, placeholder=' …')}"
+    return f"{sentence.line}{rank}: {textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=' …')}"
 
 
 def _centers(local: LocalWindow | None) -> list[Any] | None:

@@ -1,5 +1,6 @@
 """From pieces to words: attention between pieces becomes attention between space-separated tokens."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from nmt.evaluation.maps import BOS, EOS, AttentionMap
 
 _WORD_START = "\u2581"
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class LabelledMap(NamedTuple):
@@ -45,6 +47,14 @@ def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
         if i == 0 or piece.startswith(_WORD_START) or {piece, pieces[i - 1]} & {BOS, EOS}
     ]
     return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
+
+
+def text_of(pieces: Sequence[str]) -> str:
+    """The text that pieces make: U+2581 is a space, and a letter that the vocabulary lacks comes as bytes."""
+    joined = b"".join(
+        bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(piece)) else piece.encode() for piece in pieces
+    )
+    return joined.decode("utf-8", errors="replace").replace(_WORD_START, " ").strip()
 
 
 def word_ids(pieces: Sequence[str]) -> list[int]:
@@ -84,8 +94,7 @@ def _check_shift(shift: int) -> None:
 
 
 def _texts(pieces: Sequence[str]) -> list[str]:
-    """The words that the pieces make."""
-    return ["".join(pieces[start:end]).removeprefix(_WORD_START) for start, end in merge_pieces(pieces)]
+    return [text_of(pieces[start:end]) for start, end in merge_pieces(pieces)]
 
 
 def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:

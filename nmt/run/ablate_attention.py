@@ -1,5 +1,6 @@
 """nmt.ablate_attention: what a run loses when one head of its attention is made useless."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -10,19 +11,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.attention import Attention
-from nmt.attention.ablation import FrozenQuery, Off, Shuffled, Uniform, replaced
+from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, replaced
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.tables import Table
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task
-from nmt.run.evaluation import Task
-from nmt.run.forced import log_probs
+from nmt.run.evaluation import Task, conditions
+from nmt.run.forced import log_probs, mean_log_prob
 from nmt.run.pace import Pace
-from nmt.run.refusals import unknown
+from nmt.run.refusals import folder_to_write, unknown
+from nmt.run.rundir import write_json
 
-FROZEN = "frozen"
-WAYS = {"off": Off, "uniform": Uniform, "shuffled": Shuffled}
+MeanQuery = Float[Tensor, " query_dim"]
+Ablation = Callable[[Attention, int, MeanQuery], AbstractContextManager[None]]
+"""ablation(attention, head, mean query of that head): a context in which the head is useless."""
 
 
 class Place(NamedTuple):
@@ -39,61 +42,63 @@ class Quality(NamedTuple):
     log_prob: float
     """log P(reference | source) in nats, the mean over the reference pieces, EOS counted."""
     bleu: float | None
-    """Of the translations; None where they are not asked for."""
-
-
-class Loss(NamedTuple):
-    """What an ablation changes: below 0 where the head was of use."""
-
-    place: Place
-    way: str
-    log_prob: float
-    bleu: float | None
+    """Of the translations by the run's own search; None where they are not asked for."""
+    signature: str | None
+    """sacrebleu's, of that BLEU."""
 
 
 def ablate_attention(job: Job) -> None:
     """Prints and saves the change of log-probability and BLEU for each head and way, the greatest loss first.
 
-    Raises ValueError for an unknown way or site.
+    Raises ValueError for an unknown way or site, and where no sentence pair can be measured.
     """
     config = job.config
     check_files_given(config)
     _check(config["ways"], config["sentences"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     sites = _sites(trained, str(config["site"]))
-    task = _first(chosen_task(trained, config), config["sentences"])
-    out = Path(str(config["out"])) if config["out"] else trained.run.path / "evaluation" / "ablation"
+    task = chosen_task(trained, config)
+    out = folder_to_write("out", config["out"] or task.out)
+    task = measurable(trained, task, config["sentences"], config["batch_tokens"])
     measure = partial(quality, trained, task, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
     intact = measure()
-    losses = list(_losses(trained, task, sites, config["ways"], measure, intact))
-    found = _table(sorted(losses, key=lambda loss: loss.log_prob))
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "ablation.csv").write_text(found.csv(), encoding="utf-8")
-    intact_bleu = "" if intact.bleu is None else f", {_bleu_name(task)} {intact.bleu:.2f}"
-    print(f"Intact: {intact.log_prob:.4f} nats per piece{intact_bleu} ({len(task.sources)} sentences)")
-    print(found.markdown())
+    without = sorted(_ablated(trained, task, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
+    table = _table(intact, without)
+    (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
+    record = {"command": job.command, "sentences": len(task.sources), "intact": intact._asdict()}
+    record |= conditions([trained], task, batch_tokens=config["batch_tokens"])
+    write_json(out / "ablation.json", record)
+    bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
+    print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(task.sources)} sentences")
+    print(table.markdown())
     print(out / "ablation.csv")
 
 
 def quality(trained: Trained, task: Task, *, bleu: bool, batch_tokens: int) -> Quality:
-    """The log-probability of the first references, and BLEU of translations by the run's own search."""
+    """The log-probability of the first references, and BLEU."""
     references = task.references[0]
-    found = log_probs([trained], task.sources, references, batch_tokens)
-    pieces = sum(len(ids) + 1 for ids in trained.tokenizers.target.encode_all(references))
+    log_prob = mean_log_prob(log_probs([trained], task.sources, references, batch_tokens), trained, references)
     if not bleu:
-        return Quality(sum(found) / pieces, None)
+        return Quality(log_prob, None, None)
     hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(task.sources)
     metric = headline_metrics(task.tokenized)["BLEU"]
-    return Quality(sum(found) / pieces, metric.corpus_score(hypotheses, task.references).score)
+    score = metric.corpus_score(hypotheses, task.references).score
+    return Quality(log_prob, score, str(metric.get_signature()))
 
 
-def ablated(
-    attention: Attention, way: str, head: int, mean_query: Float[Tensor, " query_dim"]
-) -> AbstractContextManager[None]:
-    """`attention` with a head that is off, uniform, shuffled, or asks the same `mean_query` always."""
-    if way == FROZEN:
-        return replaced(attention, scorer=FrozenQuery(attention.scorer, head, mean_query))
-    return replaced(attention, normalizer=WAYS[way](attention.normalizer, head))
+def measurable(trained: Trained, task: Task, sentences: int | None, batch_tokens: int) -> Task:
+    """The first sentence pairs that have text on both sides and are not too long for the model; of one, or of all."""
+    found = log_probs([trained], task.sources, task.references[0], batch_tokens)
+    texts = zip(task.sources, task.references[0], found, strict=True)
+    kept = [
+        i
+        for i, (source, reference, value) in enumerate(texts)
+        if source.strip() and reference.strip() and not math.isnan(value)
+    ][:sentences]
+    if not kept:
+        raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
+    references = [[lines[i] for i in kept] for lines in task.references]
+    return Task([task.sources[i] for i in kept], references, None, None, task.out)
 
 
 def mean_queries(trained: Trained, task: Task) -> dict[Attention, Float[Tensor, "heads query_dim"]]:
@@ -115,14 +120,26 @@ def mean_queries(trained: Trained, task: Task) -> dict[Attention, Float[Tensor, 
     return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}
 
 
-def _losses(
-    trained: Trained,
-    task: Task,
-    sites: Sequence[str],
-    ways: Sequence[str],
-    measure: Callable[[], Quality],
-    intact: Quality,
-) -> Iterator[Loss]:
+def _with_weights(kind: type[Ablated]) -> Ablation:
+    return lambda attention, head, _: replaced(attention, normalizer=kind(attention.normalizer, head))
+
+
+def _frozen(attention: Attention, head: int, mean_query: MeanQuery) -> AbstractContextManager[None]:
+    return replaced(attention, scorer=FrozenQuery(attention.scorer, head, mean_query))
+
+
+ABLATIONS: dict[str, Ablation] = {
+    "off": _with_weights(Off),
+    "uniform": _with_weights(Uniform),
+    "shuffled": _with_weights(Shuffled),
+    "frozen": _frozen,
+}
+
+
+def _ablated(
+    trained: Trained, task: Task, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
+) -> Iterator[tuple[Place, str, Quality]]:
+    """The quality without each head, by each way."""
     queries = mean_queries(trained, task)
     places = [
         (Place(site, layer, head), attention)
@@ -133,33 +150,27 @@ def _losses(
     pace = Pace("ablations measured")
     for place, attention in places:
         for way in ways:
-            with ablated(attention, way, place.head, queries[attention][place.head]):
-                found = measure()
-            bleu = None if found.bleu is None or intact.bleu is None else found.bleu - intact.bleu
-            yield Loss(place, way, found.log_prob - intact.log_prob, bleu)
+            with ABLATIONS[way](attention, place.head, queries[attention][place.head]):
+                yield place, way, measure()
             pace(1, len(places) * len(ways))
 
 
-def _table(losses: Sequence[Loss]) -> Table:
-    rows = [
-        [
-            loss.place.site,
-            str(loss.place.layer),
-            str(loss.place.head),
-            loss.way,
-            f"{loss.log_prob:+.4f}",
-            "" if loss.bleu is None else f"{loss.bleu:+.2f}",
-        ]
-        for loss in losses
-    ]
+def _table(intact: Quality, without: Sequence[tuple[Place, str, Quality]]) -> Table:
+    rows = []
+    for place, way, found in without:
+        bleu = "" if found.bleu is None or intact.bleu is None else f"{found.bleu - intact.bleu:+.2f}"
+        head = [place.site, str(place.layer), str(place.head), way]
+        rows.append([*head, f"{found.log_prob - intact.log_prob:+.4f}", bleu])
     return Table(["site", "layer", "head", "way", "log-probability per piece", "BLEU"], rows)
 
 
 def _check(ways: Any, sentences: Any) -> None:
+    if not ways:
+        raise ValueError(f"ways is an empty list; give at least one of {', '.join(ABLATIONS)}.")
     for way in ways:
-        if way not in (*WAYS, FROZEN):
-            raise ValueError(unknown("way", str(way), [*WAYS, FROZEN]))
-    if sentences is not None and (not isinstance(sentences, int) or sentences < 1):
+        if way not in ABLATIONS:
+            raise ValueError(unknown("way", str(way), ABLATIONS))
+    if sentences is not None and (not isinstance(sentences, int) or isinstance(sentences, bool) or sentences < 1):
         raise ValueError(f"sentences is {sentences}; it must be a whole number of at least 1, or null for all.")
 
 
@@ -168,16 +179,3 @@ def _sites(trained: Trained, site: str) -> list[str]:
     if site not in (*known, "all"):
         raise ValueError(unknown("site", site, [*known, "all"]))
     return known if site == "all" else [site]
-
-
-def _first(task: Task, sentences: int | None) -> Task:
-    """The first sentences that both sides have text for."""
-    kept = [i for i, source in enumerate(task.sources) if source and task.references[0][i].strip()][:sentences]
-    if not kept:
-        raise ValueError("There is no sentence pair with text on both sides to measure; give others.")
-    references = [[lines[i] for i in kept] for lines in task.references]
-    return Task([task.sources[i] for i in kept], references, None, None, task.out)
-
-
-def _bleu_name(task: Task) -> str:
-    return "BLEU of the references' own tokens" if task.tokenized else "BLEU"

@@ -8,17 +8,19 @@ from nmt.run.alignment import Links, alignment_error
 from nmt.run.build import load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task
+from nmt.run.refusals import folder_to_write
 
 _HEADER = ["shift", "layer", "head", "AER valid", "AER", "precision", "recall"]
 
 
 def align(job: Job) -> None:
-    """Prints and saves the rates of every shift, layer and head, the best on the validation split first.
+    """Prints and saves the rates of the argmax links of every shift, layer and head of the cross attention.
 
-    Raises ValueError where the sentences have no gold alignment.
+    The best on the validation split come first; where that has no alignments, the best on the sentences themselves.
+    Raises ValueError where these have none.
     """
     config = job.config
-    check_files_given(config)
+    check_files_given(config, config["alignment"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     task = chosen_task(trained, config, config["alignment"])
     if task.gold is None:
@@ -28,8 +30,7 @@ def align(job: Job) -> None:
         )
     found = alignment_error(trained, task.gold, task.valid_gold, config["batch_tokens"])
     result = _table(found)
-    task.out.mkdir(parents=True, exist_ok=True)
-    file = task.out / "alignment.csv"
+    file = folder_to_write("out", task.out) / "alignment.csv"
     file.write_text(result.csv(), encoding="utf-8")
     print(result.markdown())
     print(f"Of the choice: AER {found.rates.aer:.3f} {found.note}")

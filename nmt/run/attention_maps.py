@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.evaluation.maps import Recorder, SentenceMaps
+from nmt.evaluation.maps import SentenceMaps
+from nmt.evaluation.recorder import Recorder
 from nmt.run.build import Trained
 from nmt.run.forced import readable_batches
 

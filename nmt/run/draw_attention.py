@@ -4,28 +4,31 @@ from pathlib import Path
 from typing import Any
 
 from nmt.evaluation.map_files import MapFolder
-from nmt.evaluation.viewer import ViewedRun, write_viewer
+from nmt.evaluation.viewer import write_viewer
 from nmt.run.compose import Job
-from nmt.run.drawing import Drawing, draw, run_name
+from nmt.run.drawing import Drawing, draw
+from nmt.run.map_folders import map_folders, viewed_runs
+from nmt.run.refusals import folder_to_write
 
 
 def draw_attention(job: Job) -> None:
     """Makes the formats of one folder of maps, or one page of several folders; prints the paths.
 
-    Raises ValueError where several folders are given and something else than the page is asked for.
+    A folder of folders, such as the probes of a run, stands for all of them. Raises ValueError where several folders
+    are given and something else than the page is asked for.
     """
     config = job.config
     drawing = Drawing.of(config)
-    given = config["maps"] if isinstance(config["maps"], list) else [config["maps"]]
-    folders = [MapFolder(Path(str(path))) for path in given]
     lines = _lines(config["lines"])
+    given = config["maps"] if isinstance(config["maps"], list) else [config["maps"]]
+    folders = [MapFolder(path) for name in given for path in map_folders(Path(str(name)))]
     if not folders:
         raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
-    out = Path(str(config["out"])) if config["out"] else folders[0].path
     if len(folders) == 1:
         drawing.check_range(folders[0].manifest["sites"])
-        for path in draw(folders[0], drawing, out, lines):
-            print(path)
+        out = folder_to_write("out", config["out"]) if config["out"] else folders[0].path
+        for line in draw(folders[0], drawing, out, lines):
+            print(line)
         return
     if drawing.formats != ["viewer"]:
         raise ValueError(
@@ -33,9 +36,9 @@ def draw_attention(job: Job) -> None:
         )
     if config["out"] is None:
         raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")
-    out.mkdir(parents=True, exist_ok=True)
-    write_viewer(out / "viewer.html", [ViewedRun(run_name(folder), folder.sentences(lines)) for folder in folders])
-    print(out / "viewer.html")
+    page = folder_to_write("out", config["out"]) / "viewer.html"
+    write_viewer(page, viewed_runs(folders, lines))
+    print(page)
 
 
 def _lines(lines: Any) -> list[int] | None:

@@ -1,32 +1,41 @@
 """From a folder of attention maps to what people look at: pictures, tables, alignments, diagnostics, a page."""
 
 import csv
+import logging
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.alignment import Choice, argmax_links, chosen_map, threshold_links
+from nmt.evaluation.alignment import Choice, chosen_map
 from nmt.evaluation.diagnostics import Measures, Row, per_head, per_sentence, worst_first
 from nmt.evaluation.map_files import MapFolder, file_stem
-from nmt.evaluation.maps import SentenceMaps
+from nmt.evaluation.maps import selected
 from nmt.evaluation.plots import heat_map, heat_map_grid
-from nmt.evaluation.symmetrization import SYMMETRIZATIONS, pharaoh
+from nmt.evaluation.symmetrization import LINKS, all_links, pharaoh
 from nmt.evaluation.tables import Table
-from nmt.evaluation.viewer import ViewedRun, write_viewer
+from nmt.evaluation.viewer import write_viewer
 from nmt.evaluation.words import LabelledMap, labelled
+from nmt.run.map_folders import viewed_runs
 from nmt.run.pace import Pace
 from nmt.run.refusals import unknown
+
+logger = logging.getLogger(__name__)
 
 PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "csv", "alignments", "diagnostics", "viewer")
 ALL = "all"
 _DECIMALS = 6
+_FOLDERS, _FILES = ("pictures", "csv", "alignments"), ("diagnostics.csv", "heads.csv", "viewer.html")
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is made of maps; the keys of configs/draw_attention.yaml. Raises ValueError for what cannot be made."""
+    """What is made of maps; the keys of configs/draw_attention.yaml, as they come from a command line.
+
+    Raises ValueError for what cannot be made.
+    """
 
     formats: list[str]
     site: str
@@ -53,11 +62,13 @@ class Drawing:
         for key, value in (("layer", self.layer), ("head", self.head)):
             if value not in (None, ALL) and (not isinstance(value, int) or isinstance(value, bool)):
                 raise ValueError(f"{key} is '{value}'; it must be a whole number from 0, all, or null for the mean.")
+        if self.grid and (self.layer, self.head, self.width) != (None, None, None):
+            raise ValueError("grid=true draws every layer and head by their size; leave out layer, head and width.")
         if self.shift not in (0, 1):
             raise ValueError(f"shift is {self.shift}; it must be 0 (rows predict their piece) or 1 (rows read it).")
-        if self.width is not None and (not isinstance(self.width, (int, float)) or not 1 <= self.width <= 100):
+        if self.width is not None and not 1 <= _number(self.width) <= 100:
             raise ValueError(f"width is {self.width}; it must be from 1 to 100 inches, such as 3.3, or null.")
-        if not isinstance(self.threshold, (int, float)) or not 0 < self.threshold <= 1:
+        if not 0 < _number(self.threshold) <= 1:
             raise ValueError(f"threshold is {self.threshold}; it must be above 0 and at most 1, such as 0.2.")
         if self.sort_by not in Measures._fields:
             raise ValueError(unknown("measure", self.sort_by, Measures._fields))
@@ -84,9 +95,11 @@ class Drawing:
         return Choice(self.shift, layer, head)
 
 
-def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[Path]:
-    """Makes the formats of the maps of all lines, or of some; the path of each file, or of a folder of many."""
-    out.mkdir(parents=True, exist_ok=True)
+def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
+    """Makes the formats of the maps of all lines, or of some; yields what there is to print: paths, and a table.
+
+    Alignments are of all lines always. Raises ValueError for lines that have no maps.
+    """
     wanted = folder.lines if lines is None else lines
     if kinds := [kind for kind in PICTURES if kind in drawing.formats]:
         yield from _pictures(folder, drawing, out, wanted, kinds)
@@ -97,44 +110,50 @@ def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | 
     if "diagnostics" in drawing.formats:
         yield from _diagnostics(folder, drawing, out, wanted)
     if "viewer" in drawing.formats:
-        write_viewer(out / "viewer.html", [ViewedRun(run_name(folder), folder.sentences(wanted))])
-        yield out / "viewer.html"
+        write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
+        yield str(out / "viewer.html")
 
 
-def run_name(folder: MapFolder) -> str:
-    """What the maps' run is called in pictures: its path, and the step of training if that had not ended."""
-    made_from = folder.manifest["made_from"]
-    step = made_from.get("step")
-    return f"step {step}" if step is not None else str(made_from.get("run_dir", folder.path))
+def clear(out: Path) -> None:
+    """Deletes what `draw` has made in a folder, and nothing else."""
+    for name in _FOLDERS:
+        shutil.rmtree(out / name, ignore_errors=True)
+    for name in _FILES:
+        (out / name).unlink(missing_ok=True)
 
 
 def _pictures(
     folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int], kinds: Sequence[str]
-) -> Iterator[Path]:
-    target = out / "pictures"
-    target.mkdir(exist_ok=True)
-    pace = Pace("sentences drawn")
+) -> Iterator[str]:
+    target = _folder(out, "pictures")
+    pace, total = Pace("sentences drawn"), folder.number(lines)
     for sentence in folder.sentences(lines):
         for site in drawing.sites(item.site for item in sentence.maps):
             shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
-            stem = target / f"{file_stem(sentence.line, sentence.rank)}.{site}"
+            stem = f"{file_stem(sentence.line, sentence.rank)}.{site}"
             for kind in kinds:
                 if drawing.grid:
-                    path = stem.with_name(f"{stem.name}.grid.{kind}")
+                    path = target / f"{stem}.grid.{kind}"
                     heat_map_grid(shown.weights, shown.columns, shown.rows, path, f"{site} attention")
-                    yield path
+                    yield str(path)
                 else:
-                    yield from _single(shown, drawing, stem, kind, site)
-        pace(1, len(lines))
+                    yield from _single(shown, drawing, target / stem, kind, site)
+        pace(1, total)
 
 
-def _single(shown: LabelledMap, drawing: Drawing, stem: Path, kind: str, site: str) -> Iterator[Path]:
-    for layer, head, weights in _selected(shown, drawing):
+def _single(shown: LabelledMap, drawing: Drawing, stem: Path, kind: str, site: str) -> Iterator[str]:
+    for layer, head in _places(shown, drawing):
         parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
         path = stem.with_name(".".join([stem.name, *parts, kind]))
         title = "" if drawing.width else f"{site} attention{_described(shown, layer, head)}"
-        heat_map(weights, shown.columns, shown.rows, path, title, drawing.width)
-        yield path
+        weights = selected(shown.weights, layer, head)
+        try:
+            heat_map(weights, shown.columns, shown.rows, path, title, drawing.width and float(drawing.width))
+        except ValueError as error:
+            # Of a file of lines a few may be too long for the page.
+            logger.warning("%s is not drawn: %s", path, error)
+        else:
+            yield str(path)
 
 
 def _described(shown: LabelledMap, layer: int | None, head: int | None) -> str:
@@ -146,22 +165,17 @@ def _described(shown: LabelledMap, layer: int | None, head: int | None) -> str:
     return "".join(f", {part}" for part in found)
 
 
-def _selected(shown: LabelledMap, drawing: Drawing) -> Iterator[tuple[int | None, int | None, Any]]:
-    """The chosen layers and heads, None for the mean, with their weights (rows, columns)."""
+def _places(shown: LabelledMap, drawing: Drawing) -> Iterator[tuple[int | None, int | None]]:
+    """The chosen layers and heads, None for the mean."""
     layers, heads = shown.weights.shape[:2]
-    for layer in _numbers(drawing.layer, layers):
-        of_layer = shown.weights.mean(0) if layer is None else shown.weights[layer]
-        for head in _numbers(drawing.head, heads):
-            yield layer, head, of_layer.mean(0) if head is None else of_layer[head]
+    for layer in range(layers) if drawing.layer == ALL else [drawing.layer]:
+        for head in range(heads) if drawing.head == ALL else [drawing.head]:
+            yield layer, head
 
 
-def _numbers(chosen: int | str | None, number: int) -> list[int | None]:
-    return list(range(number)) if isinstance(chosen, str) else [chosen]
-
-
-def _tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[Path]:
-    target = out / "csv"
-    target.mkdir(exist_ok=True)
+def _tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    target = _folder(out, "csv")
+    pace, total = Pace("tables written"), folder.number(lines)
     for sentence in folder.sentences(lines):
         path = target / f"{file_stem(sentence.line, sentence.rank)}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -170,11 +184,13 @@ def _tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]
             for site in drawing.sites(item.site for item in sentence.maps):
                 shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
                 writer.writerows(_cells(site, shown, drawing))
-        yield path
+        yield str(path)
+        pace(1, total)
 
 
 def _cells(site: str, shown: LabelledMap, drawing: Drawing) -> Iterator[list[Any]]:
-    for layer, head, weights in _selected(shown, drawing):
+    for layer, head in _places(shown, drawing):
+        weights = selected(shown.weights, layer, head)
         place = [site, "mean" if layer is None else layer, "mean" if head is None else head]
         for row, row_label in enumerate(shown.rows):
             for column, column_label in enumerate(shown.columns):
@@ -182,46 +198,55 @@ def _cells(site: str, shown: LabelledMap, drawing: Drawing) -> Iterator[list[Any
                 yield [*place, row, row_label, column, column_label, weight]
 
 
-def _alignments(folder: MapFolder, drawing: Drawing, out: Path) -> Iterator[Path]:
+def _alignments(folder: MapFolder, drawing: Drawing, out: Path) -> Iterator[str]:
     """Pharaoh files with a line for each line of the input, empty where there are no maps; of the first ranks."""
-    found: dict[str, dict[int, str]] = {}
+    found: dict[int, dict[str, str]] = {}
     for sentence in folder.sentences():
         if sentence.rank == 1:
-            for name, links in alignments(sentence, drawing.choice(), float(drawing.threshold)).items():
-                found.setdefault(name, {})[sentence.line] = pharaoh(links)
-    target = out / "alignments"
-    target.mkdir(exist_ok=True)
-    for name, by_line in found.items():
-        lines = range(1, folder.manifest["made_from"]["lines"] + 1)
+            pieces = sentence.source_pieces, sentence.target_pieces
+            words = chosen_map(sentence.site("cross").weights, *pieces, drawing.choice())
+            links = all_links(words, float(drawing.threshold))
+            found[sentence.line] = {name: pharaoh(links[name]) for name in LINKS}
+    target = _folder(out, "alignments")
+    for name in LINKS:
+        lines = [found.get(line, {}).get(name, "") for line in range(1, folder.manifest["made_from"]["lines"] + 1)]
         path = target / f"{name}.align"
-        path.write_text("".join(f"{by_line.get(line, '')}\n" for line in lines), encoding="utf-8")
-        yield path
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        yield str(path)
 
 
-def alignments(sentence: SentenceMaps, choice: Choice, threshold: float) -> dict[str, frozenset[tuple[int, int]]]:
-    """The links of a sentence by name: argmax of each target word, of each source word, threshold, symmetrised."""
-    weights = sentence.site("cross").weights
-    words = chosen_map(weights, sentence.source_pieces, sentence.target_pieces, choice)
-    forward = argmax_links(words)
-    backward = frozenset((j, i) for i, j in argmax_links(words.T))
-    symmetrised = {name: symmetrise(forward, backward) for name, symmetrise in SYMMETRIZATIONS.items()}
-    return {
-        "argmax": forward,
-        "argmax-of-source": backward,
-        "threshold": threshold_links(words, threshold),
-        **symmetrised,
-    }
-
-
-def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[Path]:
+def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    """By sentence those of the chosen sites, by head those of all."""
     rows = per_sentence(folder.sentences(lines))
-    for name, found, keys in (("diagnostics", rows, ["line", "rank"]), ("heads", per_head(rows), [])):
-        header = [*keys, "site", "layer", "head", *Measures._fields, "dead"]
-        table = Table(header, [_written(row, keys) for row in worst_first(found, drawing.sort_by)])
+    chosen = drawing.sites(folder.manifest["sites"])
+    header = ["site", "layer", "head", *Measures._fields, "dead"]
+    of_sentences = worst_first([row for row in rows if row.site in chosen], drawing.sort_by)
+    of_heads = worst_first(per_head(rows), drawing.sort_by)
+    places = [[str(row.line), str(row.rank)] for row in of_sentences]
+    tables = {
+        "diagnostics": Table(
+            ["line", "rank", *header],
+            [[*place, *_written(row)] for place, row in zip(places, of_sentences, strict=True)],
+        ),
+        "heads": Table(header, [_written(row) for row in of_heads]),
+    }
+    for name, table in tables.items():
         (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
-        yield out / f"{name}.csv"
+        yield str(out / f"{name}.csv")
+    yield tables["heads"].markdown()
 
 
-def _written(row: Row, keys: Sequence[str]) -> list[str]:
+def _written(row: Row) -> list[str]:
     values = [f"{value:.4f}" for value in row.values.values()]
-    return [*(str(getattr(row, key)) for key in keys), row.site, str(row.layer), str(row.head), *values, row.dead]
+    return [row.site, str(row.layer), str(row.head), *values, row.dead]
+
+
+def _folder(out: Path, name: str) -> Path:
+    path = out / name
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def _number(value: Any) -> float:
+    """NaN, which is in no range, for what is no number."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else float("nan")

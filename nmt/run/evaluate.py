@@ -95,13 +95,15 @@ def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = No
     return _task(trained, pairs, references, gold, folder)
 
 
-def check_files_given(config: Config) -> None:
-    """Raises ValueError when of source and reference one is given without the other, or no file at all."""
+def check_files_given(config: Config, alignment: Any = None) -> None:
+    """Raises ValueError when of source and reference one is given without the other, or an alignment without them."""
     if (config["source"] is None) != (config["reference"] is None):
         given, missing = ("source", "reference") if config["source"] else ("reference", "source")
         raise ValueError(f"{given} is given without {missing}; your own files need both.")
     if config["reference"] == []:
         raise ValueError("reference is an empty list; name at least one file.")
+    if alignment is not None and config["source"] is None:
+        raise ValueError("alignment belongs to files of your own; give source and reference too.")
 
 
 def _task(trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path) -> Task:
@@ -111,9 +113,7 @@ def _task(trained: Trained, pairs: Pairs, references: list[list[str]], gold_file
 
 
 def _check(config: Config) -> None:
-    check_files_given(config)
-    if config["alignment"] is not None and config["source"] is None:
-        raise ValueError("alignment belongs to files of your own; give source and reference too.")
+    check_files_given(config, config["alignment"])
     if config["expect"] is not None and not _finite(config["expect"]):
         raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")
     if not _finite(config["band"]) or config["band"] < 0:

@@ -6,58 +6,78 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.corpus import read_lines, read_parallel
-from nmt.evaluation.map_files import MapFolder, write_maps
+from nmt.evaluation.map_files import MANIFEST, MapFolder, write_maps
 from nmt.evaluation.maps import SentenceMaps
 from nmt.run.attention_maps import IdPair, first_ranked, forced_maps
-from nmt.run.build import Trained, build_translator, load_run
+from nmt.run.build import Trained, build_translator, load_run, search_config
 from nmt.run.compose import Config, Job
-from nmt.run.described import described_run, described_sites
-from nmt.run.drawing import Drawing, draw
+from nmt.run.drawing import Drawing, clear, draw
 from nmt.run.pace import Pace
-from nmt.run.refusals import existing_file
+from nmt.run.provenance import described_files, described_run, described_sites
+from nmt.run.refusals import existing_file, folder_to_write
 from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
 
 def export_attention(job: Job) -> None:
-    """Writes the maps of each line, then what `formats` asks for, and prints the paths.
+    """Writes the maps of each line, then what `formats` asks for, over those of an earlier export; prints the paths.
 
     The maps are those of forced decoding: of the lines of `target`, or of the hypotheses of the search. Raises
-    ValueError for a site, a layer or a head that the model does not have, before anything is searched.
+    ValueError before anything is searched for what cannot be drawn, and where no line has maps.
     """
     config = job.config
     drawing = Drawing.of(config)
-    if not isinstance(config["max_tokens"], int) or config["max_tokens"] < 2:
-        raise ValueError(f"max_tokens is {config['max_tokens']}; it must be a whole number of at least 2.")
+    source, target = _files(job)
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     sites = described_sites(trained.model)
     drawing.check_range(sites)
-    source_file = existing_file("input", config["input"])
-    pairs = _pairs(trained, config, source_file)
-    out = Path(str(config["out"]))
-    lines = pairs[-1].line if pairs else 0
-    origin = described_run(trained, source_file, config["target"], lines)
-    folder = write_maps(out, _watched(trained, pairs, config), sites, origin)
+    out = folder_to_write("out", config["out"])
+    if (out / MANIFEST).exists():
+        MapFolder(out)
+        clear(out)
+    pairs = _pairs(trained, config, source, target)
+    made_from = {
+        **described_run(trained.run, trained.model, trained.direction),
+        **described_files(source, target),
+        "search": None if target else search_config(trained.config["search"], config["search"]),
+        "lines": pairs[-1].line if pairs else 0,
+    }
+    folder = write_maps(out, _watched(trained, pairs, config), sites, made_from)
     _warn_of_missing(folder, pairs, config["max_tokens"])
-    for path in draw(folder, drawing, out):
-        print(path)
+    if not folder.lines:
+        raise ValueError(f"No line of {source} has maps; give lines that have text and are not too long.")
+    for line in draw(folder, drawing, out):
+        print(line)
 
 
-def _pairs(trained: Trained, config: Config, source_file: Path) -> list[IdPair]:
+def _files(job: Job) -> tuple[Path, Path | None]:
+    """The input and the target. Raises FileNotFoundError, and ValueError for settings that do not go with them."""
+    config = job.config
+    if not isinstance(config["max_tokens"], int) or config["max_tokens"] < 2:
+        raise ValueError(f"max_tokens is {config['max_tokens']}; it must be a whole number of at least 2.")
+    source = existing_file("input", config["input"])
+    if config["target"] is None:
+        return source, None
+    if searched := [key for key in job.given if key.split(".")[0] == "search"]:
+        raise ValueError(f"{searched[0]} has no part in maps of a given target; leave out the one or the other.")
+    return source, existing_file("target", config["target"])
+
+
+def _pairs(trained: Trained, config: Config, source: Path, target: Path | None) -> list[IdPair]:
     """The sources with the given targets, or with each hypothesis of the search."""
     tokenizers = trained.tokenizers
-    if config["target"] is not None:
-        lines = read_parallel(source_file, existing_file("target", config["target"]))
+    if target is not None:
+        lines = read_parallel(source, target)
         return first_ranked(_encode(tokenizers.source, lines.source), _encode(tokenizers.target, lines.target))
-    sources = _encode(tokenizers.source, read_lines(source_file))
+    sources = _encode(tokenizers.source, read_lines(source))
     translator = build_translator([trained], config["search"], config["batch_tokens"])
     readable = [ids if len(ids) < config["max_tokens"] else [] for ids in sources]
     found = translator.search_ids(readable, report=Pace("sentences translated"))
     return [
-        IdPair(line, rank, source, ids)
-        for line, (source, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
-        for rank, ids in enumerate([hypothesis.ids for hypothesis in hypotheses] or [[]], start=1)
+        IdPair(line, rank, ids, target_ids)
+        for line, (ids, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
+        for rank, target_ids in enumerate([hypothesis.ids for hypothesis in hypotheses] or [[]], start=1)
     ]
 
 
@@ -76,11 +96,13 @@ def _watched(trained: Trained, pairs: Sequence[IdPair], config: Mapping[str, Any
 
 
 def _warn_of_missing(folder: MapFolder, pairs: Sequence[IdPair], most: int) -> None:
-    if missing := sorted({pair.line for pair in pairs} - set(folder.lines)):
+    there = {(entry["line"], entry["rank"]) for entry in folder.manifest["sentences"]}
+    missing = [pair for pair in pairs if (pair.line, pair.rank) not in there]
+    if missing:
         logger.warning(
-            "No maps of %d lines that are empty, or longer than the model reads or than max_tokens=%d pieces; the "
-            "first is line %d.",
+            "No maps of %d sentence pairs with an empty side, or a longer one than the model reads or than "
+            "max_tokens=%d pieces; the first is that of line %d.",
             len(missing),
             most,
-            missing[0],
+            missing[0].line,
         )

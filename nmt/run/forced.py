@@ -94,13 +94,22 @@ def log_probs_of_ids(
 
 def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
     """The perplexities of targets whose log-probabilities have been found; lines without one are left out."""
-    scored = [(value, normalize(line)) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
-    lines = [line for _, line in scored]
-    pieces = sum(map(len, trained.tokenizers.target.encode_all(lines)))
-    units = (pieces, sum(len(line.split()) for line in lines), sum(map(len, lines)))
-    nats = -sum(value for value, _ in scored)
+    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
+    units = (_pieces(lines, trained), sum(len(line.split()) for line in lines), sum(map(len, lines)))
+    nats = -sum(value for value in found if not math.isnan(value))
     piece, word, character = (_exp(nats / (number + len(lines))) if lines else math.nan for number in units)
     return Perplexity(piece, word, character, len(lines))
+
+
+def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> float:
+    """The log-probabilities of targets per piece, EOS counted, in nats; lines without one are left out."""
+    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
+    nats = sum(value for value in found if not math.isnan(value))
+    return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan
+
+
+def _pieces(lines: Sequence[str], trained: Trained) -> int:
+    return sum(map(len, trained.tokenizers.target.encode_all(lines)))
 
 
 def _exp(nats: float) -> float:

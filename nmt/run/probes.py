@@ -1,16 +1,19 @@
 """The probe sentences of a training: their attention maps at each validation, and the page that plays them."""
 
+import shutil
+from pathlib import Path
+
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from nmt.data.corpus import Pairs
+from nmt.data.corpus import Pairs, file_pair
 from nmt.evaluation.map_files import MapFolder, write_maps
-from nmt.evaluation.viewer import ViewedRun, write_viewer
+from nmt.evaluation.viewer import write_viewer
 from nmt.models import Seq2Seq
 from nmt.run.attention_maps import IdPair, forced_maps
 from nmt.run.build import Trained
-from nmt.run.described import described_sites
-from nmt.run.drawing import run_name
+from nmt.run.map_folders import map_folders, viewed_runs
+from nmt.run.provenance import described_files, described_run, described_sites
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair, normalize
@@ -18,6 +21,8 @@ from nmt.training.probes import AttentionProbes
 
 # Longer ones make no good picture.
 _MOST_PIECES = 60
+# So that a long training's film stays one that can be opened.
+_MOST_STEPS = 100
 _FOLDER = "probes"
 
 
@@ -42,28 +47,34 @@ class Probes:
         return [AttentionProbes(self.write)] if self._pairs else []
 
     def write(self, step: int, device: torch.device) -> None:
-        """Writes the maps at a step of training."""
-        config, direction = self._settings.config, self._settings.direction
-        trained = Trained(self._run, config, direction, self._tokenizers, self._model, device)
-        origin = {
-            "run_dir": str(self._run.path),
+        """Writes the maps at a step of training; of very many steps every second one stays."""
+        settings, direction = self._settings, self._settings.direction
+        trained = Trained(self._run, settings.config, direction, self._tokenizers, self._model, device)
+        made_from = {
+            **described_run(self._run, self._model, direction),
+            **described_files(*file_pair(settings.splits.valid, direction)),
+            # Those of this step are saved nowhere.
+            "weights_sha256": None,
             "step": step,
-            "seed": config["seed"],
-            "direction": str(direction),
-            "model": type(self._model).__name__,
-            "input": f"{self._settings.splits.valid}.{direction.source}",
-            "target": f"{self._settings.splits.valid}.{direction.target}",
             "lines": self._pairs[-1].line,
         }
+        folder = self._run.path / _FOLDER
         sentences = forced_maps(trained, self._pairs, batch_tokens=_MOST_PIECES**2)
-        write_maps(self._run.path / _FOLDER / f"step_{step:07}", sentences, described_sites(self._model), origin)
+        write_maps(folder / f"step_{step:07}", sentences, described_sites(self._model), made_from)
+        _thin(sorted(folder.glob("step_*")))
 
 
 def write_film(run: RunDirectory) -> None:
     """Writes the page that plays the probes of all steps, if there are any."""
-    folders = [MapFolder(step) for step in sorted((run.path / _FOLDER).glob("step_*"))]
+    path = run.path / _FOLDER
+    # A training that was stopped while it wrote has left one without a manifest.
+    folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
     if folders:
-        write_viewer(
-            run.path / _FOLDER / "viewer.html",
-            [ViewedRun(run_name(folder), folder.sentences()) for folder in folders],
-        )
+        write_viewer(path / "viewer.html", viewed_runs(folders))
+
+
+def _thin(steps: list[Path]) -> None:
+    """Deletes every second of too many folders, but not the first and not the last."""
+    if len(steps) > _MOST_STEPS:
+        for folder in steps[1:-1:2]:
+            shutil.rmtree(folder)

@@ -33,6 +33,16 @@ def existing_file(key: str, value: Any) -> Path:
     return path
 
 
+def folder_to_write(key: str, value: Any) -> Path:
+    """The folder that a key names, made if it is not there. Raises ValueError where it cannot be made."""
+    path = Path(str(value))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{key} is {path}, which cannot be made a folder ({error.strerror}); give another.") from error
+    return path
+
+
 def check_type(key: str, default: Any, value: Any) -> None:
     """Raises ValueError when a value is not of its default's type; a default of null or '???' admits any.
 

@@ -35,6 +35,8 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     if not run.started:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored = run.config()
+    # A run of before there were any goes on without: they change nothing that it learns.
+    stored["validation"].setdefault("probes", 0)
     config = copy.deepcopy(stored)
     for key in job.given:
         value = _get(job.config, key)

@@ -192,7 +192,6 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
     safetensors.torch.save_model(parts.model, str(run.weights))
-    write_film(run)
     scores = _evaluate(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
@@ -210,6 +209,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
         "wall_time_seconds": round(time.monotonic() - start, 1),
     }
     run.write_metrics(record)
+    write_film(run)
     print_run(run.path, scores)
 
 

@@ -47,12 +47,6 @@ def test_a_shuffle_does_not_depend_on_padding_nor_on_the_rest_of_the_batch():
     torch.testing.assert_close(shuffled(wide, torch.arange(35) < 5)[..., :5], shuffled(SCORES, torch.arange(5) < 5))
 
 
-def test_another_seed_is_another_shuffle():
-    everything = torch.ones(5, dtype=torch.bool)
-    one, other = (Shuffled(Softmax(), 1, seed)(SCORES, everything) for seed in (0, 1))
-    assert not one.equal(other)
-
-
 @pytest.mark.parametrize("scorer", [ScaledDot, General, Additive])
 def test_a_frozen_query_asks_the_same_everywhere(scorer):
     own = scorer(query_dim=7, key_dim=7, num_heads=3)

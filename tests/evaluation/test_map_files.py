@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.data.cache import file_digest
 from nmt.evaluation.map_files import MapFolder, write_maps
 from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
 
@@ -95,12 +96,24 @@ def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence_"),
-    [("{", "is damaged"), ("[]", "is damaged"), ('{"format": "x", "version": 1}', "is not of format")],
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"format": "x", "version": 1}', "is not whole or not of format"),
+        ('{"format": "nmt-attention-maps", "version": 1}', "is not whole or not of format"),
+        (
+            '{"format": "nmt-attention-maps", "version": 1, "made_from": {}, "sites": {}, "sentences": [{"line": 1}]}',
+            "is not whole",
+        ),
+    ],
 )
-def test_another_manifest_is_refused(tmp_path: Path, text: str, sentence_: str) -> None:
+def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match=sentence_):
         MapFolder(tmp_path)
+    with pytest.raises(ValueError, match=sentence_):
+        write_maps(tmp_path, [sentence(1)], SITES, {})
+    assert (tmp_path / "manifest.json").read_text() == text
 
 
 @pytest.mark.parametrize("name", ["../secret.npz", "/etc/passwd", "maps/../../x.npz", "maps/a.npz"])
@@ -111,13 +124,39 @@ def test_no_name_in_a_manifest_leads_elsewhere(tmp_path: Path, name: str) -> Non
         next(folder.sentences())
 
 
-def test_a_damaged_file_and_a_pickle_are_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {})
     file = tmp_path / "maps" / "00001.npz"
-    for content in (b"", b"PK\x03\x04 not a zip", file.read_bytes()[:200]):
-        file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"00001\.npz is missing or damaged"):
-            next(folder.sentences())
-    np.savez(file, cross=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ValueError, match=r"00001\.npz is missing or damaged"):
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
         next(folder.sentences())
+    file.unlink()
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
+        next(folder.sentences())
+
+
+def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
+    """A manifest from elsewhere may name the digest of anything."""
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {})
+    file = tmp_path / "maps" / "00001.npz"
+
+    def give(content: bytes) -> None:
+        file.write_bytes(content)
+        folder.manifest["sentences"][0]["sha256"] = file_digest(file)
+
+    for content in (b"", b"PK\x03\x04 not a zip", file.read_bytes()[:200]):
+        give(content)
+        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+            next(folder.sentences())
+    for array in (np.array([{"a": 1}], dtype=object), np.ones((2, 3, 9, 9)), np.ones(4)):
+        np.savez(file, cross=array)
+        give(file.read_bytes())
+        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+            next(folder.sentences())
+
+
+def test_files_of_others_in_the_folder_stay(tmp_path: Path) -> None:
+    (tmp_path / "maps").mkdir()
+    np.savez(tmp_path / "maps" / "mine.npz", a=np.ones(1))
+    write_maps(tmp_path, [sentence(1)], SITES, {})
+    assert sorted(file.name for file in (tmp_path / "maps").iterdir()) == ["00001.npz", "mine.npz"]

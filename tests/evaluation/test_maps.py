@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from nmt.attention import View
-from nmt.evaluation.maps import Recorder, SentenceMaps
+from nmt.evaluation.maps import SentenceMaps
+from nmt.evaluation.recorder import Recorder
 
 SOURCE, TARGET = ["▁a", "b", "▁c"], ["▁x"]
 EVERYTHING = View(torch.ones(1, 1, 1, 1, dtype=torch.bool))

@@ -5,6 +5,7 @@ import csv
 import io
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,18 @@ import nmt
 from nmt.evaluation.alignment import read_alignments
 from nmt.evaluation.map_files import MapFolder
 from nmt.evaluation.words import merge_pieces
-from nmt.run.ablate_attention import ablate_attention
+from nmt.run.ablate_attention import ABLATIONS, ablate_attention, mean_queries, measurable, quality
 from nmt.run.align import align
+from nmt.run.build import load_run
 from nmt.run.compose import Job, configuration
 from nmt.run.draw_attention import draw_attention
+from nmt.run.evaluate import split_task
+from nmt.run.evaluation import Task
 from nmt.run.export_attention import export_attention
+from nmt.run.probes import write_film
+from nmt.run.rundir import RunDirectory
 from nmt.run.train import train
-from nmt.text import normalize
+from nmt.text import EOS, normalize
 
 RUNS: dict[str, list[str]] = {
     "bahdanau": ["model=bahdanau", "window=local_m", "window.half_width=1"],
@@ -77,11 +83,17 @@ def export(run: str, out: Path, **changes: Any) -> MapFolder:
     return MapFolder(out)
 
 
+def first_weights(folder: MapFolder) -> np.ndarray:
+    return next(folder.sentences()).site("cross").weights
+
+
 def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     every = {"formats": FORMATS, "site": "all", "layer": "all", "head": "all"}
     folder = export(run, tmp_path, target="in.vi", **every)
     assert folder.lines == [1, 3]
-    printed = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    output = capsys.readouterr().out.splitlines()
+    printed = [Path(line) for line in output if not line.startswith("|")]
+    assert sum(line.startswith("| cross") for line in output) == len(list(np.ndindex(first_weights(folder).shape[:2])))
     assert all(path.is_file() and path.stat().st_size for path in printed)
     sites = folder.manifest["sites"]
     pictures = sum(site["layers"] * site["heads"] for site in sites.values())
@@ -171,8 +183,8 @@ def test_the_manifest_says_what_was_exported(here: Path, tmp_path: Path) -> None
 def test_long_lines_have_no_maps_and_are_told(here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = export("maps_luong", tmp_path, target="in.vi", formats=[], max_tokens=9)
     assert folder.lines == [3]
-    assert "No maps of 2 lines" in caplog.text
-    assert "the first is line 1" in caplog.text.replace("\n", " ")
+    assert "No maps of 2 sentence pairs with an empty side" in caplog.text
+    assert "the first is that of line 1" in caplog.text
 
 
 def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,6 +196,48 @@ def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys
     printed = [Path(line).name for line in capsys.readouterr().out.splitlines()]
     assert printed == ["00003.encoder_self.grid.png", "00003.cross.layer0.head1.pdf"]
     assert all((tmp_path / "out" / "pictures" / name).is_file() for name in printed)
+
+
+def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path) -> None:
+    export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
+    (here / "one.en").write_text("one\n")
+    export("maps_luong", tmp_path, input="one.en", formats=["csv"])
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"manifest.json", "maps/00001.npz", "csv/00001.csv"}
+
+
+def test_what_is_too_wide_for_the_page_is_left_out_and_told(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    export("maps_luong", tmp_path, target="in.vi", formats=["pdf"], width=1.7)
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / "pictures" / "00003.cross.pdf")]
+    assert "00001.cross.pdf is not drawn: A picture of" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "sentence"),
+    [
+        ("\n\n", {}, r"No line of bad\.en has maps; give lines that have text"),
+        ("", {}, r"No line of bad\.en has maps|is empty"),
+        ("one\n", {"out": "in.en"}, "out is in.en, which cannot be made a folder"),
+        ("one\n", {"out": "."}, "is no folder|is damaged|is not whole"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(
+    here: Path, tmp_path: Path, lines: str, changes: dict[str, Any], sentence: str
+) -> None:
+    (here / "bad.en").write_text(lines)
+    (here / "manifest.json").write_text("{}")
+    config = {"run_dir": "maps_luong", "device": "cpu", "input": "bad.en", "out": str(tmp_path), **changes}
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        export_attention(job("export_attention", **config))
+
+
+def test_a_search_has_no_part_in_given_targets(here: Path, tmp_path: Path) -> None:
+    config = {"run_dir": "maps_luong", "input": "in.en", "target": "in.vi", "out": str(tmp_path)}
+    asked = Job({**configuration("export_attention", []), **config}, ("target", "search.n_best"), "", None)
+    with pytest.raises(ValueError, match=r"search\.n_best has no part in maps of a given target"):
+        export_attention(asked)
 
 
 def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,12 +304,48 @@ def test_ablations_of_every_head(run: str, tmp_path: Path, capsys: pytest.Captur
     assert all(np.isfinite(float(row["BLEU"])) for row in rows)
 
 
-def test_an_ablation_leaves_the_model_as_it_was_and_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
+def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
     config = {"run_dir": "maps_luong", "device": "cpu", "out": str(tmp_path), "bleu": False, "ways": ["off"]}
     ablate_attention(job("ablate_attention", **config, source="in.en", reference="in.vi"))
     with (tmp_path / "ablation.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["BLEU"] for row in rows] == ["", ""]
+    record = json.loads((tmp_path / "ablation.json").read_text())
+    assert (record["sentences"], record["intact"]["bleu"]) == (2, None)
+
+
+@pytest.mark.parametrize("way", ABLATIONS)
+def test_an_ablation_changes_the_model_inside_and_leaves_it_as_it_was(run: str, way: str) -> None:
+    trained = load_run(Path(run), "cpu")
+    task = measurable(trained, split_task(trained, "valid"), 3, 1000)
+    intact = quality(trained, task, bleu=False, batch_tokens=1000)
+    attention = trained.model.sites["cross"][0]
+    with ABLATIONS[way](attention, 0, mean_queries(trained, task)[attention][0]):
+        assert quality(trained, task, bleu=False, batch_tokens=1000) != intact
+    assert quality(trained, task, bleu=False, batch_tokens=1000) == intact
+
+
+def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> None:
+    trained = load_run(Path("maps_transformer"), "cpu")
+    task = measurable(trained, split_task(trained, "valid"), 2, 1000)
+    attention = trained.model.sites["encoder_self"][0]
+    asked: list[torch.Tensor] = []
+    hook = attention.register_forward_pre_hook(lambda _, arguments: asked.append(arguments[0][0]))
+    for source in task.sources:
+        ids = torch.tensor([[*trained.tokenizers.source.encode(source), EOS]])
+        trained.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    hook.remove()
+    torch.testing.assert_close(mean_queries(trained, task)[attention], torch.cat(asked, dim=1).mean(dim=1))
+
+
+def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
+    trained = load_run(Path("maps_luong"), "cpu")
+    task = split_task(trained, "valid")
+    mixed = Task(["", *task.sources], [["x", *task.references[0]]], None, None, task.out)
+    assert measurable(trained, mixed, 2, 1000).sources == task.sources[:2]
+    empty = Task([""], [["x"]], None, None, task.out)
+    with pytest.raises(ValueError, match="No sentence pair has text on both sides that the model can read"):
+        measurable(trained, empty, None, 1000)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +354,7 @@ def test_an_ablation_leaves_the_model_as_it_was_and_bleu_can_be_left_out(here: P
         ({"ways": ["of"]}, "Unknown way 'of'. Did you mean 'off'?"),
         ({"site": "self"}, "Unknown site 'self'. There are: all, cross."),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
+        ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),
         ({"source": "in.en"}, "source is given without reference"),
     ],
 )
@@ -288,6 +379,25 @@ def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run:
     page = (Path(run) / "probes" / "viewer.html").read_text(encoding="utf-8")
     assert "step 2" in page
     assert "step 4" in page
+
+
+def test_the_probes_of_a_run_are_drawn_together(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    probes = ["maps_luong/probes", "maps_bahdanau/probes/step_0000004"]
+    draw_attention(job("draw_attention", maps=probes, formats=["viewer"], out=str(tmp_path)))
+    page = (tmp_path / "viewer.html").read_text(encoding="utf-8")
+    assert "step 4 (maps_luong/probes/step_0000004)" in page
+    assert "step 4 (maps_bahdanau/probes/step_0000004)" in page
+    assert '"step 2"' in page
+
+
+def test_a_probe_that_was_not_finished_is_no_part_of_the_film(here: Path) -> None:
+    run = RunDirectory(here / "maps_luong")
+    (run.path / "probes" / "step_0000003" / "maps").mkdir(parents=True)
+    write_film(run)
+    page = (run.path / "probes" / "viewer.html").read_text(encoding="utf-8")
+    shutil.rmtree(run.path / "probes" / "step_0000003")
+    assert '"step 2"' in page
+    assert '"step 3"' not in page
 
 
 def test_the_last_probe_is_what_the_finished_run_attends_to(here: Path, tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from typing import Any
 
 from nmt.attention import Attention
 from nmt.data.cache import file_digest
+from nmt.data.corpus import Direction
 from nmt.models import Seq2Seq
-from nmt.run.build import Trained
+from nmt.run.rundir import RunDirectory
 
 
 def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
-    """What the manifest says of each site of a model: how many layers and heads, who asks, and the parts."""
+    """Of each site of a model: how many layers and heads, who asks, and the parts."""
     return {
         site: {
             "layers": len(attentions),
@@ -24,22 +25,26 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
     }
 
 
-def described_run(trained: Trained, source_file: Path, target: Any, lines: int) -> dict[str, Any]:
-    """What the manifest says of the run and the input, with checksums."""
-    metrics = trained.run.metrics()
-    target_file = None if target is None else Path(str(target))
+def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> dict[str, Any]:
+    """The run, finished or not; its weights' checksum where they are saved."""
+    metrics = run.metrics()
     return {
-        "run_dir": str(trained.run.path),
-        "weights_sha256": file_digest(trained.run.weights),
+        "run_dir": str(run.path),
+        "weights_sha256": file_digest(run.weights) if run.weights.is_file() else None,
         "command": metrics.get("command"),
         "seed": metrics.get("seed"),
-        "direction": str(trained.direction),
-        "model": type(trained.model).__name__,
-        "input": str(source_file),
-        "input_sha256": file_digest(source_file),
-        "target": "hypotheses of the search" if target_file is None else str(target_file),
-        "target_sha256": target_file and file_digest(target_file),
-        "lines": lines,
+        "direction": str(direction),
+        "model": type(model).__name__,
+    }
+
+
+def described_files(source: Path, target: Path | None) -> dict[str, Any]:
+    """The input and the target; of no target file it was the search that found it."""
+    return {
+        "input": str(source),
+        "input_sha256": file_digest(source),
+        "target": "hypotheses of the search" if target is None else str(target),
+        "target_sha256": None if target is None else file_digest(target),
     }
 
 
