@@ -17,8 +17,10 @@ from nmt.evaluation.diagnostics import head_entropies
 from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps
 from nmt.evaluation.words import merge_pieces, text_of
 
-_TEMPLATE = Path(__file__).with_name("viewer.html")
-_DATA_HERE = "<!-- DATA -->"
+_PAGE = Path(__file__).with_name("viewer_page")
+# One scope, in the order in which a browser reads them.
+_SCRIPTS = ("data", "view", "panel", "heat_map", "controls", "start")
+_STYLE_HERE, _SCRIPT_HERE, _DATA_HERE = "<!-- STYLE -->", "<!-- SCRIPT -->", "<!-- DATA -->"
 _STEPS = 255
 # What bf16 or a long sum may add to 1.
 _SLACK = 0.01
@@ -46,7 +48,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     """
     if not runs:
         raise ValueError("There are 0 runs to view; give at least one run with its sentences.")
-    before, after = _TEMPLATE.read_text(encoding="utf-8").split(_DATA_HERE)
+    before, after = _page().split(_DATA_HERE)
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as page:
@@ -57,6 +59,14 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _page() -> str:
+    """The page without data: its style and scripts put into one file."""
+    page = (_PAGE / "page.html").read_text(encoding="utf-8")
+    style = (_PAGE / "style.css").read_text(encoding="utf-8")
+    scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    return page.replace(_STYLE_HERE, style).replace(_SCRIPT_HERE, scripts)
 
 
 def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
