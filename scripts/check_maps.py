@@ -1,0 +1,90 @@
+"""Whether the attention maps of a folder are what docs/attention_maps.md says: for each site what was looked at, the
+largest distance of a row's sum from 1 (of local_p: of the sum before the Gaussian), blocked weights that are not 0, and
+heads without any weight.
+
+  python scripts/check_maps.py maps
+
+Ends with exit code 1 where a map breaks its law.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.evaluation.map_files import MapFolder
+from nmt.evaluation.maps import AttentionMap, SentenceMaps
+
+TOLERANCE = 1e-5
+
+
+class Findings(NamedTuple):
+    """Of the maps of a site in all sentences."""
+
+    maps: int
+    weights: int
+    row_sum_error: float
+    blocked: int
+    """Weights that should be 0 and are not."""
+    empty: int
+    """Heads of a sentence without any weight."""
+
+    @property
+    def lawful(self) -> bool:
+        return self.row_sum_error <= TOLERANCE and self.blocked == self.empty == 0
+
+
+def check(sentences: Iterable[SentenceMaps]) -> dict[str, Findings]:
+    """What was found at each site."""
+    found: dict[str, Findings] = {}
+    for sentence in sentences:
+        for item in sentence.maps:
+            one, before = check_map(item), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
+            worst = max(one.row_sum_error, before.row_sum_error)
+            sums = (a + b for a, b in zip(one, before, strict=True))
+            found[item.site] = Findings(*sums)._replace(row_sum_error=worst)
+    return found
+
+
+def check_map(item: AttentionMap) -> Findings:
+    weights = item.weights.astype(np.float64)
+    allowed = np.ones(weights.shape, dtype=bool)
+    shares = weights
+    if item.site == "decoder_self":
+        allowed = np.broadcast_to(np.tril(allowed[0, 0]), weights.shape)
+    if item.local is not None:
+        allowed = item.local.allowed
+        if item.local.prior is not None:
+            before = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
+            # With renormalise=true the Gaussian is inside the softmax, and the weights sum to 1 themselves.
+            shares = min((before, weights), key=lambda each: np.abs(each.sum(-1) - 1).max())
+    heads = weights.shape[0] * weights.shape[1]
+    return Findings(
+        heads,
+        weights.size,
+        float(np.abs(shares.sum(-1) - 1).max()),
+        int((weights[~allowed] != 0).sum()),
+        int((weights.max((-2, -1)) == 0).sum()),
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="what nmt.export_attention wrote")
+    try:
+        found = check(MapFolder(parser.parse_args().folder).sentences())
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
+    for site, of in found.items():
+        print(
+            f"{site}: {of.maps:,} maps, {of.weights:,} weights; rows sum to 1 within {of.row_sum_error:.1e}, "
+            f"{of.blocked} blocked weights above 0, {of.empty} empty maps"
+        )
+    return 0 if all(of.lawful for of in found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from check_maps import check, check_map
+from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
+
+LABELS = site_labels(["▁a", "▁b", "▁c"], ["▁x", "▁y"])
+DRAW = np.random.default_rng(1)
+
+
+def lawful(site: str, rows: int, columns: int) -> np.ndarray:
+    weights = DRAW.random((2, 3, rows, columns)) + 0.1
+    if site == "decoder_self":
+        weights = np.tril(weights)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(("site", "rows", "columns"), [("cross", 3, 4), ("decoder_self", 3, 3), ("encoder_self", 4, 4)])
+def test_lawful_maps_pass_and_others_do_not(site: str, rows: int, columns: int) -> None:
+    weights = lawful(site, rows, columns)
+    found = check_map(AttentionMap(site, weights, *LABELS[site]))
+    assert found.lawful
+    assert (found.maps, found.weights) == (6, 6 * rows * columns)
+    assert not check_map(AttentionMap(site, weights * 0.99, *LABELS[site])).lawful
+    assert check_map(AttentionMap(site, weights * 0, *LABELS[site])).empty == 6
+
+
+def test_weight_on_the_future_and_outside_of_a_window_is_counted() -> None:
+    future = np.full((1, 1, 3, 3), 1 / 3)
+    assert check_map(AttentionMap("decoder_self", future, *LABELS["decoder_self"])).blocked == 3
+    weights = lawful("cross", 3, 4)
+    allowed = np.ones(weights.shape, dtype=bool)
+    allowed[..., 0] = False
+    window = LocalWindow(np.zeros((2, 3, 3)), allowed, None)
+    assert check_map(AttentionMap("cross", weights, *LABELS["cross"], window)).blocked == 2 * 3 * 3
+
+
+@pytest.mark.parametrize("renormalised", [False, True])
+def test_the_share_of_the_gaussian_is_not_missed(renormalised: bool) -> None:
+    weights, prior = lawful("cross", 3, 4), DRAW.random((2, 3, 3, 4)) * 0.8 + 0.1
+    window = LocalWindow(np.zeros((2, 3, 3)), np.ones(weights.shape, dtype=bool), prior)
+    shown = weights if renormalised else weights * prior
+    assert check_map(AttentionMap("cross", shown, *LABELS["cross"], window)).lawful
+
+
+def test_the_worst_of_all_sentences_counts() -> None:
+    maps = [AttentionMap("cross", lawful("cross", 3, 4) * scale, *LABELS["cross"]) for scale in (1, 0.9)]
+    sentences = [SentenceMaps(line, 1, ["▁a", "▁b", "▁c"], ["▁x", "▁y"], [item]) for line, item in enumerate(maps, 1)]
+    found = check(sentences)["cross"]
+    assert found.maps == 12
+    assert found.row_sum_error == pytest.approx(0.1)
