@@ -95,7 +95,7 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     weights = arrays[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
         raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    local = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
+    local: list[Any] = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
     return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local))
 
 

@@ -108,8 +108,8 @@ def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[st
     return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan
 
 
-def _pieces(lines: Sequence[str], trained: Trained) -> int:
-    return sum(map(len, trained.tokenizers.target.encode_all(lines)))
+def _pieces(lines: list[str], trained: Trained) -> int:
+    return sum(len(ids) for ids in trained.tokenizers.target.encode_all(lines))
 
 
 def _exp(nats: float) -> float:
