@@ -10,6 +10,7 @@ import nmt.run.export_attention
 from nmt.data.corpus import Direction
 from nmt.run.build import Trained
 from nmt.run.compose import Job, configuration
+from nmt.run.drawing import Drawing
 from nmt.run.export_attention import export_attention
 from nmt.run.rundir import RunDirectory
 
@@ -24,8 +25,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, fake, absent)
     monkeypatch.setattr(nmt.run.export_attention, "load_run", lambda *_: run)
     monkeypatch.setattr(nmt.run.export_attention, "described_sites", lambda _: SITES)
+    (tmp_path / "in.en").write_text("one")
     config = configuration("export_attention", [])
-    return Job({**config, "run_dir": tmp_path, "input": tmp_path / "absent", "out": tmp_path / "out"}, (), "", None)
+    return Job({**config, "run_dir": tmp_path, "input": tmp_path / "in.en", "out": tmp_path / "out"}, (), "", None)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +55,21 @@ def test_what_cannot_be_drawn_is_refused_at_once(job: Job, key: str, value: obje
         export_attention(job)
 
 
-@pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
-def test_other_values_pass_on_to_the_input(job: Job, key: str, value: object) -> None:
-    job.config[key] = value
-    with pytest.raises(FileNotFoundError, match=r"input is .*absent, and there is no such file"):
+def test_a_file_that_is_not_there_is_named_before_the_model_is_loaded(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(nmt.run.export_attention, "load_run")
+    job.config["input"] = "absent"
+    with pytest.raises(FileNotFoundError, match="input is absent, and there is no such file"):
         export_attention(job)
+
+
+@pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
+def test_other_values_can_be_drawn(job: Job, key: str, value: object) -> None:
+    Drawing.of({**job.config, key: value}).check_range(SITES)
+
+
+@pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}, {"width": 3.3}])
+def test_a_grid_has_every_head_by_its_size(job: Job, changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="grid=true draws every layer and head by their size"):
+        Drawing.of({**job.config, "grid": True, **changes})

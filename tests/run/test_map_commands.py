@@ -209,8 +209,10 @@ def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path)
 def test_what_is_too_wide_for_the_page_is_left_out_and_told(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    export("maps_luong", tmp_path, target="in.vi", formats=["pdf"], width=1.7)
-    assert capsys.readouterr().out.splitlines() == [str(tmp_path / "pictures" / "00003.cross.pdf")]
+    (here / "long.en").write_text("one two three " * 9 + "\nthree\n")
+    (here / "short.vi").write_text("ba\nba\n")
+    export("maps_luong", tmp_path, input="long.en", target="short.vi", formats=["pdf"], width=2)
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / "pictures" / "00002.cross.pdf")]
     assert "00001.cross.pdf is not drawn: A picture of" in caplog.text
 
 
