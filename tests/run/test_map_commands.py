@@ -53,7 +53,8 @@ def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
     (session_corpus / "in.vi").write_text("một hai ba.\nba\nba\n", encoding="utf-8")
     common = [o for o in tiny(validation__every=2) if not o.startswith(("model", "run_dir"))]
     with contextlib.chdir(session_corpus), contextlib.redirect_stdout(io.StringIO()):
-        for name, own in RUNS.items():
+        averaged = [*RUNS["luong"], "ema_decay=0.5"]
+        for name, own in {**RUNS, "averaged": averaged}.items():
             sizes = ["model.dim=12", "model.ffn_dim=19", "model.num_heads=2"] if name == "transformer" else SMALL[:3]
             extra = ["model.maxout_dim=6"] if name == "bahdanau" else []
             overrides = [*common, *own, *sizes, *extra, SMALL[3], f"run_dir=maps_{name}"]
@@ -402,11 +403,12 @@ def test_a_probe_that_was_not_finished_is_no_part_of_the_film(here: Path) -> Non
     assert '"step 3"' not in page
 
 
-def test_the_last_probe_is_what_the_finished_run_attends_to(here: Path, tmp_path: Path) -> None:
-    """Where the last validation was the best one, its maps are those of the finished run."""
-    best = json.loads(Path("maps_luong/metrics.json").read_text())["best"]["step"]
-    probe = list(MapFolder(Path(f"maps_luong/probes/step_{best:07}")).sentences())
-    folder = export("maps_luong", tmp_path, input="valid.en", target="valid.vi", formats=[])
+@pytest.mark.parametrize("name", ["maps_luong", "maps_averaged"])
+def test_the_probe_of_the_best_step_is_what_the_finished_run_attends_to(here: Path, tmp_path: Path, name: str) -> None:
+    """Also where the weights that are validated and kept are a moving average of those that train."""
+    best = json.loads(Path(f"{name}/metrics.json").read_text())["best"]["step"]
+    probe = list(MapFolder(Path(f"{name}/probes/step_{best:07}")).sentences())
+    folder = export(name, tmp_path, input="valid.en", target="valid.vi", formats=[])
     again = list(folder.sentences([item.line for item in probe]))
     for one, other in itertools.zip_longest(probe, again):
         np.testing.assert_allclose(one.site("cross").weights, other.site("cross").weights, atol=1e-5)
