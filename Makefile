@@ -25,7 +25,7 @@ demo: $(RUN)/model.safetensors
 	$(VENV) nmt.translate run_dir=$(RUN) < $(RUN)/three.en > $(RUN)/three.vi
 	@paste -d '\n' $(RUN)/three.en $(RUN)/three.vi /dev/null
 	@echo "== What the model attends to in them"
-	$(VENV) nmt.export_attention run_dir=$(RUN) input=$(RUN)/three.en out=$(RUN)/maps
+	$(VENV) nmt.export_attention run_dir=$(RUN) input=$(RUN)/three.en out=$(RUN)/maps overwrite=true
 	@echo; echo "The next make demo uses the run in $(RUN) again; delete that folder to train anew."
 
 $(RUN)/model.safetensors: | .venv/installed

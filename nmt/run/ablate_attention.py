@@ -16,6 +16,7 @@ from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.tables import Table
 from nmt.run.build import Trained, build_translator, load_run
 from nmt.run.compose import Job
+from nmt.run.drawing import unknown_site
 from nmt.run.evaluate import check_files_given, chosen_task
 from nmt.run.evaluation import Task, conditions
 from nmt.run.forced import log_probs, mean_log_prob
@@ -161,7 +162,7 @@ def _table(intact: Quality, without: Sequence[tuple[Place, str, Quality]]) -> Ta
         bleu = "" if found.bleu is None or intact.bleu is None else f"{found.bleu - intact.bleu:+.2f}"
         head = [place.site, str(place.layer), str(place.head), way]
         rows.append([*head, f"{found.log_prob - intact.log_prob:+.4f}", bleu])
-    return Table(["site", "layer", "head", "way", "log-probability per piece", "BLEU"], rows)
+    return Table(["site", "layer", "head", "way", "change of log-probability per piece", "change of BLEU"], rows)
 
 
 def _check(ways: Any, sentences: Any) -> None:
@@ -177,5 +178,5 @@ def _check(ways: Any, sentences: Any) -> None:
 def _sites(trained: Trained, site: str) -> list[str]:
     known = list(trained.model.sites)
     if site not in (*known, "all"):
-        raise ValueError(unknown("site", site, [*known, "all"]))
+        raise ValueError(unknown_site(site, known))
     return known if site == "all" else [site]

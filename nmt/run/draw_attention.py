@@ -6,7 +6,7 @@ from typing import Any
 from nmt.evaluation.map_files import MapFolder
 from nmt.evaluation.viewer import write_viewer
 from nmt.run.compose import Job
-from nmt.run.drawing import Drawing, draw
+from nmt.run.drawing import FORMATS, Drawing, draw
 from nmt.run.map_folders import map_folders, viewed_runs
 from nmt.run.refusals import folder_to_write
 
@@ -19,6 +19,8 @@ def draw_attention(job: Job) -> None:
     """
     config = job.config
     drawing = Drawing.of(config)
+    if not drawing.formats:
+        raise ValueError(f"formats is an empty list; give at least one of {', '.join(FORMATS)}.")
     lines = _lines(config["lines"])
     given = config["maps"] if isinstance(config["maps"], list) else [config["maps"]]
     folders = [MapFolder(path) for name in given for path in map_folders(Path(str(name)))]

@@ -76,14 +76,13 @@ class Drawing:
     def check_range(self, sites: Mapping[str, Mapping[str, Any]]) -> None:
         """Raises ValueError for a site, a layer or a head that the maps do not have; `sites` is the manifest's."""
         if self.site not in (*sites, ALL):
-            raise ValueError(unknown("site", self.site, [*sites, ALL]))
+            raise ValueError(unknown_site(self.site, sites))
         for site in self.sites(sites):
             for key, value in (("layer", self.layer), ("head", self.head)):
                 number = sites[site][f"{key}s"]
                 if isinstance(value, int) and not 0 <= value < number:
-                    raise ValueError(
-                        f"{key} is {value}; the {key}s of {site} are 0 to {number - 1}, null is the mean of them."
-                    )
+                    there = f"{key}s 0 to {number - 1}" if number > 1 else f"one {key}, 0"
+                    raise ValueError(f"{key} is {value}; {site} has {there}: give one, or leave it out for the mean.")
 
     def sites(self, known: Iterable[str]) -> list[str]:
         """The chosen ones of those that there are."""
@@ -93,6 +92,11 @@ class Drawing:
         """The map that alignments are read from: means where no single layer or head is chosen."""
         layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
         return Choice(self.shift, layer, head)
+
+
+def unknown_site(site: str, known: Iterable[str]) -> str:
+    """The sentence for a site that a model does not have."""
+    return f"There is no attention at site '{site}' in this model, only at {', '.join(known)}; 'all' is each of them."
 
 
 def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def export_attention(job: Job) -> None:
-    """Writes the maps of each line, then what `formats` asks for, over those of an earlier export; prints the paths.
+    """Writes the maps of each line, then what `formats` asks for, and prints the paths.
 
     The maps are those of forced decoding: of the lines of `target`, or of the hypotheses of the search. Raises
     ValueError before anything is searched for what cannot be drawn, and where no line has maps.
@@ -33,9 +33,7 @@ def export_attention(job: Job) -> None:
     sites = described_sites(trained.model)
     drawing.check_range(sites)
     out = folder_to_write("out", config["out"])
-    if (out / MANIFEST).exists():
-        MapFolder(out)
-        clear(out)
+    _make_room(out, config["overwrite"])
     pairs = _pairs(trained, config, source, target)
     made_from = {
         **described_run(trained.run, trained.model, trained.direction),
@@ -49,6 +47,18 @@ def export_attention(job: Job) -> None:
         raise ValueError(f"No line of {source} has maps; give lines that have text and are not too long.")
     for line in draw(folder, drawing, out):
         print(line)
+
+
+def _make_room(out: Path, overwrite: bool) -> None:
+    """Deletes what an earlier export has left, if it may. Raises FileExistsError where it may not."""
+    if not (out / MANIFEST).exists():
+        return
+    MapFolder(out)
+    if not overwrite:
+        raise FileExistsError(
+            f"out is {out}, which holds maps; choose another folder, or overwrite=true to replace them."
+        )
+    clear(out)
 
 
 def _files(job: Job) -> tuple[Path, Path | None]:

@@ -202,7 +202,10 @@ def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys
 def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path) -> None:
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
     (here / "one.en").write_text("one\n")
-    export("maps_luong", tmp_path, input="one.en", formats=["csv"])
+    with pytest.raises(FileExistsError, match="which holds maps; choose another one, or overwrite=true"):
+        export("maps_luong", tmp_path, input="one.en", formats=["csv"])
+    assert (tmp_path / "viewer.html").is_file()
+    export("maps_luong", tmp_path, input="one.en", formats=["csv"], overwrite=True)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {"manifest.json", "maps/00001.npz", "csv/00001.csv"}
 
@@ -260,9 +263,11 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
         ({"maps": []}, "maps is an empty list"),
         ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps go into one page only: add formats=\[viewer\]"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
+        ({"maps": "MAPS", "formats": []}, "formats is an empty list; give at least one of png"),
+        ({"maps": "MAPS", "site": "encoder_self"}, "no attention at site 'encoder_self' in this model, only at cross"),
         ({"maps": "MAPS", "lines": [0]}, "lines holds '0'"),
         ({"maps": "MAPS", "lines": [2]}, "has no maps of line 2"),
-        ({"maps": "MAPS", "layer": 7}, "layer is 7; the layers of cross are 0 to 0"),
+        ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has one layer, 0: give one, or leave it out"),
     ],
 )
 def test_what_cannot_be_drawn_is_told(here: Path, tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
@@ -300,11 +305,11 @@ def test_ablations_of_every_head(run: str, tmp_path: Path, capsys: pytest.Captur
     heads = {"maps_bahdanau": 1, "maps_luong": 2, "maps_transformer": 3 * 2 * 2}[run]
     places = {(row["site"], row["layer"], row["head"], row["way"]) for row in rows}
     assert len(places) == len(rows) == 4 * heads
-    losses = [float(row["log-probability per piece"]) for row in rows]
+    losses = [float(row["change of log-probability per piece"]) for row in rows]
     assert losses == sorted(losses)
     assert any(losses), "no ablation changed anything"
     assert output.startswith("Intact: -")
-    assert all(np.isfinite(float(row["BLEU"])) for row in rows)
+    assert all(np.isfinite(float(row["change of BLEU"])) for row in rows)
 
 
 def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
@@ -312,7 +317,7 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
     ablate_attention(job("ablate_attention", **config, source="in.en", reference="in.vi"))
     with (tmp_path / "ablation.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["BLEU"] for row in rows] == ["", ""]
+    assert [row["change of BLEU"] for row in rows] == ["", ""]
     record = json.loads((tmp_path / "ablation.json").read_text())
     assert (record["sentences"], record["intact"]["bleu"]) == (2, None)
 
@@ -355,7 +360,7 @@ def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
     ("changes", "sentence"),
     [
         ({"ways": ["of"]}, "Unknown way 'of'. Did you mean 'off'?"),
-        ({"site": "self"}, "Unknown site 'self'. There are: all, cross."),
+        ({"site": "self"}, "no attention at site 'self' in this model, only at cross; 'all' is each of them"),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
         ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),
         ({"source": "in.en"}, "source is given without reference"),

@@ -268,7 +268,7 @@ def test_evaluation_of_a_split_and_of_files(
         (
             "export_attention",
             {"input": "test.en", "out": "m", "layer": 4},
-            "layer is 4; the layers of cross are 0 to 0",
+            "layer is 4; cross has one layer, 0",
         ),
         ("export_attention", {"input": "test.en", "target": "valid.vi", "out": "m"}, "has 1 lines but valid.vi has 7"),
     ],
