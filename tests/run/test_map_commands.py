@@ -202,7 +202,7 @@ def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys
 def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path) -> None:
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
     (here / "one.en").write_text("one\n")
-    with pytest.raises(FileExistsError, match="which holds maps; choose another one, or overwrite=true"):
+    with pytest.raises(FileExistsError, match="which holds maps; choose another folder, or overwrite=true"):
         export("maps_luong", tmp_path, input="one.en", formats=["csv"])
     assert (tmp_path / "viewer.html").is_file()
     export("maps_luong", tmp_path, input="one.en", formats=["csv"], overwrite=True)
