@@ -56,10 +56,7 @@ class Row(NamedTuple):
 
 def measure(item: AttentionMap) -> Measures:
     """The measures of every layer and head of a map."""
-    weights = item.weights.astype(np.float64)
-    sums = weights.sum(-1, keepdims=True)
-    used = sums[..., 0] > 0
-    shares = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    shares, used = _shares(item.weights)
     rows, columns = shares.shape[-2:]
     entropies = _entropies(shares)
     widest = np.log(np.broadcast_to(_visible(item).sum(-1), used.shape).clip(min=1))
@@ -81,11 +78,8 @@ def measure(item: AttentionMap) -> Measures:
 
 def head_entropies(weights: Float[np.ndarray, "layers heads rows columns"]) -> Heads:
     """The entropy of `Measures` alone; NaN for a head none of whose rows has weight."""
-    exact = weights.astype(np.float64)
-    sums = exact.sum(-1, keepdims=True)
-    used = sums[..., 0] > 0
-    found = _mean(_entropies(np.divide(exact, sums, out=np.zeros_like(exact), where=sums > 0)), used)
-    return np.where(used.any(-1), found, np.nan)
+    shares, used = _shares(weights)
+    return np.where(used.any(-1), _mean(_entropies(shares), used), np.nan)
 
 
 def per_sentence(sentences: Iterable[SentenceMaps]) -> list[Row]:
@@ -129,6 +123,15 @@ def _dead(values: Mapping[str, float]) -> str:
     if values["uniformity"] >= UNIFORM:
         return "uniform"
     return "constant" if values["variation"] <= CONSTANT else ""
+
+
+def _shares(
+    weights: Float[np.ndarray, "layers heads rows columns"],
+) -> tuple[Float[np.ndarray, "layers heads rows columns"], Bool[np.ndarray, "layers heads rows"]]:
+    """The rows divided by their sums, and which of them have weight; the others stay 0."""
+    exact = weights.astype(np.float64)
+    sums = exact.sum(-1, keepdims=True)
+    return np.divide(exact, sums, out=np.zeros_like(exact), where=sums > 0), sums[..., 0] > 0
 
 
 def _entropies(shares: Float[np.ndarray, "layers heads rows columns"]) -> Float[np.ndarray, "layers heads rows"]:

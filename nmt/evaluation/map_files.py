@@ -67,7 +67,7 @@ class MapFolder:
         if missing := sorted(wanted - set(self.lines)):
             raise ValueError(
                 f"{self.path} has no maps of line {missing[0]}; it has those of {len(self.lines)} lines from "
-                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}."
+                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: give one of these."
             )
         for entry in self.manifest["sentences"]:
             if entry["line"] in wanted:
@@ -76,7 +76,9 @@ class MapFolder:
     def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
         # The manifest may come from elsewhere: no name in it leads out of the folder.
         if not _FILE.fullmatch(str(entry["file"])):
-            raise ValueError(f"{self.path / MANIFEST} names '{entry['file']}', which is no file of maps; not read.")
+            raise ValueError(
+                f"{self.path / MANIFEST} names '{entry['file']}', which is no file of maps: export the maps again."
+            )
         path = self.path / entry["file"]
         if not path.is_file() or file_digest(path) != entry["sha256"]:
             raise ValueError(f"{path} is missing or not the file of its manifest: export the maps again.")

@@ -120,7 +120,7 @@ def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str,
 def test_no_name_in_a_manifest_leads_elsewhere(tmp_path: Path, name: str) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {})
     folder.manifest["sentences"][0]["file"] = name
-    with pytest.raises(ValueError, match="which is no file of maps; not read"):
+    with pytest.raises(ValueError, match="which is no file of maps: export the maps again"):
         next(folder.sentences())
 
 

@@ -224,9 +224,9 @@ def test_what_is_too_wide_for_the_page_is_left_out_and_told(
     ("lines", "changes", "sentence"),
     [
         ("\n\n", {}, r"No line of bad\.en has maps; give lines that have text"),
-        ("", {}, r"No line of bad\.en has maps|is empty"),
+        ("", {}, r"bad\.en is empty; give a file with at least one line"),
         ("one\n", {"out": "in.en"}, "out is in.en, which cannot be made a folder"),
-        ("one\n", {"out": "."}, "is no folder|is damaged|is not whole"),
+        ("one\n", {"out": "."}, "is damaged or not a manifest of attention maps"),
     ],
 )
 def test_what_cannot_be_exported_is_told(
