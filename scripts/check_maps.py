@@ -43,7 +43,8 @@ def check(sentences: Iterable[SentenceMaps]) -> dict[str, Findings]:
     for sentence in sentences:
         for item in sentence.maps:
             one, before = check_map(item), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
-            worst = max(one.row_sum_error, before.row_sum_error)
+            # NaN is greater than nothing, and so would be lost.
+            worst = float(np.maximum(one.row_sum_error, before.row_sum_error))
             sums = (a + b for a, b in zip(one, before, strict=True))
             found[item.site] = Findings(*sums)._replace(row_sum_error=worst)
     return found
@@ -83,7 +84,9 @@ def main() -> int:
             f"{site}: {of.maps:,} maps, {of.weights:,} weights; rows sum to 1 within {of.row_sum_error:.1e}, "
             f"{of.blocked} blocked weights above 0, {of.empty} empty maps"
         )
-    return 0 if all(of.lawful for of in found.values()) else 1
+    if not found:
+        print("no maps to check")
+    return 0 if found and all(of.lawful for of in found.values()) else 1
 
 
 if __name__ == "__main__":

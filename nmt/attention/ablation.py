@@ -1,7 +1,7 @@
 """Attention with one head made useless, to see whether a model needs what it looks at.
 
 The window stays the query's own: what it blocks is blocked, and the Gaussian of local_p multiplies whatever weights
-there are.
+there are; with `renormalise` it is a part of the scores, and replaced with them.
 """
 
 from abc import abstractmethod

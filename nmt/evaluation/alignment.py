@@ -142,14 +142,17 @@ def table(
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
 ) -> dict[Choice, Rates]:
-    """The rates of the argmax links of every shift, layer and head, of the mean of a layer's heads, and of all.
+    """The rates of the argmax links of every shift, layer and head, and of the means where there are several.
 
-    One item per sentence pair in each argument. Raises ValueError when there is none.
+    These are of a layer's heads, and of all. One item per sentence pair in each argument. Raises ValueError when there
+    is none.
     """
     if not weights:
         raise ValueError("There are no attention maps to choose from: give at least one aligned sentence pair.")
     layers, heads = weights[0].shape[:2]
-    places = [(None, None), *itertools.product(range(layers), [None, *range(heads)])]
+    of_heads = [None, *range(heads)] if heads > 1 else [0]
+    of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
+    places = [*of_all, *itertools.product(range(layers), of_heads)]
     found = {}
     for shift in SHIFTS:
         maps = [word_map(*pair, shift) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
@@ -160,7 +163,7 @@ def table(
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice of lowest error rate; of equals the first: shift 0, the mean of all, then by layer."""
+    """The choice of lowest error rate; of equals the first: shift 0, means before single ones, then by layer."""
     return min(choices, key=lambda choice: choices[choice].aer)
 
 

@@ -2,12 +2,13 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nmt.evaluation.maps import BOS, EOS, AttentionMap, SentenceMaps
+from nmt.evaluation.maps import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps, selected
 
 Heads = Float[np.ndarray, "layers heads"]
 
@@ -47,8 +48,10 @@ class Row(NamedTuple):
     """From 1; 0 for the mean of the sentences."""
     rank: int
     site: str
-    layer: int
-    head: int
+    layer: int | None
+    """None: the mean of the layers."""
+    head: int | None
+    """None: the mean of the heads."""
     values: dict[str, float]
     dead: str
     """Why the head counts as dead: 'uniform', 'sink' (all on BOS or EOS) or 'constant'; empty where it does not."""
@@ -76,6 +79,16 @@ def measure(item: AttentionMap) -> Measures:
     )
 
 
+def narrowed(item: AttentionMap, layer: int | None, head: int | None) -> AttentionMap:
+    """One layer and one head of a map, or the mean of them where that is None, as a map by itself."""
+    local = None
+    if item.local:
+        center = selected(item.local.center, layer, head)
+        allowed = selected(item.local.allowed.astype(np.float64), layer, head) > 0
+        local = LocalWindow(center[None, None], allowed[None, None], None)
+    return replace(item, weights=selected(item.weights, layer, head)[None, None], local=local)
+
+
 def head_entropies(weights: Float[np.ndarray, "layers heads rows columns"]) -> Heads:
     """The entropy of `Measures` alone; NaN for a head none of whose rows has weight."""
     shares, used = _shares(weights)
@@ -93,9 +106,15 @@ def per_sentence(sentences: Iterable[SentenceMaps]) -> list[Row]:
     ]
 
 
+def of_choice(sentence: SentenceMaps, site: str, layer: int | None, head: int | None) -> Row:
+    """The row of one map of a sentence; a mean over layers or heads is measured as one map."""
+    measures = measure(narrowed(sentence.site(site), layer, head))
+    return _row(sentence.line, sentence.rank, site, 0, 0, measures)._replace(layer=layer, head=head)
+
+
 def per_head(rows: Sequence[Row]) -> list[Row]:
     """The means over the sentences, a row for each site, layer and head."""
-    groups: dict[tuple[str, int, int], list[Row]] = {}
+    groups: dict[tuple[str, int | None, int | None], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.site, row.layer, row.head), []).append(row)
     found = []

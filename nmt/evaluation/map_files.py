@@ -25,6 +25,7 @@ _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
 _ENTRY = ("line", "rank", "file", "sha256", "source_pieces", "target_pieces")
+_SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
@@ -41,9 +42,10 @@ class MapFolder:
         try:
             self.manifest = json.loads(file.read_text(encoding="utf-8"))
             known = (self.manifest["format"], self.manifest["version"]) == (FORMAT, VERSION)
-            whole = all(key in self.manifest for key in ("made_from", "sites", "sentences"))
+            whole = isinstance(self.manifest["made_from"]["lines"], int)
+            whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
             whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{file} is damaged or not a manifest of attention maps: export them again.") from error
         if not known or not whole:
             raise ValueError(f"{file} is not whole or not of format '{FORMAT}', version {VERSION}: export them again.")
@@ -90,7 +92,7 @@ class MapFolder:
                 maps = [_map(site, arrays, labels[site]) for site in sites]
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged: export the maps again.") from error
-        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps)
+        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry.get("score"))
 
 
 def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
@@ -152,6 +154,7 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
     return {
         "line": sentence.line,
         "rank": sentence.rank,
+        "score": sentence.score,
         "file": name,
         "sha256": file_digest(folder / name),
         "source_pieces": sentence.source_pieces,

@@ -33,9 +33,13 @@ class AttentionMap:
     site: str
     """'encoder_self', 'decoder_self' or 'cross'."""
     weights: Float[np.ndarray, "layers heads rows columns"]
+    """After the normaliser and the window, before dropout; what is blocked is 0."""
     inputs: list[str]
+    """What each row reads."""
     outputs: list[str]
+    """What each row predicts."""
     columns: list[str]
+    """What is attended to."""
     local: LocalWindow | None = None
     """Of a site with a local window."""
 
@@ -51,6 +55,8 @@ class SentenceMaps:
     source_pieces: list[str]
     target_pieces: list[str]
     maps: list[AttentionMap]
+    score: float | None = None
+    """Of the search that found the target: its log-probability with the penalties; None for a given target."""
 
     def site(self, name: str) -> AttentionMap:
         """The map of a site, such as 'cross'. Raises ValueError when the model has no such site."""

@@ -1,8 +1,8 @@
-"""Pictures of attention maps and scores, from arrays."""
+"""Pictures of attention maps, from arrays."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 # matplotlib brings it along, and it has all Vietnamese letters.
 _FONT = "DejaVu Sans"
@@ -23,10 +24,33 @@ _FEW, _MANY = 20, 60
 _INK = "#333333"
 # A grid of many heads and long sentences is drawn coarser rather than too large for the memory.
 _DPI, _MOST_PIXELS = 160, 12_000
-# The smallest letters that can be read in print, in points.
+# The smallest letters that can be read in print, in points, and a cell that is as high as they are, in inches.
 _PRINT = 6.0
+_LETTER = _PRINT / 72
+_GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
+_PAD = 0.02
 # Letters stay letters: TrueType in a PDF, which journals ask for; in an SVG outlines, which every program shows alike.
 _EMBEDDED: Any = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "attention"}
+
+
+class Look(NamedTuple):
+    """What surrounds maps in a picture, and how large it is."""
+
+    title: str = ""
+    rows: str = "target"
+    """What the rows are called, and the columns."""
+    columns: str = "source"
+    width: float | None = None
+    """Of the whole picture in inches, for a page of print: then its letters have 6 points; None: by the map's size."""
+    max_weight: float | None = None
+    """The weight of the darkest colour, one for all pictures that are compared; None: the largest in the picture."""
+
+
+class _Size(NamedTuple):
+    cell: float
+    """Side of a cell in inches."""
+    font: float
+    """Of the labels in points; 0 for maps without labels."""
 
 
 def heat_map(
@@ -34,33 +58,24 @@ def heat_map(
     source_labels: Sequence[str],
     target_labels: Sequence[str],
     path: Path,
-    title: str,
-    width: float | None = None,
+    look: Look,
 ) -> None:
     """Draw a map as .png, .svg or .pdf: source on top, target on the left, a square cell per pair, white at weight 0.
 
-    Cells have one size, smaller for longer sentences; a picture of a given `width` in inches, for a page of print, has
-    letters of 6 points. Raises ValueError when the labels do not fit the map, it is empty or the width too small.
+    Cells are smaller for longer sentences. Raises ValueError when the labels do not fit the map, it is empty or the
+    width too small.
     """
-    if weights.shape != (len(target_labels), len(source_labels)) or weights.size == 0:
+    _check_labels(weights.shape, source_labels, target_labels)
+    size = _Size(*_cell_and_font(max(weights.shape))) if look.width is None else _Size(_LARGEST, _PRINT)
+    labels = source_labels, target_labels
+    figure, size = _fitted(weights[None, None], labels, look, size)
+    if size.cell < _LETTER:
+        least = (look.width or 0) + (_LETTER - size.cell) * weights.shape[1]
         raise ValueError(
-            f"A map of shape {weights.shape} does not fit {len(target_labels)} target and {len(source_labels)} source "
-            "labels: it needs a row per target and a column per source label, at least one of each."
+            f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
+            f"{_PRINT:.0f} points; give at least {least + 0.05:.1f}."
         )
-    cell, font = _sizes(max(weights.shape)) if width is None else (_printed_cell(weights, target_labels, width), _PRINT)
-    columns, rows = cell * len(source_labels), cell * len(target_labels)
-    figure = Figure(figsize=(columns, rows))
-    FigureCanvasAgg(figure)
-    # The cells fill the figure; labels, title and bar lie outside, and the tight box at the end takes them in.
-    axes = figure.add_axes((0, 0, 1, 1))
-    image = axes.imshow(weights, cmap=_COLOURS, vmin=0, vmax=max(float(weights.max()), 1e-6), aspect="auto")
-    _label(axes, source_labels, target_labels, font)
-    gap, thick = (0.15, 0.12) if width is None else (0.06, 0.06)
-    bar = figure.colorbar(image, cax=figure.add_axes((1 + gap / columns, 0, thick / columns, 1)))
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=max(font - 1, _PRINT), length=2, colors=_INK)
-    axes.set_title(title, fontsize=font + 2, fontfamily=_FONT, color=_INK, loc="left", pad=10, parse_math=False)
-    _save(figure, path, pad=0.15 if width is None else 0.01)
+    _save(figure, path, look.width)
 
 
 def heat_map_grid(
@@ -68,111 +83,143 @@ def heat_map_grid(
     source_labels: Sequence[str],
     target_labels: Sequence[str],
     path: Path,
-    title: str,
+    look: Look,
 ) -> None:
     """Draw the maps of all heads of a site as .png, .svg or .pdf: a row of maps for each layer, one scale of colours.
 
-    Pieces stand at the outer maps. Raises ValueError when the labels do not fit the maps or these are empty.
+    Pieces stand at the outer maps, where a given width leaves room for them. Raises ValueError when the labels do not
+    fit the maps, these are empty or the width too small.
     """
-    layers, heads, *shape = weights.shape
-    if shape != [len(target_labels), len(source_labels)] or weights.size == 0:
+    _check_labels(weights.shape[2:], source_labels, target_labels)
+    figure, size = _fitted(weights, (source_labels, target_labels), look, _Size(_GRID_CELL, _PRINT))
+    if size.cell < _LETTER:
+        figure, size = _fitted(weights, (source_labels, target_labels), look, _Size(_GRID_CELL, 0.0))
+    if size.cell < _SMALLEST:
         raise ValueError(
-            f"Maps of shape {tuple(shape)} do not fit {len(target_labels)} target and {len(source_labels)} source "
-            "labels: each needs a row per target and a column per source label, at least one of each."
+            f"{weights.shape[1]} maps of {weights.shape[3]} columns beside each other do not fit into {look.width} "
+            "inches; give more."
         )
-    cell = 0.115
-    size = (heads * (cell * shape[1] + 0.12), layers * (cell * shape[0] + 0.2))
-    figure = Figure(figsize=size)
+    _save(figure, path, look.width)
+
+
+def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
+    if tuple(shape) != (len(target_labels), len(source_labels)) or 0 in shape:
+        raise ValueError(
+            f"A map of shape {tuple(shape)} does not fit {len(target_labels)} target and {len(source_labels)} source "
+            "labels: it needs a row per target and a column per source label, at least one of each."
+        )
+
+
+def _fitted(
+    weights: Float[np.ndarray, "layers heads target source"],
+    labels: tuple[Sequence[str], Sequence[str]],
+    look: Look,
+    size: _Size,
+) -> tuple[Figure, _Size]:
+    """The figure in that size, or with cells as large as its width allows."""
+    figure = _figure(weights, labels, look, size)
+    if look.width is None:
+        return figure, size
+    # All but the cells keeps its size when these shrink; the overhang of slanted labels does so nearly.
+    for _ in range(3):
+        room = look.width - figure.get_tightbbox().width - 2 * _PAD
+        cell = min(size.cell + room / (weights.shape[1] * weights.shape[3]), _LARGEST)
+        if cell <= 0 or abs(cell - size.cell) < 1e-4:
+            return figure, size._replace(cell=cell)
+        size = size._replace(cell=cell)
+        figure = _figure(weights, labels, look, size)
+    return figure, size
+
+
+def _figure(
+    weights: Float[np.ndarray, "layers heads target source"],
+    labels: tuple[Sequence[str], Sequence[str]],
+    look: Look,
+    size: _Size,
+) -> Figure:
+    """The maps beside and below each other, in inches; labels, names and the bar of colours lie outside of them."""
+    layers, heads, rows, columns = weights.shape
+    across, down = size.cell * columns, size.cell * rows
+    gap = 0.12, 0.06 + 1.5 * _LETTER
+    wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
+    # Text is measured at the resolution at which it is drawn.
+    figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
-    panels: Any = figure.subplots(layers, heads, squeeze=False)
-    gaps = {"wspace": 0.12 / (cell * shape[1]), "hspace": 0.2 / (cell * shape[0])}
-    figure.subplots_adjust(left=0, right=1, bottom=0, top=1, **gaps)
+    most = look.max_weight or max(float(weights.max()), 1e-6)
     for layer, head in np.ndindex(layers, heads):
-        axes = panels[layer, head]
-        axes.imshow(weights[layer, head], cmap=_COLOURS, vmin=0, vmax=max(float(weights.max()), 1e-6), aspect="auto")
-        _label(axes, source_labels if layer == 0 else (), target_labels if head == 0 else (), _PRINT)
-        axes.set_xlabel(f"layer {layer}, head {head}", fontsize=_PRINT, color=_INK, labelpad=2)
-    letters = max(map(len, source_labels)) * 0.5 * _PRINT / 72
-    figure.suptitle(
-        title, x=0, y=1 + (letters + 0.2) / size[1], ha="left", va="bottom", fontsize=9, fontfamily=_FONT, color=_INK
+        corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
+        axes = figure.add_axes((*corner, across / wide, down / high))
+        image = axes.imshow(weights[layer, head], cmap=_COLOURS, vmin=0, vmax=most, aspect="auto")
+        _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), size.font)
+        if layers * heads > 1:
+            _name(axes, f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}")
+        if layer == head == 0:
+            _name_sides(axes, look, size.font)
+    thick = 0.12 if look.width is None else 0.06
+    bar = figure.colorbar(image, cax=figure.add_axes((1 + thick / wide, 0, thick / wide, 1)))
+    bar.outline.set_visible(False)
+    small = max(size.font - 1, _PRINT)
+    bar.ax.tick_params(labelsize=small, length=2, colors=_INK)
+    bar.set_label("weight", fontsize=small, fontfamily=_FONT, color=_INK)
+    return figure
+
+
+def _name_sides(axes: Axes, look: Look, font: float) -> None:
+    """The names of rows and columns, and the title, at the first map."""
+    text: dict[str, Any] = {"fontfamily": _FONT, "color": _INK, "parse_math": False}
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel(look.columns, fontsize=font or _PRINT, labelpad=3, loc="left", **text)
+    axes.set_ylabel(look.rows, fontsize=font or _PRINT, labelpad=3, loc="top", **text)
+    if look.title:
+        axes.set_title(look.title, fontsize=(font or _PRINT) + 2, loc="left", pad=10, **text)
+
+
+def _name(axes: Axes, name: str) -> None:
+    axes.annotate(
+        name,
+        (0.5, 0),
+        (0, -2),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=_PRINT,
+        fontfamily=_FONT,
+        color=_INK,
     )
-    _save(figure, path, pad=0.1)
 
 
-def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
-    """Draw (value, low, high) of each system as a PNG: a bar with its interval, the first system on top.
-
-    Raises ValueError when there are none, or not one for each name.
-    """
-    if not names or len(names) != len(scores):
-        raise ValueError(f"{len(names)} names and {len(scores)} scores: give one of each for every system.")
-    values, lows, highs = (np.array(column) for column in zip(*scores, strict=True))
-    figure = Figure(figsize=(7, 0.9 + 0.36 * len(names)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    places = np.arange(len(names))
-    spread = np.stack([values - lows, highs - values]).clip(min=0)
-    axes.barh(
-        places,
-        values,
-        height=0.62,
-        color=colormaps["magma"](0.62),
-        xerr=spread,
-        error_kw={"ecolor": _INK, "capsize": 2},
-    )
-    for place, (value, _, high) in enumerate(scores):
-        axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
-    axes.set_yticks(places, names, fontsize=9, fontfamily=_FONT, color=_INK, parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
-    axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)
-    axes.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    _save(figure, path, pad=None)
-
-
-def _save(figure: Figure, path: Path, pad: float | None) -> None:
-    """Writes the figure in the format of the path's extension, the same bytes each time."""
-    kind = path.suffix.removeprefix(".")
-    # Both write the date of the day otherwise.
-    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
-    tight: dict[str, Any] = {} if pad is None else {"bbox_inches": "tight", "pad_inches": pad}
-    with rc_context(_EMBEDDED):
-        dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
-        figure.savefig(path, format=kind, dpi=dpi, facecolor="white", metadata=metadata, **tight)
-
-
-def _printed_cell(weights: np.ndarray, target_labels: Sequence[str], width: float) -> float:
-    """The cell that makes a picture this wide, the target labels and the bar beside the map included, in inches."""
-    letters = max(map(len, target_labels)) * 0.6 * _PRINT / 72
-    cell = (width - letters - 0.45) / weights.shape[1]
-    if cell < _PRINT / 72:
-        raise ValueError(
-            f"A picture of {weights.shape[1]} columns does not fit into {width} inches with letters of {_PRINT:.0f} "
-            f"points; give at least {letters + 0.45 + weights.shape[1] * _PRINT / 72:.1f}."
-        )
-    return min(cell, 0.34)
-
-
-def _sizes(tokens: int) -> tuple[float, float]:
+def _cell_and_font(tokens: int) -> tuple[float, float]:
     """Width of a cell in inches and size of the letters in points: smaller for longer sentences."""
     share = min(max((tokens - _FEW) / (_MANY - _FEW), 0.0), 1.0)
-    return 0.34 - 0.14 * share, 10 - 3 * share
+    return _LARGEST - 0.14 * share, 10 - 3 * share
 
 
 def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str], font: float) -> None:
+    """Labels at the cells, or none where there are none or the font is 0."""
     # A label is text: two dollar signs in it are no formula.
     text: dict[str, Any] = {"fontsize": font, "fontfamily": _FONT, "color": _INK, "parse_math": False}
+    sources, targets = (labels if font else () for labels in (source_labels, target_labels))
     axes.xaxis.tick_top()
-    axes.set_xticks(
-        range(len(source_labels)), source_labels, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text
-    )
-    axes.set_yticks(range(len(target_labels)), target_labels, **text)
+    axes.set_xticks(range(len(sources)), sources, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text)
+    axes.set_yticks(range(len(targets)), targets, **text)
     axes.tick_params(which="both", length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
     axes.set_xticks(np.arange(columns - 1) + 0.5, minor=True)
     axes.set_yticks(np.arange(rows - 1) + 0.5, minor=True)
-    axes.grid(which="minor", color="#eeeeee", linewidth=0.5)
+    axes.grid(which="minor", color="#eeeeee", linewidth=0.5 if font else 0.2)
     for spine in axes.spines.values():
         spine.set_edgecolor("#cccccc")
+
+
+def _save(figure: Figure, path: Path, width: float | None) -> None:
+    """Writes the figure in the format of the path's extension, the same bytes each time, exactly as wide as asked."""
+    kind = path.suffix.removeprefix(".")
+    # Both write the date of the day otherwise.
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    box = figure.get_tightbbox().padded(0.15 if width is None else _PAD)
+    if width is not None:
+        middle = (box.x0 + box.x1) / 2
+        box = Bbox.from_extents(middle - width / 2, box.y0, middle + width / 2, box.y1)
+    with rc_context(_EMBEDDED):
+        figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=box)

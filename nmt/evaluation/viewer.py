@@ -140,7 +140,9 @@ def _entry(sentence: SentenceMaps, run: str) -> dict[str, Any]:
 
 
 def _label(sentence: SentenceMaps) -> str:
-    rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
+    said = [f"translation {sentence.rank}"] if sentence.rank > 1 else []
+    said += [] if sentence.score is None else [f"score {sentence.score:.2f}"]
+    rank = f" ({', '.join(said)})" if said else ""
     return f"{sentence.line}{rank}: {textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=' …')}"
 
 

@@ -57,6 +57,15 @@ def text_of(pieces: Sequence[str]) -> str:
     return joined.decode("utf-8", errors="replace").replace(_WORD_START, " ").strip()
 
 
+def spaced(pieces: Sequence[str]) -> str:
+    """The words that pieces make with a space between them: word i of an alignment is the i-th one, from 0.
+
+    A model may write any byte: white space within a word, and a word of nothing, become U+2581.
+    """
+    words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in _texts(pieces))
+    return " ".join(word or _WORD_START for word in words)
+
+
 def word_ids(pieces: Sequence[str]) -> list[int]:
     """For each piece the number of its word, from 0."""
     return [word for word, (start, end) in enumerate(merge_pieces(pieces)) for _ in range(start, end)]

@@ -1,7 +1,8 @@
 """nmt.ablate_attention: what a run loses when one head of its attention is made useless."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,11 @@ from nmt.run.forced import log_probs, mean_log_prob
 from nmt.run.pace import Pace
 from nmt.run.refusals import folder_to_write, unknown
 from nmt.run.rundir import write_json
+from nmt.text import normalize
 
-MeanQuery = Float[Tensor, " query_dim"]
-Ablation = Callable[[Attention, int, MeanQuery], AbstractContextManager[None]]
-"""ablation(attention, head, mean query of that head): a context in which the head is useless."""
+MeanQueries = Mapping[Attention, Float[Tensor, "heads query_dim"]]
+Ablation = Callable[[Attention, int, MeanQueries], AbstractContextManager[None]]
+"""ablation(attention, head, mean queries of the heads): a context in which the head is useless."""
 
 
 class Place(NamedTuple):
@@ -60,7 +62,7 @@ def ablate_attention(job: Job) -> None:
     sites = _sites(trained, str(config["site"]))
     task = chosen_task(trained, config)
     out = folder_to_write("out", config["out"] or task.out)
-    task = measurable(trained, task, config["sentences"], config["batch_tokens"])
+    task = measurable(trained, task, config["sentences"])
     measure = partial(quality, trained, task, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
     intact = measure()
     without = sorted(_ablated(trained, task, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
@@ -73,6 +75,7 @@ def ablate_attention(job: Job) -> None:
     print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(task.sources)} sentences")
     print(table.markdown())
     print(out / "ablation.csv")
+    print(out / "ablation.json")
 
 
 def quality(trained: Trained, task: Task, *, bleu: bool, batch_tokens: int) -> Quality:
@@ -87,22 +90,23 @@ def quality(trained: Trained, task: Task, *, bleu: bool, batch_tokens: int) -> Q
     return Quality(log_prob, score, str(metric.get_signature()))
 
 
-def measurable(trained: Trained, task: Task, sentences: int | None, batch_tokens: int) -> Task:
+def measurable(trained: Trained, task: Task, sentences: int | None) -> Task:
     """The first sentence pairs that have text on both sides and are not too long for the model; of one, or of all."""
-    found = log_probs([trained], task.sources, task.references[0], batch_tokens)
-    texts = zip(task.sources, task.references[0], found, strict=True)
-    kept = [
-        i
-        for i, (source, reference, value) in enumerate(texts)
-        if source.strip() and reference.strip() and not math.isnan(value)
-    ][:sentences]
+    pairs = enumerate(zip(task.sources, task.references[0], strict=True))
+    kept = list(itertools.islice((i for i, pair in pairs if _can_be_read(trained, pair)), sentences))
     if not kept:
         raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
     references = [[lines[i] for i in kept] for lines in task.references]
     return Task([task.sources[i] for i in kept], references, None, None, task.out)
 
 
-def mean_queries(trained: Trained, task: Task) -> dict[Attention, Float[Tensor, "heads query_dim"]]:
+def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:
+    limits = trained.model.max_source, trained.model.max_target
+    lengths = [len(one.encode(normalize(line))) for one, line in zip(trained.tokenizers, pair, strict=True)]
+    return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
+
+
+def mean_queries(trained: Trained, task: Task) -> MeanQueries:
     """The mean of what each head asks, over all positions of the task's sources and first references."""
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
@@ -125,8 +129,8 @@ def _with_weights(kind: type[Ablated]) -> Ablation:
     return lambda attention, head, _: replaced(attention, normalizer=kind(attention.normalizer, head))
 
 
-def _frozen(attention: Attention, head: int, mean_query: MeanQuery) -> AbstractContextManager[None]:
-    return replaced(attention, scorer=FrozenQuery(attention.scorer, head, mean_query))
+def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractContextManager[None]:
+    return replaced(attention, scorer=FrozenQuery(attention.scorer, head, queries[attention][head]))
 
 
 ABLATIONS: dict[str, Ablation] = {
@@ -141,7 +145,7 @@ def _ablated(
     trained: Trained, task: Task, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
 ) -> Iterator[tuple[Place, str, Quality]]:
     """The quality without each head, by each way."""
-    queries = mean_queries(trained, task)
+    queries = mean_queries(trained, task) if "frozen" in ways else {}
     places = [
         (Place(site, layer, head), attention)
         for site in sites
@@ -151,7 +155,7 @@ def _ablated(
     pace = Pace("ablations measured")
     for place, attention in places:
         for way in ways:
-            with ABLATIONS[way](attention, place.head, queries[attention][place.head]):
+            with ABLATIONS[way](attention, place.head, queries):
                 yield place, way, measure()
             pace(1, len(places) * len(ways))
 

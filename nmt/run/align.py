@@ -2,39 +2,46 @@
 
 from pathlib import Path
 
+from nmt.data.corpus import alignment_file
 from nmt.evaluation.alignment import Choice, Rates
 from nmt.evaluation.tables import Table
 from nmt.run.alignment import Links, alignment_error
-from nmt.run.build import load_run
+from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
-from nmt.run.evaluate import check_files_given, chosen_task
-from nmt.run.refusals import folder_to_write
+from nmt.run.evaluate import check_files_given, chosen_task, splits
+from nmt.run.refusals import check_share, folder_to_write
 
-_HEADER = ["shift", "layer", "head", "AER valid", "AER", "precision", "recall"]
+_RATES = ["AER", "precision", "recall"]
+_HEADER = ["shift", "layer", "head", "AER valid", *_RATES]
 
 
 def align(job: Job) -> None:
     """Prints and saves the rates of the argmax links of every shift, layer and head of the cross attention.
 
     The best on the validation split come first; where that has no alignments, the best on the sentences themselves.
-    Raises ValueError where these have none.
+    Of the map that is chosen the other kinds of links follow. Raises ValueError where there are no gold alignments.
     """
     config = job.config
     check_files_given(config, config["alignment"])
+    check_share("threshold", config["threshold"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     task = chosen_task(trained, config, config["alignment"])
     if task.gold is None:
         raise ValueError(
-            "There is no gold alignment of these sentences; it lies beside a split as PREFIX.SOURCE-TARGET.align, and "
-            "that of your own files is given by alignment=FILE."
+            f"There is no gold alignment of {config['source'] or 'split ' + str(config['split'])}; "
+            f"{_with_alignments(trained)} Give alignment=FILE with files of your own, or put it beside the split as "
+            "PREFIX.SOURCE-TARGET.align."
         )
-    found = alignment_error(trained, task.gold, task.valid_gold, config["batch_tokens"])
-    result = _table(found)
-    file = folder_to_write("out", task.out) / "alignment.csv"
-    file.write_text(result.csv(), encoding="utf-8")
-    print(result.markdown())
+    found = alignment_error(trained, task.gold, task.valid_gold, config["batch_tokens"], config["threshold"])
+    out = folder_to_write("out", task.out)
+    tables = {"alignment": _table(found), "alignment_links": _ways(found)}
+    for name, table in tables.items():
+        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+    print(tables["alignment"].markdown())
     print(f"Of the choice: AER {found.rates.aer:.3f} {found.note}")
-    print(file)
+    print(tables["alignment_links"].markdown())
+    for name in tables:
+        print(out / f"{name}.csv")
 
 
 def _table(found: Links) -> Table:
@@ -42,6 +49,18 @@ def _table(found: Links) -> Table:
     choices = sorted(found.table, key=lambda choice: by_valid[choice].aer)
     rows = [[*_place(choice), _valid(found, choice), *_cells(found.table[choice])] for choice in choices]
     return Table(_HEADER, [*rows, ["", "diagonal", "", "", *_cells(found.diagonal)]])
+
+
+def _ways(found: Links) -> Table:
+    """The links of the chosen map; links of the diagonal below."""
+    rows = [[name, *_cells(rates)] for name, rates in found.ways.items()]
+    return Table(["links", *_RATES], [*rows, ["diagonal", *_cells(found.diagonal)]])
+
+
+def _with_alignments(trained: Trained) -> str:
+    """Which splits of the run's data have gold alignments."""
+    there = [name for name, prefix in splits(trained).items() if alignment_file(prefix, trained.direction)]
+    return f"splits that have one: {', '.join(there)}." if there else "no split of the run's data has one."
 
 
 def _place(choice: Choice) -> list[str]:

@@ -13,11 +13,13 @@ from nmt.evaluation.alignment import (
     Rates,
     best,
     check_links,
+    chosen_map,
     diagonal_links,
     rates,
     read_alignments,
     table,
 )
+from nmt.evaluation.symmetrization import LINKS, all_links
 from nmt.evaluation.words import merge_pieces
 from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import Trained
@@ -46,6 +48,8 @@ class Links(NamedTuple):
     """Of every choice."""
     valid_table: dict[Choice, Rates]
     """Of every choice on the validation split, on which one is chosen; empty where that has no alignments."""
+    ways: dict[str, Rates]
+    """Of the chosen map's links by name: argmax either way, above a threshold, symmetrised."""
 
     @property
     def note(self) -> str:
@@ -85,10 +89,13 @@ def read_valid_gold(trained: Trained) -> Gold | None:
     return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
 
 
-def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
+def alignment_error(
+    trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int, threshold: float = 0.2
+) -> Links:
     """AER, precision and recall against `gold`; shift, layer and head are those of lowest AER on `valid`.
 
-    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
+    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads. `threshold` is the
+    weight from which there is a link of that name.
     """
     maps = _maps(trained, gold, batch_tokens)
     found, of_valid = table(*maps), table(*_maps(trained, valid, batch_tokens)) if valid else {}
@@ -96,10 +103,19 @@ def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_toke
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
     if of_valid:
         choice, reason = best(of_valid), "chosen on the validation split"
+        if valid == gold:
+            reason += ", which these sentences are"
     else:
-        choice = Choice(0, len(maps.weights[0]) - 1, None)
+        layers, heads = maps.weights[0].shape[:2]
+        choice = Choice(0, layers - 1, None if heads > 1 else 0)
         reason = "not chosen: the validation split has no alignments"
-    return Links(found[choice], choice, reason, diagonal, found, of_valid)
+    return Links(found[choice], choice, reason, diagonal, found, of_valid, _ways(maps, choice, threshold))
+
+
+def _ways(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates]:
+    sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
+    links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
+    return {name: rates([each[name] for each in links], maps.gold) for name in LINKS}
 
 
 def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:

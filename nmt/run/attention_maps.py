@@ -20,6 +20,8 @@ class IdPair(NamedTuple):
     """1 for the given or the best translation, 2 for the second best, ..."""
     source: Sequence[int]
     target: Sequence[int]
+    score: float | None = None
+    """Of the search that found the target."""
 
 
 def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:
@@ -41,4 +43,5 @@ def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) ->
                 tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)
             )
             maps = recorder.sentence(row, source, target)
-            yield SentenceMaps(pairs[index].line, pairs[index].rank, source, target, maps)
+            pair = pairs[index]
+            yield SentenceMaps(pair.line, pair.rank, source, target, maps, pair.score)

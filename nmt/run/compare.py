@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
 from nmt.evaluation.comparison import paired_bootstrap
-from nmt.evaluation.plots import score_bars
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
+from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.tables import Table, mean_and_deviation
 from nmt.run.build import Trained, load_run

@@ -6,8 +6,9 @@ from typing import Any
 from nmt.evaluation.map_files import MapFolder
 from nmt.evaluation.viewer import write_viewer
 from nmt.run.compose import Job
-from nmt.run.drawing import FORMATS, Drawing, draw
+from nmt.run.drawing import FORMATS, Drawing
 from nmt.run.map_folders import map_folders, viewed_runs
+from nmt.run.map_formats import draw
 from nmt.run.refusals import folder_to_write
 
 
@@ -47,6 +48,8 @@ def _lines(lines: Any) -> list[int] | None:
     """Raises ValueError for what is no line number."""
     if lines is None:
         return None
+    if lines == []:
+        raise ValueError("lines is an empty list; give at least one, as in lines=[1,5], or null for all.")
     for line in lines if isinstance(lines, list) else [lines]:
         if not isinstance(line, int) or isinstance(line, bool) or line < 1:
             raise ValueError(f"lines holds '{line}'; give whole numbers from 1, as in lines=[1,5], or null.")

@@ -71,13 +71,17 @@ def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task
 
 def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Task:
     """A split of the run's corpus. Raises ValueError for one that it does not have."""
-    data = trained.config["data"]
-    splits = {key: prefix for key, prefix in data.items() if key not in ("name", "train") and prefix}
-    if name not in splits:
-        raise ValueError(unknown("split", name, splits))
-    pairs = read_references(splits[name], trained.direction)
+    known = splits(trained)
+    if name not in known:
+        raise ValueError(unknown("split", name, known))
+    pairs = read_references(known[name], trained.direction)
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
-    return _task(trained, pairs, [pairs.target], alignment_file(splits[name], trained.direction), folder)
+    return _task(trained, pairs, [pairs.target], alignment_file(known[name], trained.direction), folder)
+
+
+def splits(trained: Trained) -> dict[str, str]:
+    """The prefixes of the run's corpora by name, its training corpus aside."""
+    return {key: prefix for key, prefix in trained.config["data"].items() if key not in ("name", "train") and prefix}
 
 
 def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = None, out: Any = None) -> Task:

@@ -1,23 +1,27 @@
 """nmt.export_attention: what a run attends to in every sentence of a file, as data and as what people look at."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.evaluation.map_files import MANIFEST, MapFolder, write_maps
 from nmt.evaluation.maps import SentenceMaps
+from nmt.evaluation.tables import Table
 from nmt.run.attention_maps import IdPair, first_ranked, forced_maps
 from nmt.run.build import Trained, build_translator, load_run, search_config
 from nmt.run.compose import Config, Job
-from nmt.run.drawing import Drawing, clear, draw
+from nmt.run.drawing import Drawing
+from nmt.run.map_formats import LEFT_OUT, clear, draw
 from nmt.run.pace import Pace
 from nmt.run.provenance import described_files, described_run, described_sites
 from nmt.run.refusals import existing_file, folder_to_write
 from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
+
+# So many pictures take minutes, and so large a page is slow to open.
+_MANY = 1000
 
 
 def export_attention(job: Job) -> None:
@@ -33,24 +37,36 @@ def export_attention(job: Job) -> None:
     sites = described_sites(trained.model)
     drawing.check_range(sites)
     out = folder_to_write("out", config["out"])
-    _make_room(out, config["overwrite"])
+    _check_room(out, config["overwrite"])
     pairs = _pairs(trained, config, source, target)
+    left_out = [(pair, reason) for pair in pairs if (reason := _reason(pair, trained, config["max_tokens"]))]
+    if len(left_out) == len(pairs):
+        raise ValueError(f"No line of {source} has maps; the first: {left_out[0][1]}.")
     made_from = {
         **described_run(trained.run, trained.model, trained.direction),
         **described_files(source, target),
         "search": None if target else search_config(trained.config["search"], config["search"]),
-        "lines": pairs[-1].line if pairs else 0,
+        "lines": pairs[-1].line,
     }
-    folder = write_maps(out, _watched(trained, pairs, config), sites, made_from)
-    _warn_of_missing(folder, pairs, config["max_tokens"])
-    if not folder.lines:
-        raise ValueError(f"No line of {source} has maps; give lines that have text and are not too long.")
+    if len(pairs) > _MANY and drawing.formats:
+        logger.warning(
+            "%d sentence pairs: drawing them takes long, and the page has them all; formats=[] writes the maps alone, "
+            "nmt.draw_attention draws some lines of them.",
+            len(pairs),
+        )
+    if (out / MANIFEST).exists():
+        clear(out)
+    absent = {(pair.line, pair.rank) for pair, _ in left_out}
+    readable = [pair for pair in pairs if (pair.line, pair.rank) not in absent]
+    folder = write_maps(out, _watched(trained, readable, config["batch_tokens"]), sites, made_from)
+    print(out / MANIFEST)
+    _tell(left_out, len(pairs), out)
     for line in draw(folder, drawing, out):
         print(line)
 
 
-def _make_room(out: Path, overwrite: bool) -> None:
-    """Deletes what an earlier export has left, if it may. Raises FileExistsError where it may not."""
+def _check_room(out: Path, overwrite: bool) -> None:
+    """Raises FileExistsError where there are maps that may not be replaced, ValueError for another's manifest."""
     if not (out / MANIFEST).exists():
         return
     MapFolder(out)
@@ -58,7 +74,6 @@ def _make_room(out: Path, overwrite: bool) -> None:
         raise FileExistsError(
             f"out is {out}, which holds maps; choose another folder, or overwrite=true to replace them."
         )
-    clear(out)
 
 
 def _files(job: Job) -> tuple[Path, Path | None]:
@@ -85,9 +100,9 @@ def _pairs(trained: Trained, config: Config, source: Path, target: Path | None) 
     readable = [ids if len(ids) < config["max_tokens"] else [] for ids in sources]
     found = translator.search_ids(readable, report=Pace("sentences translated"))
     return [
-        IdPair(line, rank, ids, target_ids)
+        IdPair(line, rank, ids, target_ids, score)
         for line, (ids, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
-        for rank, target_ids in enumerate([hypothesis.ids for hypothesis in hypotheses] or [[]], start=1)
+        for rank, (target_ids, _, score) in enumerate(hypotheses or [([], 0.0, None)], start=1)
     ]
 
 
@@ -95,24 +110,39 @@ def _encode(tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
     return tokenizer.encode_all([normalize(line) for line in lines])
 
 
-def _watched(trained: Trained, pairs: Sequence[IdPair], config: Mapping[str, Any]) -> Iterator[SentenceMaps]:
-    """The maps of the pairs that are not too long; a map grows with the product of its sides."""
-    most = config["max_tokens"]
-    short = [pair for pair in pairs if max(len(pair.source), len(pair.target)) < most]
+def _watched(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+    """The maps of the pairs, telling how far it is."""
     pace = Pace("maps made")
-    for maps in forced_maps(trained, short, config["batch_tokens"]):
+    for maps in forced_maps(trained, pairs, batch_tokens):
         yield maps
-        pace(1, len(short))
+        pace(1, len(pairs))
 
 
-def _warn_of_missing(folder: MapFolder, pairs: Sequence[IdPair], most: int) -> None:
-    there = {(entry["line"], entry["rank"]) for entry in folder.manifest["sentences"]}
-    missing = [pair for pair in pairs if (pair.line, pair.rank) not in there]
-    if missing:
-        logger.warning(
-            "No maps of %d sentence pairs with an empty side, or a longer one than the model reads or than "
-            "max_tokens=%d pieces; the first is that of line %d.",
-            len(missing),
-            most,
-            missing[0].line,
-        )
+def _reason(pair: IdPair, trained: Trained, most: int) -> str:
+    """Why a pair has no maps, which grow with the product of its sides; empty where it has."""
+    limits = trained.model.max_source, trained.model.max_target
+    for name, ids, limit in zip(("source", "target"), (pair.source, pair.target), limits, strict=True):
+        pieces = f"{name} of {len(ids) + 1} pieces, EOS counted"
+        if not ids:
+            return f"empty {name}"
+        if len(ids) >= most:
+            return f"{pieces}, above max_tokens={most}"
+        if limit is not None and len(ids) >= limit:
+            return f"{pieces}, above the {limit} that the model reads"
+    return ""
+
+
+def _tell(left_out: Sequence[tuple[IdPair, str]], number: int, out: Path) -> None:
+    """Warns of pairs without maps, and lists them with the reasons."""
+    if not left_out:
+        return
+    rows = [[str(pair.line), str(pair.rank), reason] for pair, reason in left_out]
+    (out / LEFT_OUT).write_text(Table(["line", "rank", "reason"], rows).csv(), encoding="utf-8")
+    logger.warning(
+        "No maps of %d of %d sentence pairs; the first is that of line %d: %s. %s lists them.",
+        len(left_out),
+        number,
+        left_out[0][0].line,
+        left_out[0][1],
+        out / LEFT_OUT,
+    )

@@ -1,5 +1,6 @@
 """The probe sentences of a training: their attention maps at each validation, and the page that plays them."""
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair, normalize
 from nmt.training.probes import AttentionProbes
+
+logger = logging.getLogger(__name__)
 
 # Longer ones make no good picture.
 _MOST_PIECES = 60
@@ -67,10 +70,14 @@ class Probes:
 def write_film(run: RunDirectory) -> None:
     """Writes the page that plays the probes of all steps, if there are any."""
     path = run.path / _FOLDER
-    # A training that was stopped while it wrote has left one without a manifest.
-    folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
-    if folders:
-        write_viewer(path / "viewer.html", viewed_runs(folders))
+    try:
+        # A training that was stopped while it wrote has left one without a manifest.
+        folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
+        if folders:
+            write_viewer(path / "viewer.html", viewed_runs(folders))
+    except ValueError as error:
+        # A training that has ended is not lost for a picture of it.
+        logger.warning("No film of the probes in %s: %s", path, error)
 
 
 def _thin(steps: list[Path]) -> None:

@@ -13,21 +13,27 @@ _KINDS = {
     list: "a list",
     dict: "a group",
 }
+# As many names as a sentence can hold.
+_FEW = 12
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
-    """The sentence for a name that does not exist, with the nearest one that does, or all of them if none is near."""
+    """The sentence for a name that does not exist: the nearest that does, and all if they are few or none is near."""
     # Of dotted keys the last part is compared; parts such as _target_ are not for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
     near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
-    remedy = f"Did you mean '{parts[near[0]]}'?" if near else f"There are: {', '.join(parts.values())}."
-    return f"Unknown {kind} '{name}'. {remedy}"
+    remedies = [f"Did you mean '{parts[near[0]]}'?"] if near else []
+    if not near or len(parts) <= _FEW:
+        remedies.append(f"There are: {', '.join(parts.values())}.")
+    return " ".join([f"Unknown {kind} '{name}'.", *remedies])
 
 
 def existing_file(key: str, value: Any) -> Path:
     """The file that a key names. Raises FileNotFoundError naming both when there is none."""
     path = Path(str(value))
+    if path.is_dir():
+        raise FileNotFoundError(f"{key} is {path}, which is a folder; give a file.")
     if not path.is_file():
         raise FileNotFoundError(f"{key} is {path}, and there is no such file; give the path of one.")
     return path
@@ -41,6 +47,13 @@ def folder_to_write(key: str, value: Any) -> Path:
     except OSError as error:
         raise ValueError(f"{key} is {path}, which cannot be made a folder ({error.strerror}); give another.") from error
     return path
+
+
+def check_share(key: str, value: Any) -> None:
+    """Raises ValueError for what is no number above 0 and at most 1."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 < value <= 1:
+        raise ValueError(f"{key} is {value}; it must be above 0 and at most 1, such as 0.2.")
 
 
 def check_type(key: str, default: Any, value: Any) -> None:

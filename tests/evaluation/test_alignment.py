@@ -170,3 +170,19 @@ def test_a_choice_says_what_it_is() -> None:
 def test_choosing_from_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no attention maps"):
         table([], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "places"),
+    [
+        (1, 1, {(0, 0)}),
+        (1, 2, {(0, None), (0, 0), (0, 1)}),
+        (2, 1, {(None, None), (0, 0), (1, 0)}),
+        (2, 2, {(None, None), (0, None), (0, 0), (0, 1), (1, None), (1, 0), (1, 1)}),
+    ],
+)
+def test_of_one_layer_or_head_there_is_no_mean(
+    layers: int, heads: int, places: set[tuple[int | None, int | None]]
+) -> None:
+    found = table([np.full((layers, heads, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])
+    assert {(choice.layer, choice.head) for choice in found} == places

@@ -9,7 +9,8 @@ from nmt.evaluation.map_files import MapFolder, write_maps
 from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
 
 DRAW = np.random.default_rng(7)
-SITES = {"cross": {"layers": 2, "heads": 3}, "encoder_self": {"layers": 2, "heads": 3}}
+SITE = {"layers": 2, "heads": 3, "rows": "target", "columns": "source"}
+SITES = {"cross": SITE, "encoder_self": SITE}
 
 
 def sentence(line: int, rank: int = 1, *, local: bool = False) -> SentenceMaps:
@@ -22,17 +23,18 @@ def sentence(line: int, rank: int = 1, *, local: bool = False) -> SentenceMaps:
         AttentionMap("cross", DRAW.random(shape, dtype=np.float32), *labels["cross"], window),
         AttentionMap("encoder_self", DRAW.random((2, 3, 4, 4), dtype=np.float32), *labels["encoder_self"]),
     ]
-    return SentenceMaps(line, rank, source, target, maps)
+    return SentenceMaps(line, rank, source, target, maps, -1.25 if rank > 1 else None)
 
 
 def test_what_is_written_is_read_again_bit_by_bit_and_in_order(tmp_path: Path) -> None:
     written = [sentence(3), sentence(1, rank=2), sentence(1), sentence(2, local=True)]
-    write_maps(tmp_path / "maps", written, SITES, {"seed": 5})
+    write_maps(tmp_path / "maps", written, SITES, {"seed": 5, "lines": 3})
     folder = MapFolder(tmp_path / "maps")
     found = list(folder.sentences())
     assert [(item.line, item.rank) for item in found] == [(1, 1), (1, 2), (2, 1), (3, 1)]
     for one, other in zip(found, [written[2], written[1], written[3], written[0]], strict=True):
         assert (one.source_pieces, one.target_pieces) == (other.source_pieces, other.target_pieces)
+        assert one.score == other.score
         for map_, expected in zip(one.maps, other.maps, strict=True):
             assert map_.weights.dtype == np.float32
             np.testing.assert_array_equal(map_.weights, expected.weights)
@@ -48,10 +50,10 @@ def test_what_is_written_is_read_again_bit_by_bit_and_in_order(tmp_path: Path) -
 
 
 def test_the_manifest_tells_what_the_files_hold(tmp_path: Path) -> None:
-    manifest = write_maps(tmp_path, [sentence(2)], SITES, {"seed": 5}).manifest
+    manifest = write_maps(tmp_path, [sentence(2)], SITES, {"seed": 5, "lines": 3}).manifest
     assert manifest == json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["format"], manifest["version"]) == ("nmt-attention-maps", 1)
-    assert (manifest["sites"], manifest["made_from"]) == (SITES, {"seed": 5})
+    assert (manifest["sites"], manifest["made_from"]) == (SITES, {"seed": 5, "lines": 3})
     [entry] = manifest["sentences"]
     assert entry["source_pieces"] == ["▁2", "b", "▁<c>"]
     assert entry["source_words"] == [0, 0, 1]
@@ -62,14 +64,14 @@ def test_the_manifest_tells_what_the_files_hold(tmp_path: Path) -> None:
 
 def test_the_files_open_without_this_package(tmp_path: Path) -> None:
     item = sentence(2, local=True)
-    write_maps(tmp_path, [item], SITES, {})
+    write_maps(tmp_path, [item], SITES, {"lines": 5})
     with np.load(tmp_path / "maps" / "00002.npz", allow_pickle=False) as arrays:
         assert set(arrays.files) == {"cross", "cross.center", "cross.allowed", "cross.prior", "encoder_self"}
         np.testing.assert_array_equal(arrays["cross"], item.maps[0].weights)
 
 
 def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
-    folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {})
+    folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {"lines": 5})
     assert folder.lines == [1, 2, 5]
     assert [item.line for item in folder.sentences([5, 1])] == [1, 5]
     with pytest.raises(ValueError, match="has no maps of line 3; it has those of 3 lines from 1 to 5"):
@@ -77,8 +79,8 @@ def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_written_anew(tmp_path: Path) -> None:
-    write_maps(tmp_path, [sentence(1), sentence(2)], SITES, {})
-    write_maps(tmp_path, [sentence(2)], SITES, {})
+    write_maps(tmp_path, [sentence(1), sentence(2)], SITES, {"lines": 5})
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 5})
     assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00002.npz"]
 
 
@@ -87,11 +89,14 @@ def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
         yield sentence(1)
         raise KeyboardInterrupt
 
-    write_maps(tmp_path, [sentence(3)], SITES, {})
+    write_maps(tmp_path, [sentence(3)], SITES, {"lines": 5})
     with pytest.raises(KeyboardInterrupt):
-        write_maps(tmp_path, interrupted(), SITES, {})
+        write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
     with pytest.raises(FileNotFoundError, match=r"is no folder of attention maps: it has no manifest\.json"):
         MapFolder(tmp_path)
+
+
+WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1}, "sites": {}, "sentences": []}'
 
 
 @pytest.mark.parametrize(
@@ -99,12 +104,12 @@ def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
-        ('{"format": "x", "version": 1}', "is not whole or not of format"),
-        ('{"format": "nmt-attention-maps", "version": 1}', "is not whole or not of format"),
+        ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
         (
-            '{"format": "nmt-attention-maps", "version": 1, "made_from": {}, "sites": {}, "sentences": [{"line": 1}]}',
-            "is not whole",
+            WHOLE.replace('"version": 1', '"version": 2'),
+            "is not whole or not of format 'nmt-attention-maps', version 1",
         ),
+        (WHOLE.replace("[]", '[{"line": 1}]'), "is not whole"),
     ],
 )
 def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
@@ -112,20 +117,20 @@ def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str,
     with pytest.raises(ValueError, match=sentence_):
         MapFolder(tmp_path)
     with pytest.raises(ValueError, match=sentence_):
-        write_maps(tmp_path, [sentence(1)], SITES, {})
+        write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     assert (tmp_path / "manifest.json").read_text() == text
 
 
 @pytest.mark.parametrize("name", ["../secret.npz", "/etc/passwd", "maps/../../x.npz", "maps/a.npz"])
 def test_no_name_in_a_manifest_leads_elsewhere(tmp_path: Path, name: str) -> None:
-    folder = write_maps(tmp_path, [sentence(1)], SITES, {})
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     folder.manifest["sentences"][0]["file"] = name
     with pytest.raises(ValueError, match="which is no file of maps: export the maps again"):
         next(folder.sentences())
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    folder = write_maps(tmp_path, [sentence(1)], SITES, {})
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     file = tmp_path / "maps" / "00001.npz"
     file.write_bytes(file.read_bytes()[:200])
     with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
@@ -137,7 +142,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 
 def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
     """A manifest from elsewhere may name the digest of anything."""
-    folder = write_maps(tmp_path, [sentence(1)], SITES, {})
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     file = tmp_path / "maps" / "00001.npz"
 
     def give(content: bytes) -> None:
@@ -158,5 +163,29 @@ def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
 def test_files_of_others_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "maps").mkdir()
     np.savez(tmp_path / "maps" / "mine.npz", a=np.ones(1))
-    write_maps(tmp_path, [sentence(1)], SITES, {})
+    write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     assert sorted(file.name for file in (tmp_path / "maps").iterdir()) == ["00001.npz", "mine.npz"]
+
+
+@pytest.mark.parametrize("path", [("made_from", "lines"), ("sites", "cross", "rows"), ("sites", "cross", "heads")])
+def test_a_manifest_that_lacks_what_is_drawn_from_is_refused(tmp_path: Path, path: tuple[str, ...]) -> None:
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    *parents, last = path
+    part = manifest
+    for parent in parents:
+        part = part[parent]
+    del part[last]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(ValueError, match="export them again"):
+        MapFolder(tmp_path)
+
+
+def test_folders_written_before_scores_came_can_be_read(tmp_path: Path) -> None:
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    del manifest["sentences"][0]["score"]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    assert next(MapFolder(tmp_path).sentences()).score is None

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.maps import AttentionMap, site_labels
-from nmt.evaluation.words import labelled, merge_pieces, word_ids, word_map
+from nmt.evaluation.words import labelled, merge_pieces, spaced, word_ids, word_map
 
 SOURCE = ["▁red", "▁ca", "t", "s", "."]
 TARGET = ["▁mè", "o", "▁đỏ"]
@@ -85,6 +85,18 @@ def test_pieces_are_the_map_itself() -> None:
 def test_word_ids_number_the_words() -> None:
     assert word_ids(["▁a", "b", "▁c", "."]) == [0, 0, 1, 1]
     assert word_ids([]) == []
+
+
+def test_spaced_words_are_those_that_alignments_number() -> None:
+    pieces = ["▁a", "b", "▁c", ".", "<0xC4>", "<0x90>"]
+    assert spaced(pieces) == "ab c.Đ"
+    assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
+
+
+@pytest.mark.parametrize("pieces", [["▁a", "<0x0A>", "b", "▁c"], ["▁", "▁x"], ["▁a", "<0x20>", "b"], ["▁\u2028", "▁y"]])
+def test_whatever_a_model_writes_a_word_stays_one_word_on_one_line(pieces: list[str]) -> None:
+    assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
+    assert len(spaced(pieces).splitlines()) == 1
 
 
 def test_begin_and_end_are_words_of_their_own() -> None:

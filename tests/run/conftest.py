@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from attention_runs import RUNS, train_all
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
@@ -121,3 +122,24 @@ def command(start: Start) -> Command:
 def tiny() -> Callable[..., list[str]]:
     """The overrides of a tiny training, with changes: double underscores stand for dots."""
     return lambda **changes: [*TINY, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]
+
+
+@pytest.fixture(scope="session")
+def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    """The corpus with runs whose attention is looked at."""
+    train_all(session_corpus, tiny)
+    return session_corpus
+
+
+@pytest.fixture(params=RUNS)
+def run(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each of these runs, in its folder."""
+    monkeypatch.chdir(folder)
+    return f"maps_{request.param}"
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of these runs, as the working folder."""
+    monkeypatch.chdir(folder)
+    return folder

@@ -8,8 +8,11 @@ import pytest
 from nmt.run.refusals import check_type, existing_file, unknown
 
 
-def test_the_nearest_choice_is_named() -> None:
-    assert unknown("scorer", "dott", ["dot", "additive"]) == "Unknown scorer 'dott'. Did you mean 'dot'?"
+def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
+    few = "Unknown scorer 'dott'. Did you mean 'dot'? There are: additive, dot."
+    assert unknown("scorer", "dott", ["dot", "additive"]) == few
+    many = [f"scorer{number}" for number in range(20)]
+    assert unknown("scorer", "scorer_7", many) == "Unknown scorer 'scorer_7'. Did you mean 'scorer7'?"
 
 
 def test_without_a_near_choice_all_are_listed() -> None:
@@ -18,7 +21,8 @@ def test_without_a_near_choice_all_are_listed() -> None:
 
 def test_of_dotted_keys_the_last_part_is_compared_and_private_ones_are_left_out() -> None:
     choices = ["model.dim", "model._target_", "model.cross"]
-    assert unknown("key", "model.dimm", choices) == "Unknown key 'model.dimm'. Did you mean 'model.dim'?"
+    near = "Unknown key 'model.dimm'. Did you mean 'model.dim'? There are: model.cross, model.dim."
+    assert unknown("key", "model.dimm", choices) == near
     assert "_target_" not in unknown("key", "model.xxxxxx", choices)
 
 
@@ -59,6 +63,11 @@ def test_values_of_the_default_s_type_pass(default: Any, value: Any) -> None:
 def test_values_of_another_type_are_refused(default: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         check_type("key", default, value)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; give a file"):
+        existing_file("input", tmp_path)
 
 
 def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from check_maps import check, check_map
+from check_maps import check, check_map, main
+from nmt.evaluation.map_files import write_maps
 from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
 
 LABELS = site_labels(["▁a", "▁b", "▁c"], ["▁x", "▁y"])
@@ -49,3 +52,20 @@ def test_the_worst_of_all_sentences_counts() -> None:
     found = check(sentences)["cross"]
     assert found.maps == 12
     assert found.row_sum_error == pytest.approx(0.1)
+
+
+def test_a_weight_that_is_no_number_is_not_lost_among_the_others() -> None:
+    first, second = (lawful("cross", 3, 4) for _ in range(2))
+    first[0, 0, 0, 0] = np.nan
+    maps = [AttentionMap("cross", weights, *LABELS["cross"]) for weights in (first, second)]
+    sentences = [SentenceMaps(line, 1, ["▁a", "▁b", "▁c"], ["▁x", "▁y"], [item]) for line, item in enumerate(maps, 1)]
+    assert not check(sentences)["cross"].lawful
+
+
+def test_nothing_to_check_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_maps(tmp_path, [], {}, {"lines": 1})
+    monkeypatch.setattr("sys.argv", ["check_maps.py", str(tmp_path)])
+    assert main() == 1
+    assert capsys.readouterr().out == "no maps to check\n"

@@ -49,11 +49,11 @@ function drawHeat(panel) {
   drawOutlines(context, panel, layout);
   panel.centers.hidden = !panel.map.centers;
   // A word's weight is a sum of as many rounded ones as it has pieces.
-  panel.most.textContent = panel.map.most.toFixed(2) + (view.unit === "pieces" ? ", each to ± 0.002" : "");
+  panel.most.textContent = panel.mostWeight.toFixed(2) + (view.unit === "pieces" ? ", each to ± 0.002" : "");
   panel.root.querySelector(".ramp").style.background = `linear-gradient(to right, ${scale().join(", ")})`;
 }
 
-function drawCells(context, { map: { matrix, most, centers } }, { cell, left, top }) {
+function drawCells(context, { mostWeight: most, map: { matrix, centers } }, { cell, left, top }) {
   context.fillStyle = variable("--rule");
   context.fillRect(left - 1, top - 1, matrix.columns * cell + 1, matrix.rows * cell + 1);
   for (let row = 0; row < matrix.rows; row++) {

@@ -11,7 +11,6 @@ class Panel {
     this.faint = this.root.querySelector(".faint");
     this.bold = this.root.querySelector(".bold");
     this.wish = { run: 0, layer: MEAN, head: MEAN };
-    this.ticket = 0;
     this.map = null;
     this.listen();
   }
@@ -21,6 +20,11 @@ class Panel {
   get site() { return this.sentence?.sites[view.site]; }
   get layerShown() { return within(this.wish.layer, this.site?.layers ?? 1); }
   get headShown() { return within(this.wish.head, this.site?.heads ?? 1); }
+  // The weight of the strongest colour: one for all maps that are compared, so that equal colours are equal weights.
+  get mostWeight() {
+    if (isFilm) return 1;
+    return Math.max(...(view.compare ? shownPanels() : [this]).map((panel) => panel.map?.most ?? 0));
+  }
   sequence(number) { return this.sentence.sequences[number]; }
 
   listen() {
@@ -37,25 +41,20 @@ class Panel {
     new ResizeObserver(() => { if (this.map) { this.drawFaint(); this.drawActive(); } }).observe(this.views);
   }
 
-  // Reads the map of what is chosen, and draws it unless something else was chosen meanwhile.
-  async show() {
-    const ticket = ++this.ticket;
+  // The map of what is chosen, or null where there is none.
+  async load() {
     this.fillSelects();
     const { site } = this;
     this.views.hidden = !site;
     this.missing.hidden = Boolean(site);
     if (!site) {
-      this.map = null;
       this.pair.replaceChildren();
       this.missing.textContent = this.sentence
         ? `This run has no attention at ${view.site}.`
         : `This run has no line ${pairs[view.pair].line}, translation ${pairs[view.pair].rank}.`;
-      return;
+      return null;
     }
-    const bytes = await weightsOf(this.wish.run, this.place, view.site);
-    if (ticket !== this.ticket) return;
-    this.map = this.mapOf(bytes, site);
-    this.draw();
+    return { site, bytes: await weightsOf(this.wish.run, this.place, view.site) };
   }
 
   mapOf(bytes, site) {
@@ -137,7 +136,7 @@ class Panel {
 
   // All lines at once: one path for each degree of strength, since thousands of paths are slow.
   drawFaint() {
-    const { matrix, most } = this.map;
+    const { mostWeight: most, map: { matrix } } = this;
     this.gap = this.faint.ownerSVGElement.clientWidth;
     const degrees = Array.from({ length: 12 }, () => []);
     for (let row = 0; row < matrix.rows; row++) {
@@ -160,8 +159,7 @@ class Panel {
   }
 
   drawActive() {
-    const { active } = this;
-    const { matrix, most } = this.map;
+    const { active, mostWeight: most, map: { matrix } } = this;
     const other = active?.side === "target" ? "source" : "target";
     const weights = !active ? [] : active.side === "target" ? matrix.row(active.index) : matrix.column(active.index);
     if (active) this.tint(active.side, [], active);
@@ -191,7 +189,7 @@ class Panel {
       token.tabIndex = i === stop ? 0 : -1;
       if (weight > 0) token.dataset.weight = weight.toFixed(2);
       else delete token.dataset.weight;
-      const colour = weight > 0 ? colourOf(weight / this.map.most) : null;
+      const colour = weight > 0 ? colourOf(weight / this.mostWeight) : null;
       token.style.background = colour ? css(colour) : "";
       token.style.color = colour ? inkOn(colour) : "";
     });

@@ -2,7 +2,7 @@
 
 const HINT = "Point at a word to see what it looks at; click to pin it; the arrow keys step through the target.";
 
-let addressTimer = null;
+let addressTimer = null, latestTicket = 0;
 
 function redrawActive() {
   for (const panel of shownPanels()) if (panel.map) panel.drawActive();
@@ -14,7 +14,9 @@ function redrawActive() {
   addressTimer = setTimeout(writeAddress, 100);
 }
 
+// Draws what is chosen, unless something else was chosen while its weights were read.
 async function refresh() {
+  const ticket = ++latestTicket;
   panels[1].root.hidden = !view.compare;
   const shown = new Set(shownPanels().flatMap((panel) => Object.keys(panel.sentence?.sites ?? {})));
   const sites = [...SITES.filter((site) => shown.has(site)), ...[...shown].filter((site) => !SITES.includes(site))];
@@ -31,7 +33,11 @@ async function refresh() {
   element.frame.textContent = runs[panels[0].wish.run].name;
   element.film.setAttribute("aria-valuetext", runs[panels[0].wish.run].name);
   element.panels.classList.toggle("two", view.compare);
-  await Promise.all(shownPanels().map((panel) => panel.show()));
+  const shownNow = shownPanels();
+  const loaded = await Promise.all(shownNow.map((panel) => panel.load()));
+  if (ticket !== latestTicket) return;
+  shownNow.forEach((panel, i) => { panel.map = loaded[i] && panel.mapOf(loaded[i].bytes, loaded[i].site); });
+  for (const panel of shownNow) if (panel.map) panel.draw();
   redrawActive();
 }
 
@@ -102,7 +108,6 @@ function start() {
   darkness.addEventListener("change", refresh);
   addEventListener("hashchange", () => { clearTimeout(addressTimer); hovered = null; readAddress(); refresh(); });
   readAddress();
-  // Two runs are there to be compared, more of them are a film.
   if (runs.length === 2 && !location.hash) {
     view.compare = true;
     openSecond();

@@ -1,0 +1,45 @@
+"""A picture of the scores of several systems."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+_INK = "#333333"
+
+
+def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
+    """Draw (value, low, high) of each system as a PNG: a bar with its interval, the first system on top.
+
+    Raises ValueError when there are none, or not one for each name.
+    """
+    if not names or len(names) != len(scores):
+        raise ValueError(f"{len(names)} names and {len(scores)} scores: give one of each for every system.")
+    values, lows, highs = (np.array(column) for column in zip(*scores, strict=True))
+    figure = Figure(figsize=(7, 0.9 + 0.36 * len(names)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    places = np.arange(len(names))
+    spread = np.stack([values - lows, highs - values]).clip(min=0)
+    axes.barh(
+        places,
+        values,
+        height=0.62,
+        color=colormaps["magma"](0.62),
+        xerr=spread,
+        error_kw={"ecolor": _INK, "capsize": 2},
+    )
+    for place, (value, _, high) in enumerate(scores):
+        axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
+    # matplotlib brings the font along, and it has all Vietnamese letters.
+    axes.set_yticks(places, names, fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
+    axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)
+    axes.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(path, format="png", dpi=160, facecolor="white")

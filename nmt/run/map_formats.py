@@ -1,0 +1,212 @@
+"""From a folder of attention maps to what people look at: pictures, tables, alignments, diagnostics, a page."""
+
+import csv
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.alignment import chosen_map
+from nmt.evaluation.diagnostics import Measures, Row, of_choice, per_head, per_sentence, worst_first
+from nmt.evaluation.map_files import MapFolder, file_stem
+from nmt.evaluation.maps import selected
+from nmt.evaluation.plots import Look, heat_map, heat_map_grid
+from nmt.evaluation.symmetrization import LINKS, all_links, pharaoh
+from nmt.evaluation.tables import Table
+from nmt.evaluation.viewer import write_viewer
+from nmt.evaluation.words import LabelledMap, labelled, spaced
+from nmt.run.drawing import ALL, PICTURES, Drawing
+from nmt.run.map_folders import viewed_runs
+from nmt.run.pace import Pace
+
+logger = logging.getLogger(__name__)
+
+_DECIMALS = 6
+_MEASURED = ["site", "layer", "head", *Measures._fields, "dead"]
+_TEXTS = ("source.txt", "target.txt")
+LEFT_OUT = "left_out.csv"
+_FILES = ("diagnostics.csv", "sentences.csv", "heads.csv", "viewer.html", LEFT_OUT)
+_FOLDERS = {
+    "pictures": re.compile(r"\d{5,}(-\d+)?\.\w+(\.grid|(\.layer\d+)?(\.head\d+)?)\.(png|svg|pdf)", re.ASCII),
+    "csv": re.compile(r"\d{5,}(-\d+)?\.csv", re.ASCII),
+    "alignments": re.compile("|".join(re.escape(name) for name in (*_TEXTS, *(f"{name}.align" for name in LINKS)))),
+}
+
+
+def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
+    """Makes the formats of the maps of all lines, or of some; yields what there is to print: paths, and a table.
+
+    Alignments are of all lines always. Raises ValueError for lines that have no maps.
+    """
+    wanted = folder.lines if lines is None else lines
+    if kinds := [kind for kind in PICTURES if kind in drawing.formats]:
+        yield from _pictures(folder, drawing, out, wanted, kinds)
+    if "csv" in drawing.formats:
+        yield from _tables(folder, drawing, out, wanted)
+    if "alignments" in drawing.formats:
+        yield from _alignments(folder, drawing, out)
+    if "diagnostics" in drawing.formats:
+        yield from _diagnostics(folder, drawing, out, wanted)
+    if "viewer" in drawing.formats:
+        write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
+        yield str(out / "viewer.html")
+
+
+def clear(out: Path) -> None:
+    """Deletes the files that are made of maps, by name, and folders that are empty then; nothing else."""
+    for name in _FILES:
+        (out / name).unlink(missing_ok=True)
+    for name, pattern in _FOLDERS.items():
+        for path in (out / name).glob("*"):
+            if pattern.fullmatch(path.name):
+                path.unlink()
+        if (out / name).is_dir() and not any((out / name).iterdir()):
+            (out / name).rmdir()
+
+
+def _pictures(
+    folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int], kinds: Sequence[str]
+) -> Iterator[str]:
+    target = _folder(out, "pictures")
+    pace, total, number = Pace("sentences drawn"), folder.number(lines), 0
+    for sentence in folder.sentences(lines):
+        for site in drawing.sites(item.site for item in sentence.maps):
+            shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
+            stem = target / f"{file_stem(sentence.line, sentence.rank)}.{site}"
+            for kind in kinds:
+                look = partial(drawing.look, folder.manifest["sites"], site)
+                draw_them = _grid if drawing.grid else _single
+                for path in draw_them(shown, drawing, stem, kind, look):
+                    number += 1
+                    yield path
+        pace(1, total)
+    if not number:
+        raise ValueError(
+            f"None of the pictures of {total} sentences can be drawn {drawing.width} inches wide; give more."
+        )
+
+
+def _grid(shown: LabelledMap, _: Drawing, stem: Path, kind: str, look: Callable[[str], Look]) -> Iterator[str]:
+    path = stem.with_name(f"{stem.name}.grid.{kind}")
+    yield from _drawn(path, partial(heat_map_grid, shown.weights, shown.columns, shown.rows, path, look("")))
+
+
+def _single(shown: LabelledMap, drawing: Drawing, stem: Path, kind: str, look: Callable[[str], Look]) -> Iterator[str]:
+    for layer, head in _places(shown.weights, drawing):
+        parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
+        path = stem.with_name(".".join([stem.name, *parts, kind]))
+        weights, of_this = selected(shown.weights, layer, head), look(_described(shown, layer, head))
+        yield from _drawn(path, partial(heat_map, weights, shown.columns, shown.rows, path, of_this))
+
+
+def _drawn(path: Path, draw_it: Callable[[], None]) -> Iterator[str]:
+    """The path of what was drawn; of a file of lines a few may be too long for the page."""
+    try:
+        draw_it()
+    except ValueError as error:
+        logger.warning("%s is not drawn: %s", path, error)
+    else:
+        yield str(path)
+
+
+def _described(shown: LabelledMap, layer: int | None, head: int | None) -> str:
+    """', mean of 3 layers, head 1': nothing of what there is one of."""
+    found = []
+    for name, value, number in zip(("layer", "head"), (layer, head), shown.weights.shape[:2], strict=True):
+        if number > 1:
+            found.append(f"mean of {number} {name}s" if value is None else f"{name} {value} of 0 to {number - 1}")
+    return "".join(f", {part}" for part in found)
+
+
+def _places(weights: np.ndarray, drawing: Drawing) -> Iterator[tuple[int | None, int | None]]:
+    """The chosen layers and heads, None for the mean."""
+    layers, heads = weights.shape[:2]
+    for layer in range(layers) if drawing.layer == ALL else [drawing.layer]:
+        for head in range(heads) if drawing.head == ALL else [drawing.head]:
+            yield layer, head
+
+
+def _tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    target = _folder(out, "csv")
+    pace, total = Pace("tables written"), folder.number(lines)
+    for sentence in folder.sentences(lines):
+        path = target / f"{file_stem(sentence.line, sentence.rank)}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
+            for site in drawing.sites(item.site for item in sentence.maps):
+                shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
+                writer.writerows(_cells(site, shown, drawing))
+        yield str(path)
+        pace(1, total)
+
+
+def _cells(site: str, shown: LabelledMap, drawing: Drawing) -> Iterator[list[Any]]:
+    for layer, head in _places(shown.weights, drawing):
+        weights = selected(shown.weights, layer, head)
+        place = [site, "mean" if layer is None else layer, "mean" if head is None else head]
+        for row, row_label in enumerate(shown.rows):
+            for column, column_label in enumerate(shown.columns):
+                weight = round(float(weights[row, column]), _DECIMALS)
+                yield [*place, row, row_label, column, column_label, weight]
+
+
+def _alignments(folder: MapFolder, drawing: Drawing, out: Path) -> Iterator[str]:
+    """The words and their links, a line for each line of the input (empty: without maps); of the first ranks."""
+    found: dict[int, dict[str, str]] = {}
+    for sentence in folder.sentences():
+        if sentence.rank == 1:
+            pieces = sentence.source_pieces, sentence.target_pieces
+            words = chosen_map(sentence.site("cross").weights, *pieces, drawing.choice())
+            links = all_links(words, float(drawing.threshold))
+            found[sentence.line] = {f"{name}.align": pharaoh(links[name]) for name in LINKS}
+            found[sentence.line] |= zip(_TEXTS, map(spaced, pieces), strict=True)
+    target = _folder(out, "alignments")
+    for name in (*_TEXTS, *(f"{name}.align" for name in LINKS)):
+        lines = [found.get(line, {}).get(name, "") for line in range(1, folder.manifest["made_from"]["lines"] + 1)]
+        path = target / name
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        yield str(path)
+
+
+def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    """By sentence of the drawn maps, by sentence and head of their sites, by head of all sites; the last is printed."""
+    drawn: list[Row] = []
+    every: list[Row] = []
+    for sentence in folder.sentences(lines):
+        every += per_sentence([sentence])
+        for site in drawing.sites(item.site for item in sentence.maps):
+            for layer, head in _places(sentence.site(site).weights, drawing):
+                drawn.append(of_choice(sentence, site, layer, head))
+    of_heads = [row for row in every if row.site in drawing.sites(folder.manifest["sites"])]
+    for name, rows in (("sentences", drawn), ("diagnostics", of_heads)):
+        table = Table(["line", "rank", *_MEASURED], [_by_line(row) for row in worst_first(rows, drawing.sort_by)])
+        yield _saved(table, out / f"{name}.csv")
+    heads = Table(_MEASURED, [_by_head(row) for row in worst_first(per_head(every), drawing.sort_by)])
+    yield _saved(heads, out / "heads.csv")
+    yield f"By {drawing.sort_by}, the worst head first:"
+    yield heads.markdown()
+
+
+def _by_line(row: Row) -> list[str]:
+    return [str(row.line), str(row.rank), *_by_head(row)]
+
+
+def _by_head(row: Row) -> list[str]:
+    place = ["mean" if part is None else str(part) for part in (row.layer, row.head)]
+    return [row.site, *place, *(f"{value:.4f}" for value in row.values.values()), row.dead]
+
+
+def _saved(table: Table, path: Path) -> str:
+    path.write_text(table.csv(), encoding="utf-8")
+    return str(path)
+
+
+def _folder(out: Path, name: str) -> Path:
+    path = out / name
+    path.mkdir(exist_ok=True)
+    return path

@@ -1,0 +1,77 @@
+"""Alignment error rates of several runs on a split with gold alignments, as Markdown: a row for each run with the
+shift, layer and head of lowest rate on its validation split, then every map of the runs named in --all.
+
+  python scripts/alignment_tables.py runs/luong runs/transformer --all runs/transformer
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.evaluation.alignment import SHIFTS, Choice
+from nmt.evaluation.tables import Table
+from nmt.run.alignment import Links, alignment_error
+from nmt.run.build import Trained, load_run
+from nmt.run.evaluate import split_task
+
+Run = tuple[Path, Trained, Links]
+
+
+def measured(run_dir: Path, split: str) -> Run:
+    """The rates of a run. Raises ValueError for a split without gold alignments."""
+    trained = load_run(run_dir, "cpu")
+    task = split_task(trained, split)
+    if task.gold is None:
+        raise ValueError(f"Split '{split}' of {run_dir} has no gold alignments; give one that has.")
+    return run_dir, trained, alignment_error(trained, task.gold, task.valid_gold, batch_tokens=4096)
+
+
+def of_runs(runs: list[Run]) -> Table:
+    """What is chosen on the validation split, and what it reaches."""
+    header = ["run", "model", "scorer", "window", "shift", "layer", "head", "AER valid", "AER", "precision", "recall"]
+    header += ["AER of the diagonal"]
+    rows = []
+    for run_dir, trained, found in runs:
+        attention = trained.model.sites["cross"][0]
+        parts = [type(part).__name__ for part in (trained.model, attention.scorer, attention.window)]
+        choice = ["mean" if part is None else str(part) for part in found.choice]
+        valid = f"{found.valid_table[found.choice].aer:.3f}" if found.valid_table else ""
+        rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
+        rows.append([run_dir.name, *parts, *choice, valid, *rates])
+    return Table(header, rows)
+
+
+def of_maps(found: Links) -> Iterator[Table]:
+    """AER of every map: for each shift a table with a row for each layer, the mean of all first."""
+    layers = sorted({choice.layer for choice in found.table if choice.layer is not None})
+    heads = sorted({choice.head for choice in found.table if choice.head is not None})
+    for shift in SHIFTS:
+        rates = [[found.table.get(Choice(shift, layer, head)) for head in (None, *heads)] for layer in (None, *layers)]
+        names = ["mean of layers", *(f"layer {layer}" for layer in layers)]
+        rows = [
+            [name, *(f"{each.aer:.3f}" if each else "" for each in row)] for name, row in zip(names, rates, strict=True)
+        ]
+        yield Table([f"shift {shift}", "mean of heads", *(f"head {head}" for head in heads)], rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", help="finished runs")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--all", type=Path, nargs="*", default=[], help="runs of which every map is shown")
+    arguments = parser.parse_args()
+    try:
+        runs = [measured(run, arguments.split) for run in arguments.runs]
+        print(of_runs(runs).markdown())
+        for run in arguments.all:
+            found = next((each[2] for each in runs if each[0] == run), None) or measured(run, arguments.split)[2]
+            for table in of_maps(found):
+                print(f"\n{run}\n\n{table.markdown()}")
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
