@@ -38,21 +38,23 @@ def of_runs(runs: list[Run]) -> Table:
         choice = ["mean" if part is None else str(part) for part in found.choice]
         valid = f"{found.valid_table[found.choice].aer:.3f}" if found.valid_table else ""
         rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
-        rows.append([run_dir.name, *parts, *choice, valid, *rates])
+        rows.append([str(run_dir), *parts, *choice, valid, *rates])
     return Table(header, rows)
 
 
 def of_maps(found: Links) -> Iterator[Table]:
-    """AER of every map: for each shift a table with a row for each layer, the mean of all first."""
-    layers = sorted({choice.layer for choice in found.table if choice.layer is not None})
-    heads = sorted({choice.head for choice in found.table if choice.head is not None})
+    """AER of every map: for each shift a table with a row for each layer, means first."""
+    layers, heads = (
+        list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in found.table), strict=True)
+    )
+    names = ["mean of layers" if layer is None else f"layer {layer}" for layer in layers]
     for shift in SHIFTS:
-        rates = [[found.table.get(Choice(shift, layer, head)) for head in (None, *heads)] for layer in (None, *layers)]
-        names = ["mean of layers", *(f"layer {layer}" for layer in layers)]
+        rates = [[found.table.get(Choice(shift, layer, head)) for head in heads] for layer in layers]
         rows = [
             [name, *(f"{each.aer:.3f}" if each else "" for each in row)] for name, row in zip(names, rates, strict=True)
         ]
-        yield Table([f"shift {shift}", "mean of heads", *(f"head {head}" for head in heads)], rows)
+        columns = ["mean of heads" if head is None else f"head {head}" for head in heads]
+        yield Table([f"shift {shift}", *columns], rows)
 
 
 def main() -> int:

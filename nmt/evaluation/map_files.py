@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -109,16 +110,20 @@ def write_maps(
     """Writes maps as they come, in any order, and the manifest last: a folder that has one is complete.
 
     `sites` describes each site, `made_from` the run and its input; both go into the manifest as they are. Maps that the
-    folder holds are replaced. Raises ValueError where it has another program's manifest.
+    folder holds are replaced when all new ones are there. Raises ValueError where it has another program's manifest.
     """
     if (folder / MANIFEST).exists():
         MapFolder(folder)
-    (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    for old in (folder / _FOLDER).glob("*.npz"):
-        if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):
-            old.unlink()
-    entries = sorted((_write(folder, item) for item in sentences), key=lambda entry: (entry["line"], entry["rank"]))
+    new = folder / f"{_FOLDER}.part"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    try:
+        entries = [_write(new, item) for item in sentences]
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
+    _replace_maps(folder, new)
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -135,27 +140,39 @@ def write_maps(
     return MapFolder(folder)
 
 
+def _replace_maps(folder: Path, new: Path) -> None:
+    """Moves new files to where the maps lie, instead of those; the manifest goes first, and others' files stay."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    (folder / _FOLDER).mkdir(exist_ok=True)
+    for old in (folder / _FOLDER).glob("*.npz"):
+        if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):
+            old.unlink()
+    for file in new.iterdir():
+        file.rename(folder / _FOLDER / file.name)
+    new.rmdir()
+
+
 def file_stem(line: int, rank: int) -> str:
     """What the files of a sentence are called: its line, and its rank if that is not the first."""
     return f"{line:05}" if rank == 1 else f"{line:05}-{rank}"
 
 
 def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
-    """Writes the arrays of a sentence; its entry in the manifest."""
+    """Writes the arrays of a sentence into the folder; its entry in the manifest."""
     arrays: dict[str, Any] = {}
     for item in sentence.maps:
         arrays[item.site] = item.weights
         for part in _LOCAL if item.local else ():
             if (array := getattr(item.local, part)) is not None:
                 arrays[f"{item.site}.{part}"] = array
-    name = f"{_FOLDER}/{file_stem(sentence.line, sentence.rank)}.npz"
+    name = f"{file_stem(sentence.line, sentence.rank)}.npz"
     with open(folder / name, "wb") as file:
         np.savez_compressed(file, **arrays)
     return {
         "line": sentence.line,
         "rank": sentence.rank,
         "score": sentence.score,
-        "file": name,
+        "file": f"{_FOLDER}/{name}",
         "sha256": file_digest(folder / name),
         "source_pieces": sentence.source_pieces,
         "target_pieces": sentence.target_pieces,

@@ -1,5 +1,6 @@
 """Pictures of attention maps, from arrays."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,10 +71,10 @@ def heat_map(
     labels = source_labels, target_labels
     figure, size = _fitted(weights[None, None], labels, look, size)
     if size.cell < _LETTER:
-        least = (look.width or 0) + (_LETTER - size.cell) * weights.shape[1]
+        least = _figure(weights[None, None], labels, look, _Size(_LETTER, _PRINT)).get_tightbbox().width + 2 * _PAD
         raise ValueError(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
-            f"{_PRINT:.0f} points; give at least {least + 0.05:.1f}."
+            f"{_PRINT:.0f} points; give at least {math.ceil(10 * least) / 10:.1f}."
         )
     _save(figure, path, look.width)
 
@@ -116,19 +117,23 @@ def _fitted(
     look: Look,
     size: _Size,
 ) -> tuple[Figure, _Size]:
-    """The figure in that size, or with cells as large as its width allows."""
+    """The figure in that size, or with cells as large as its width allows, of size 0 where it allows none."""
     figure = _figure(weights, labels, look, size)
     if look.width is None:
         return figure, size
-    # All but the cells keeps its size when these shrink; the overhang of slanted labels does so nearly.
-    for _ in range(3):
+    # All but the cells keeps its size when these shrink, but for slanted labels that lean out at the right; and text
+    # is measured in whole pixels.
+    fitting = figure, size._replace(cell=0.0)
+    for _ in range(12):
         room = look.width - figure.get_tightbbox().width - 2 * _PAD
+        if room >= -_PAD / 2 and size.cell > fitting[1].cell:
+            fitting = figure, size
         cell = min(size.cell + room / (weights.shape[1] * weights.shape[3]), _LARGEST)
-        if cell <= 0 or abs(cell - size.cell) < 1e-4:
-            return figure, size._replace(cell=cell)
+        if cell < _SMALLEST or abs(cell - size.cell) < 1e-5:
+            break
         size = size._replace(cell=cell)
         figure = _figure(weights, labels, look, size)
-    return figure, size
+    return fitting
 
 
 def _figure(

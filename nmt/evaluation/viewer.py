@@ -133,6 +133,7 @@ def _entry(sentence: SentenceMaps, run: str) -> dict[str, Any]:
     return {
         "line": sentence.line,
         "rank": sentence.rank,
+        "score": sentence.score,
         "label": _label(sentence),
         "sequences": [{"pieces": labels, "words": merge_pieces(labels)} for labels in sequences],
         "sites": sites,
@@ -140,9 +141,7 @@ def _entry(sentence: SentenceMaps, run: str) -> dict[str, Any]:
 
 
 def _label(sentence: SentenceMaps) -> str:
-    said = [f"translation {sentence.rank}"] if sentence.rank > 1 else []
-    said += [] if sentence.score is None else [f"score {sentence.score:.2f}"]
-    rank = f" ({', '.join(said)})" if said else ""
+    rank = f" (translation {sentence.rank})" if sentence.rank > 1 else ""
     return f"{sentence.line}{rank}: {textwrap.shorten(text_of(sentence.source_pieces), _LABEL_WIDTH, placeholder=' …')}"
 
 

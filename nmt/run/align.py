@@ -1,11 +1,12 @@
 """nmt.align: how well the links that attention shows agree with a human alignment, map by map."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.data.corpus import alignment_file
 from nmt.evaluation.alignment import Choice, Rates
 from nmt.evaluation.tables import Table
-from nmt.run.alignment import Links, alignment_error
+from nmt.run.alignment import Links, chosen_links, gold_maps, rates_by_way
 from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task, splits
@@ -32,9 +33,14 @@ def align(job: Job) -> None:
             f"{_with_alignments(trained)} Give alignment=FILE with files of your own, or put it beside the split as "
             "PREFIX.SOURCE-TARGET.align."
         )
-    found = alignment_error(trained, task.gold, task.valid_gold, config["batch_tokens"], config["threshold"])
+    maps = gold_maps(trained, task.gold, config["batch_tokens"])
+    valid = task.valid_gold and (
+        maps if task.valid_gold == task.gold else gold_maps(trained, task.valid_gold, config["batch_tokens"])
+    )
+    found = chosen_links(maps, valid)
     out = folder_to_write("out", task.out)
-    tables = {"alignment": _table(found), "alignment_links": _ways(found)}
+    ways = rates_by_way(maps, found.choice, float(config["threshold"]))
+    tables = {"alignment": _table(found), "alignment_links": _ways(ways, found.diagonal)}
     for name, table in tables.items():
         (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
     print(tables["alignment"].markdown())
@@ -51,10 +57,10 @@ def _table(found: Links) -> Table:
     return Table(_HEADER, [*rows, ["", "diagonal", "", "", *_cells(found.diagonal)]])
 
 
-def _ways(found: Links) -> Table:
-    """The links of the chosen map; links of the diagonal below."""
-    rows = [[name, *_cells(rates)] for name, rates in found.ways.items()]
-    return Table(["links", *_RATES], [*rows, ["diagonal", *_cells(found.diagonal)]])
+def _ways(ways: Mapping[str, Rates | None], diagonal: Rates) -> Table:
+    """The links of the chosen map; those of the diagonal below."""
+    rows = [[name, *(_cells(rates) if rates else [""] * len(_RATES))] for name, rates in ways.items()]
+    return Table(["links", *_RATES], [*rows, ["diagonal", *_cells(diagonal)]])
 
 
 def _with_alignments(trained: Trained) -> str:

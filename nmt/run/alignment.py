@@ -48,8 +48,6 @@ class Links(NamedTuple):
     """Of every choice."""
     valid_table: dict[Choice, Rates]
     """Of every choice on the validation split, on which one is chosen; empty where that has no alignments."""
-    ways: dict[str, Rates]
-    """Of the chosen map's links by name: argmax either way, above a threshold, symmetrised."""
 
     @property
     def note(self) -> str:
@@ -89,36 +87,46 @@ def read_valid_gold(trained: Trained) -> Gold | None:
     return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
 
 
-def alignment_error(
-    trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int, threshold: float = 0.2
-) -> Links:
+def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
     """AER, precision and recall against `gold`; shift, layer and head are those of lowest AER on `valid`.
 
-    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads. `threshold` is the
-    weight from which there is a link of that name.
+    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
     """
-    maps = _maps(trained, gold, batch_tokens)
-    found, of_valid = table(*maps), table(*_maps(trained, valid, batch_tokens)) if valid else {}
+    maps = gold_maps(trained, gold, batch_tokens)
+    if valid is None:
+        return chosen_links(maps, None)
+    return chosen_links(maps, maps if valid == gold else gold_maps(trained, valid, batch_tokens))
+
+
+def chosen_links(maps: Maps, valid: Maps | None) -> Links:
+    """The rates of the choice that is best on the maps of the validation split, if there are any."""
+    found, of_valid = table(*maps), table(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
     if of_valid:
         choice, reason = best(of_valid), "chosen on the validation split"
-        if valid == gold:
+        if valid is maps:
             reason += ", which these sentences are"
     else:
         layers, heads = maps.weights[0].shape[:2]
         choice = Choice(0, layers - 1, None if heads > 1 else 0)
         reason = "not chosen: the validation split has no alignments"
-    return Links(found[choice], choice, reason, diagonal, found, of_valid, _ways(maps, choice, threshold))
+    return Links(found[choice], choice, reason, diagonal, found, of_valid)
 
 
-def _ways(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates]:
+def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates | None]:
+    """Of the chosen map: argmax either way, from a threshold of weight, symmetrised; None where no link is anywhere."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
     links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
-    return {name: rates([each[name] for each in links], maps.gold) for name in LINKS}
+    sure = any(gold.sure for gold in maps.gold)
+    return {
+        name: rates([each[name] for each in links], maps.gold) if sure or any(each[name] for each in links) else None
+        for name in LINKS
+    }
 
 
-def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
+def gold_maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
+    """The cross maps of forced decoding of the references; warns of pairs that have none."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
     found = sorted(forced_maps(trained, first_ranked(*ids), batch_tokens), key=lambda sentence: sentence.line)

@@ -54,11 +54,12 @@ def export_attention(job: Job) -> None:
             "nmt.draw_attention draws some lines of them.",
             len(pairs),
         )
-    if (out / MANIFEST).exists():
-        clear(out)
     absent = {(pair.line, pair.rank) for pair, _ in left_out}
     readable = [pair for pair in pairs if (pair.line, pair.rank) not in absent]
+    earlier = (out / MANIFEST).exists()
     folder = write_maps(out, _watched(trained, readable, config["batch_tokens"]), sites, made_from)
+    if earlier:
+        clear(out)
     print(out / MANIFEST)
     _tell(left_out, len(pairs), out)
     for line in draw(folder, drawing, out):
@@ -69,7 +70,12 @@ def _check_room(out: Path, overwrite: bool) -> None:
     """Raises FileExistsError where there are maps that may not be replaced, ValueError for another's manifest."""
     if not (out / MANIFEST).exists():
         return
-    MapFolder(out)
+    try:
+        MapFolder(out)
+    except ValueError as error:
+        raise ValueError(
+            f"out is {out}, whose {MANIFEST} is damaged or not one of maps; choose another folder, or delete it."
+        ) from error
     if not overwrite:
         raise FileExistsError(
             f"out is {out}, which holds maps; choose another folder, or overwrite=true to replace them."

@@ -29,7 +29,7 @@ _DECIMALS = 6
 _MEASURED = ["site", "layer", "head", *Measures._fields, "dead"]
 _TEXTS = ("source.txt", "target.txt")
 LEFT_OUT = "left_out.csv"
-_FILES = ("diagnostics.csv", "sentences.csv", "heads.csv", "viewer.html", LEFT_OUT)
+_FILES = ("diagnostics.csv", "sentence_diagnostics.csv", "heads.csv", "viewer.html", LEFT_OUT)
 _FOLDERS = {
     "pictures": re.compile(r"\d{5,}(-\d+)?\.\w+(\.grid|(\.layer\d+)?(\.head\d+)?)\.(png|svg|pdf)", re.ASCII),
     "csv": re.compile(r"\d{5,}(-\d+)?\.csv", re.ASCII),
@@ -40,11 +40,9 @@ _FOLDERS = {
 def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
     """Makes the formats of the maps of all lines, or of some; yields what there is to print: paths, and a table.
 
-    Alignments are of all lines always. Raises ValueError for lines that have no maps.
+    Alignments are of all lines always. Raises ValueError for lines without maps, and where no picture can be drawn.
     """
     wanted = folder.lines if lines is None else lines
-    if kinds := [kind for kind in PICTURES if kind in drawing.formats]:
-        yield from _pictures(folder, drawing, out, wanted, kinds)
     if "csv" in drawing.formats:
         yield from _tables(folder, drawing, out, wanted)
     if "alignments" in drawing.formats:
@@ -54,6 +52,9 @@ def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | 
     if "viewer" in drawing.formats:
         write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
         yield str(out / "viewer.html")
+    # The last: a width may be too small for any of them.
+    if kinds := [kind for kind in PICTURES if kind in drawing.formats]:
+        yield from _pictures(folder, drawing, out, wanted, kinds)
 
 
 def clear(out: Path) -> None:
@@ -183,7 +184,7 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
             for layer, head in _places(sentence.site(site).weights, drawing):
                 drawn.append(of_choice(sentence, site, layer, head))
     of_heads = [row for row in every if row.site in drawing.sites(folder.manifest["sites"])]
-    for name, rows in (("sentences", drawn), ("diagnostics", of_heads)):
+    for name, rows in (("sentence_diagnostics", drawn), ("diagnostics", of_heads)):
         table = Table(["line", "rank", *_MEASURED], [_by_line(row) for row in worst_first(rows, drawing.sort_by)])
         yield _saved(table, out / f"{name}.csv")
     heads = Table(_MEASURED, [_by_head(row) for row in worst_first(per_head(every), drawing.sort_by)])

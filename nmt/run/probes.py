@@ -75,7 +75,7 @@ def write_film(run: RunDirectory) -> None:
         folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
         if folders:
             write_viewer(path / "viewer.html", viewed_runs(folders))
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         # A training that has ended is not lost for a picture of it.
         logger.warning("No film of the probes in %s: %s", path, error)
 

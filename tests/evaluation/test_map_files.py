@@ -84,12 +84,21 @@ def test_a_folder_is_written_anew(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00002.npz"]
 
 
-def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
-    def interrupted():
-        yield sentence(1)
-        raise KeyboardInterrupt
+def interrupted():
+    yield sentence(1)
+    raise KeyboardInterrupt
 
+
+def test_what_is_interrupted_leaves_the_maps_of_before(tmp_path: Path) -> None:
     write_maps(tmp_path, [sentence(3)], SITES, {"lines": 5})
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(KeyboardInterrupt):
+        write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [item.line for item in MapFolder(tmp_path).sentences()] == [3]
+
+
+def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
     with pytest.raises(FileNotFoundError, match=r"is no folder of attention maps: it has no manifest\.json"):

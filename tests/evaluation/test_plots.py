@@ -106,6 +106,21 @@ def test_nothing_is_cut_off_at_the_edges(tmp_path: Path, width: float | None, wo
         assert rim.min() > 0.99
 
 
+@pytest.mark.parametrize("place", [0, 6, 15])
+def test_one_long_label_in_the_middle_is_not_cut_off_either(tmp_path: Path, place: int) -> None:
+    words = ["word"] * 16
+    words[place] = "https://example.org/" + 40 * "x"
+    for draw_it, weights in ((heat_map, np.eye(16)), (heat_map_grid, np.eye(16)[None, None].repeat(2, 0))):
+        draw_it(weights, words, ["a"] * 16, tmp_path / "a.png", Look(width=3.9))
+        picture = image.imread(tmp_path / "a.png")[:, :, :3]
+        assert np.concatenate([picture[[0, -1]].reshape(-1, 3), picture[:, [0, -1]].reshape(-1, 3)]).min() > 0.99
+
+
+def test_labels_that_leave_no_room_for_the_map_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"picture of 3 columns does not fit into 2 inches .* give at least \d"):
+        heat_map(np.eye(3), ["a"] * 3, ["x" * 90] * 3, tmp_path / "a.pdf", Look(width=2))
+
+
 def test_pictures_with_one_largest_weight_have_one_scale_of_colours(tmp_path: Path) -> None:
     """Half of the largest weight is half dark, whatever else is in the picture."""
     pictures = []

@@ -48,9 +48,10 @@ def test_the_index_has_labels_words_and_entropies(tmp_path: Path) -> None:
     first, second = run["sentences"]
     assert [first["label"], second["label"]] == [
         "3: These cats are asleep.",
-        "3 (translation 2, score -1.50): These cats are asleep.",
+        "3 (translation 2): These cats are asleep.",
     ]
-    assert (second["line"], second["rank"]) == (3, 2)
+    assert (second["line"], second["rank"], second["score"]) == (3, 2, -1.5)
+    assert first["score"] is None
     site = first["sites"]["cross"]
     assert (site["layers"], site["heads"]) == (LAYERS, HEADS)
     labels = [first["sequences"][site[part]]["pieces"] for part in ("inputs", "outputs", "columns")]

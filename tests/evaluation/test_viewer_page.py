@@ -1,15 +1,17 @@
 """The viewer's page in a browser: opened from disk, used by mouse, touch and keyboard."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, peak, peaky, sentence
+from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, peak, peaky, sentence
 
-from nmt.evaluation.maps import BOS, EOS
+from nmt.evaluation.maps import BOS, EOS, SentenceMaps
 from nmt.evaluation.viewer import ViewedRun, write_viewer
 
 Open = Callable[..., Any]
@@ -37,6 +39,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     frames = [ViewedRun(f"step {i}", [sentence(1, share=0.3 + 0.2 * i), sentence(2)][: 2 - i // 2]) for i in range(3)]
     write_viewer(folder / "film.html", frames)
+    long = SentenceMaps(1, 1, ["▁0", *["0"] * 44], ["▁0"], cross(np.full((1, 1, 2, 46), 1 / 46)).maps, -0.75)
+    one_word = replace(long, maps=[replace(long.maps[0], columns=[*long.source_pieces, EOS])])
+    write_viewer(folder / "whole.html", [ViewedRun(f"step {i}", [one_word]) for i in range(2)])
     return folder
 
 
@@ -220,13 +225,38 @@ def test_a_second_panel_has_its_own_head_and_lights_the_same_word(visit: Open) -
     address_has(page, "compare=1.0.1")
 
 
+def drawn_colours(page: Any, row: int, column: int, suffix: str = "") -> list[str]:
+    """Of a weight as the word list and as the heat map draw it; the word has to be hovered."""
+    panel = 1 if suffix else 0
+    middle = f"""(() => {{
+        const {{ cell, left, top }} = panels[{panel}].layout, ratio = devicePixelRatio || 1;
+        const [x, y] = [left + ({column} + 0.5) * cell, top + ({row} + 0.5) * cell];
+        const copy = document.createElement("canvas").getContext("2d", {{ willReadFrequently: true }});
+        copy.drawImage(panels[{panel}].heat, Math.floor(x * ratio), Math.floor(y * ratio), 1, 1, 0, 0, 1, 1);
+        const pixel = copy.getImageData(0, 0, 1, 1).data;
+        return `rgb(${{Array.from(pixel).slice(0, 3).join(", ")}})`;
+    }})()"""
+    listed = f"getComputedStyle(panels[{panel}].tokens.source[{column}]).backgroundColor"
+    return [page.evaluate(middle), page.evaluate(listed)]
+
+
+STRONGEST = "rgb(20, 14, 54)"
+
+
 def test_side_by_side_equal_colours_are_equal_weights(visit: Open) -> None:
     """The mean of all heads has smaller weights than one of them; beside it, it keeps that head's scale."""
     page = visit("one.html#layer=mean&head=mean")
+    weights = np.mean([peaky(9, 7)[layer, head, 4] for layer, head in np.ndindex(LAYERS, HEADS)], axis=0)
+    column = int(weights.argmax())
+    token(page, "target", 4).hover()
+    assert set(drawn_colours(page, 4, column)) == {STRONGEST}
     alone = page.locator("#most").inner_text()
     page.check("#compare")
     choose(page, **{"layer-2": "0", "head-2": "0"})
     page.wait_for_selector('#heat-2[aria-label*="layer 0, head 0"]')
+    token(page, "target", 4).hover()
+    assert STRONGEST not in drawn_colours(page, 4, column)
+    assert set(drawn_colours(page, 4, peak(0, 0, 4, 7), "-2")) == {STRONGEST}
     first, second = (page.locator(f"#most{suffix}").inner_text() for suffix in ("", "-2"))
     assert first == second != alone
     page.uncheck("#compare")
@@ -297,10 +327,31 @@ def test_the_dark_scheme_has_its_own_colours(visit: Open) -> None:
     assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 19, 26)"}
 
 
-def test_a_film_has_one_scale_of_colours(visit: Open) -> None:
+@pytest.mark.parametrize("unit", ["pieces", "words"])
+def test_a_film_has_one_scale_of_colours(visit: Open, unit: str) -> None:
     """So that a map which is not sharp yet is pale."""
-    page = visit("film.html#layer=0&head=0")
+    page = visit(f"film.html#layer=0&head=0&unit={unit}")
+    darkness = []
     for frame in range(3):
         page.locator("#film").fill(str(frame))
         shows(page, f"step {frame}")
         assert page.locator("#most").inner_text().startswith("1.00")
+        token(page, "target", 0).hover()
+        cell, word = drawn_colours(page, 0, 0)
+        assert cell == word != STRONGEST
+        darkness.append(-sum(map(int, re.findall(r"\d+", cell))))
+        token(page, "target", 1).hover()
+    assert darkness == sorted(set(darkness))
+
+
+def test_a_word_of_many_pieces_that_all_have_weight_is_drawn(visit: Open) -> None:
+    """The sum of rounded weights may pass 1."""
+    page = visit("whole.html#unit=words")
+    shows(page, "step 0")
+    token(page, "target", 0).hover()
+    assert float(token(page, "source", 0).get_attribute("data-weight")) > 1
+
+
+def test_the_score_of_a_translation_stands_beside_it(visit: Open) -> None:
+    page = visit("whole.html")
+    assert page.locator("#pair .score").inner_text() == "-0.75"

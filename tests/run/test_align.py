@@ -3,12 +3,15 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 from attention_runs import job
 
 import nmt.run.align
+from nmt.evaluation.alignment import Alignment, Choice
 from nmt.evaluation.symmetrization import LINKS
 from nmt.run.align import align
+from nmt.run.alignment import Maps, rates_by_way
 
 
 def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +50,15 @@ def test_a_corpus_without_any_alignment_is_told(here: Path, monkeypatch: pytest.
     monkeypatch.setattr(nmt.run.align, "alignment_file", lambda *_: None)
     with pytest.raises(ValueError, match=r"no gold alignment of in\.en; no split of the run's data has one\. Give"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
+
+
+def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
+    """A corpus of possible links only, and a threshold that no weight reaches."""
+    weights = np.full((1, 1, 3, 4), 0.25)
+    maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
+    found = rates_by_way(maps, Choice(0, 0, 0), 0.9)
+    assert found["threshold"] is None
+    assert found["argmax"] is not None
 
 
 @pytest.mark.parametrize("threshold", [0, 1.1, True, "x"])

@@ -11,6 +11,7 @@ import sentencepiece
 from attention_runs import export, first_weights, job
 
 import nmt
+import nmt.run.attention_maps
 import nmt.run.export_attention
 from nmt.evaluation.alignment import read_alignments
 from nmt.evaluation.words import merge_pieces
@@ -152,7 +153,11 @@ def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path)
         ("\n\n", {}, r"No line of bad\.en has maps; the first: empty source"),
         ("", {}, r"bad\.en is empty; give a file with at least one line"),
         ("one\n", {"out": "in.en"}, "out is in.en, which cannot be made a folder"),
-        ("one\n", {"out": "."}, "is damaged or not a manifest of attention maps"),
+        (
+            "one\n",
+            {"out": "."},
+            r"out is \., whose manifest\.json is damaged or not one of maps; choose another folder, or delete it",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_told(
@@ -172,7 +177,9 @@ def test_a_search_has_no_part_in_given_targets(here: Path, tmp_path: Path) -> No
         export_attention(asked)
 
 
-def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(here: Path, tmp_path: Path) -> None:
+def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "alignments"])
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "mine.csv").write_text("x")
@@ -182,11 +189,19 @@ def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(here: Path
     for changes in ({"input": "blank.en"}, {"target": "blank.en"}, {"search": {"n_best": 9}}):
         with pytest.raises(ValueError):  # noqa: PT011 - what they say has its own tests
             export("maps_luong", tmp_path, overwrite=True, **changes)
+    with monkeypatch.context() as patch:
+        patch.setattr(nmt.run.attention_maps.Recorder, "sentence", out_of_memory)
+        with pytest.raises(MemoryError):
+            export("maps_luong", tmp_path, target="in.vi", overwrite=True)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     export("maps_luong", tmp_path, target="in.vi", formats=[], overwrite=True)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     kept = {"csv/mine.csv", "pictures/mine.png"}
     assert left == kept | {"manifest.json", "left_out.csv", "maps/00001.npz", "maps/00003.npz"}
+
+
+def out_of_memory(*_: object) -> None:
+    raise MemoryError
 
 
 def test_what_a_model_cannot_read_is_left_out_for_that_reason(
@@ -210,7 +225,7 @@ def test_very_many_sentences_are_warned_of(
 
 def test_by_sentence_the_drawn_map_is_measured(here: Path, tmp_path: Path) -> None:
     folder = export("maps_transformer", tmp_path, target="in.vi", formats=["diagnostics"])
-    with (tmp_path / "sentences.csv").open(newline="") as file:
+    with (tmp_path / "sentence_diagnostics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["site"], row["layer"], row["head"]) for row in rows] == [("cross", "mean", "mean")] * 2
     for sentence in folder.sentences():

@@ -17,14 +17,14 @@ from nmt.run.rundir import RunDirectory
 
 def found() -> Links:
     """Of 2 layers and 1 head: the error rate of shift s and layer l is 0.s(l + 1), that of the mean of layers 0.s9."""
-    places = [(None, None), (0, None), (0, 0), (1, None), (1, 0)]
+    places = [(None, None), (0, 0), (1, 0)]
     table = {
         Choice(shift, layer, head): Rates(shift / 10 + (9 if layer is None else layer + 1) / 100, 0.5, 0.25)
         for shift in (0, 1)
         for layer, head in places
     }
-    choice = Choice(0, 1, None)
-    return Links(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table, {})
+    choice = Choice(0, 1, 0)
+    return Links(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table)
 
 
 def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
@@ -33,15 +33,12 @@ def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
     model = make(configuration("explain", ["model=transformer"])["model"])(vocabulary=sizes)
     trained = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, model, torch.device("cpu"))
     [run] = of_runs([(tmp_path / "one", trained, found())]).rows
-    choice, rates = ["0", "1", "mean"], ["0.020", "0.020", "0.500", "0.250"]
-    assert run == ["one", "Transformer", "ScaledDot", "Global", *choice, *rates, "0.750"]
+    choice, rates = ["0", "1", "0"], ["0.020", "0.020", "0.500", "0.250"]
+    assert run == [str(tmp_path / "one"), "Transformer", "ScaledDot", "Global", *choice, *rates, "0.750"]
 
 
 def test_every_map_has_a_cell() -> None:
     first, second = of_maps(found())
-    assert first.rows == [
-        ["mean of layers", "0.090", ""],
-        ["layer 0", "0.010", "0.010"],
-        ["layer 1", "0.020", "0.020"],
-    ]
-    assert [row[1] for row in second.rows] == ["0.190", "0.110", "0.120"]
+    assert first.header == ["shift 0", "mean of heads", "head 0"]
+    assert first.rows == [["mean of layers", "0.090", ""], ["layer 0", "", "0.010"], ["layer 1", "", "0.020"]]
+    assert [row[1:] for row in second.rows] == [["0.190", ""], ["", "0.110"], ["", "0.120"]]

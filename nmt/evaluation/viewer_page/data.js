@@ -1,8 +1,6 @@
 // ---------------------------------------------------------------- the data
 
 const runs = JSON.parse(document.getElementById("index").textContent).runs;
-// Two runs are there to be compared, more of them are a film.
-const isFilm = runs.length > 2;
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const STEPS = 255;
 // Enough for both panels and for a film to be run through twice.

@@ -20,9 +20,10 @@ class Panel {
   get site() { return this.sentence?.sites[view.site]; }
   get layerShown() { return within(this.wish.layer, this.site?.layers ?? 1); }
   get headShown() { return within(this.wish.head, this.site?.heads ?? 1); }
-  // The weight of the strongest colour: one for all maps that are compared, so that equal colours are equal weights.
+  // The weight of the strongest colour: one for all maps that are compared, beside each other or in a film, so that
+  // equal colours are equal weights.
   get mostWeight() {
-    if (isFilm) return 1;
+    if (runs.length > 1 && !view.compare) return 1;
     return Math.max(...(view.compare ? shownPanels() : [this]).map((panel) => panel.map?.most ?? 0));
   }
   sequence(number) { return this.sentence.sequences[number]; }
@@ -104,6 +105,8 @@ class Panel {
     this.lists.target.setAttribute("aria-label", names[1]);
     const ends = [this.site.columns, this.site.outputs].map((number) => plainText(this.sequence(number).pieces));
     this.pair.replaceChildren(...[...new Set(ends)].map((text) => make("span", {}, text)));
+    const { score } = this.sentence;
+    if (score !== null) this.pair.append(make("span", { class: "score" }, score.toFixed(2)));
     const { rows, columns } = this.map.matrix;
     const said = [
       `${runs[this.wish.run].name}, line ${pairs[view.pair].line}, ${view.site} attention`,
@@ -141,7 +144,8 @@ class Panel {
     const degrees = Array.from({ length: 12 }, () => []);
     for (let row = 0; row < matrix.rows; row++) {
       for (let column = 0; column < matrix.columns; column++) {
-        const degree = Math.round(matrix.at(row, column) / most * degrees.length);
+        // The rounded weights of a word's pieces can sum to more than the most.
+        const degree = Math.round(Math.min(matrix.at(row, column) / most, 1) * degrees.length);
         if (degree > 0) degrees[degree - 1].push(this.curve(row, column));
       }
     }

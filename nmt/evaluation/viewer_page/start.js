@@ -108,6 +108,7 @@ function start() {
   darkness.addEventListener("change", refresh);
   addEventListener("hashchange", () => { clearTimeout(addressTimer); hovered = null; readAddress(); refresh(); });
   readAddress();
+  // Two runs are there to be compared, more of them are a film.
   if (runs.length === 2 && !location.hash) {
     view.compare = true;
     openSecond();
