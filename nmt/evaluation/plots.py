@@ -47,6 +47,26 @@ class Look(NamedTuple):
     """The weight of the darkest colour, one for all pictures that are compared; None: the largest in the picture."""
 
 
+class Picture:
+    """A drawing that can be saved in several formats."""
+
+    def __init__(self, figure: Figure, width: float | None) -> None:
+        self._figure = figure
+        box = figure.get_tightbbox().padded(0.15 if width is None else _PAD)
+        if width is not None:
+            middle = (box.x0 + box.x1) / 2
+            box = Bbox.from_extents(middle - width / 2, box.y0, middle + width / 2, box.y1)
+        self._box = box
+
+    def save(self, path: Path) -> None:
+        """Write it as .png, .svg or .pdf, by the path's extension, the same bytes each time."""
+        kind = path.suffix.removeprefix(".")
+        # Both write the date of the day otherwise.
+        metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+        with rc_context(_EMBEDDED):
+            self._figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)
+
+
 class _Size(NamedTuple):
     cell: float
     """Side of a cell in inches."""
@@ -58,10 +78,9 @@ def heat_map(
     weights: Float[np.ndarray, "target source"],
     source_labels: Sequence[str],
     target_labels: Sequence[str],
-    path: Path,
     look: Look,
-) -> None:
-    """Draw a map as .png, .svg or .pdf: source on top, target on the left, a square cell per pair, white at weight 0.
+) -> Picture:
+    """Draw a map: source on top, target on the left, a square cell per pair, white at weight 0.
 
     Cells are smaller for longer sentences. Raises ValueError when the labels do not fit the map, it is empty or the
     width too small.
@@ -76,17 +95,16 @@ def heat_map(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
             f"{_PRINT:.0f} points; give at least {math.ceil(10 * least) / 10:.1f}."
         )
-    _save(figure, path, look.width)
+    return Picture(figure, look.width)
 
 
 def heat_map_grid(
     weights: Float[np.ndarray, "layers heads target source"],
     source_labels: Sequence[str],
     target_labels: Sequence[str],
-    path: Path,
     look: Look,
-) -> None:
-    """Draw the maps of all heads of a site as .png, .svg or .pdf: a row of maps for each layer, one scale of colours.
+) -> Picture:
+    """Draw the maps of all heads of a site: a row of maps for each layer, one scale of colours.
 
     Pieces stand at the outer maps, where a given width leaves room for them. Raises ValueError when the labels do not
     fit the maps, these are empty or the width too small.
@@ -98,9 +116,9 @@ def heat_map_grid(
     if size.cell < _SMALLEST:
         raise ValueError(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns beside each other do not fit into {look.width} "
-            "inches; give more."
+            f"inches; give at least {math.ceil(weights.shape[1] * (0.2 + 2 * _SMALLEST * weights.shape[3]))}."
         )
-    _save(figure, path, look.width)
+    return Picture(figure, look.width)
 
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
@@ -208,23 +226,11 @@ def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(sources)), sources, rotation=45, ha="left", va="bottom", rotation_mode="anchor", **text)
     axes.set_yticks(range(len(targets)), targets, **text)
-    axes.tick_params(which="both", length=0, pad=4)
+    axes.tick_params(length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
-    axes.set_xticks(np.arange(columns - 1) + 0.5, minor=True)
-    axes.set_yticks(np.arange(rows - 1) + 0.5, minor=True)
-    axes.grid(which="minor", color="#eeeeee", linewidth=0.5 if font else 0.2)
+    # Two sets of lines: as a grid of ticks they would take most of the time.
+    line: dict[str, Any] = {"color": "#eeeeee", "linewidth": 0.5 if font else 0.2}
+    axes.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, **line)
+    axes.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, **line)
     for spine in axes.spines.values():
         spine.set_edgecolor("#cccccc")
-
-
-def _save(figure: Figure, path: Path, width: float | None) -> None:
-    """Writes the figure in the format of the path's extension, the same bytes each time, exactly as wide as asked."""
-    kind = path.suffix.removeprefix(".")
-    # Both write the date of the day otherwise.
-    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
-    box = figure.get_tightbbox().padded(0.15 if width is None else _PAD)
-    if width is not None:
-        middle = (box.x0 + box.x1) / 2
-        box = Bbox.from_extents(middle - width / 2, box.y0, middle + width / 2, box.y1)
-    with rc_context(_EMBEDDED):
-        figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=box)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.map_files import MapFolder
+from nmt.evaluation.map_files import MANIFEST, MapFolder
 from nmt.evaluation.viewer import write_viewer
 from nmt.run.compose import Job
 from nmt.run.drawing import FORMATS, Drawing
@@ -29,7 +29,7 @@ def draw_attention(job: Job) -> None:
         raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
     if len(folders) == 1:
         drawing.check_range(folders[0].manifest["sites"])
-        out = folder_to_write("out", config["out"]) if config["out"] else folders[0].path
+        out = _room(config["out"], folders[0].path)
         for line in draw(folders[0], drawing, out, lines):
             print(line)
         return
@@ -39,9 +39,19 @@ def draw_attention(job: Job) -> None:
         )
     if config["out"] is None:
         raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")
-    page = folder_to_write("out", config["out"]) / "viewer.html"
+    page = _room(config["out"], Path()) / "viewer.html"
     write_viewer(page, viewed_runs(folders, lines))
     print(page)
+
+
+def _room(out: Any, maps: Path) -> Path:
+    """The folder to draw into. Raises ValueError for one of other maps, whose pictures have the same names."""
+    if out is None:
+        return maps
+    folder = folder_to_write("out", out)
+    if (folder / MANIFEST).exists() and folder.resolve() != maps.resolve():
+        raise ValueError(f"out is {folder}, which holds other maps; give another folder.")
+    return folder
 
 
 def _lines(lines: Any) -> list[int] | None:

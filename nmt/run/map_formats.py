@@ -14,7 +14,7 @@ from nmt.evaluation.alignment import chosen_map
 from nmt.evaluation.diagnostics import Measures, Row, of_choice, per_head, per_sentence, worst_first
 from nmt.evaluation.map_files import MapFolder, file_stem
 from nmt.evaluation.maps import selected
-from nmt.evaluation.plots import Look, heat_map, heat_map_grid
+from nmt.evaluation.plots import Look, Picture, heat_map, heat_map_grid
 from nmt.evaluation.symmetrization import LINKS, all_links, pharaoh
 from nmt.evaluation.tables import Table
 from nmt.evaluation.viewer import write_viewer
@@ -77,41 +77,39 @@ def _pictures(
     for sentence in folder.sentences(lines):
         for site in drawing.sites(item.site for item in sentence.maps):
             shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
-            stem = target / f"{file_stem(sentence.line, sentence.rank)}.{site}"
-            for kind in kinds:
-                look = partial(drawing.look, folder.manifest["sites"], site)
-                draw_them = _grid if drawing.grid else _single
-                for path in draw_them(shown, drawing, stem, kind, look):
+            stem = f"{file_stem(sentence.line, sentence.rank)}.{site}"
+            look = partial(drawing.look, folder.manifest["sites"], site)
+            draw_them = _grid if drawing.grid else _single
+            for name, picture in draw_them(shown, drawing, stem, look):
+                for kind in kinds:
+                    path = target / f"{name}.{kind}"
+                    picture.save(path)
                     number += 1
-                    yield path
+                    yield str(path)
         pace(1, total)
     if not number:
-        raise ValueError(
-            f"None of the pictures of {total} sentences can be drawn {drawing.width} inches wide; give more."
-        )
+        raise ValueError(f"No picture is drawn: width={drawing.width} is too small for {total} of {total} sentences.")
 
 
-def _grid(shown: LabelledMap, _: Drawing, stem: Path, kind: str, look: Callable[[str], Look]) -> Iterator[str]:
-    path = stem.with_name(f"{stem.name}.grid.{kind}")
-    yield from _drawn(path, partial(heat_map_grid, shown.weights, shown.columns, shown.rows, path, look("")))
+def _grid(shown: LabelledMap, _: Drawing, stem: str, look: Callable[[str], Look]) -> Iterator[tuple[str, Picture]]:
+    yield from _drawn(f"{stem}.grid", partial(heat_map_grid, shown.weights, shown.columns, shown.rows, look("")))
 
 
-def _single(shown: LabelledMap, drawing: Drawing, stem: Path, kind: str, look: Callable[[str], Look]) -> Iterator[str]:
+def _single(
+    shown: LabelledMap, drawing: Drawing, stem: str, look: Callable[[str], Look]
+) -> Iterator[tuple[str, Picture]]:
     for layer, head in _places(shown.weights, drawing):
         parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
-        path = stem.with_name(".".join([stem.name, *parts, kind]))
         weights, of_this = selected(shown.weights, layer, head), look(_described(shown, layer, head))
-        yield from _drawn(path, partial(heat_map, weights, shown.columns, shown.rows, path, of_this))
+        yield from _drawn(".".join([stem, *parts]), partial(heat_map, weights, shown.columns, shown.rows, of_this))
 
 
-def _drawn(path: Path, draw_it: Callable[[], None]) -> Iterator[str]:
-    """The path of what was drawn; of a file of lines a few may be too long for the page."""
+def _drawn(name: str, draw_it: Callable[[], Picture]) -> Iterator[tuple[str, Picture]]:
+    """The picture and its name, if it can be drawn; of a file of lines a few may be too long for the page."""
     try:
-        draw_it()
+        yield name, draw_it()
     except ValueError as error:
-        logger.warning("%s is not drawn: %s", path, error)
-    else:
-        yield str(path)
+        logger.warning("%s is not drawn: %s", name, error)
 
 
 def _described(shown: LabelledMap, layer: int | None, head: int | None) -> str:

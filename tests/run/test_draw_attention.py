@@ -28,7 +28,7 @@ def test_what_is_too_wide_for_the_page_is_left_out_and_told(
     export("maps_luong", tmp_path, input="long.en", target="short.vi", formats=["pdf"], width=2)
     printed = [str(tmp_path / name) for name in ("manifest.json", "pictures/00002.cross.pdf")]
     assert capsys.readouterr().out.splitlines() == printed
-    assert "00001.cross.pdf is not drawn: A picture of" in caplog.text
+    assert "00001.cross is not drawn: A picture of" in caplog.text
 
 
 def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,8 +52,9 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
         ({"maps": "MAPS", "site": "encoder_self"}, "no attention at site 'encoder_self' in this model, only at cross"),
         ({"maps": "MAPS", "lines": [0]}, "lines holds '0'"),
         ({"maps": "MAPS", "lines": []}, "lines is an empty list; give at least one"),
-        ({"maps": "MAPS", "width": 1.0}, "None of the pictures of 2 sentences can be drawn 1.0 inches wide; give more"),
+        ({"maps": "MAPS", "width": 1.0}, r"No picture is drawn: width=1\.0 is too small for 2 of 2 sentences"),
         ({"maps": "MAPS", "lines": [2]}, "has no maps of line 2"),
+        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which holds other maps; give another folder"),
         ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has one layer, 0: give one, or leave it out"),
     ],
 )
