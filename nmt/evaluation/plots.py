@@ -90,10 +90,10 @@ def heat_map(
     labels = source_labels, target_labels
     figure, size = _fitted(weights[None, None], labels, look, size)
     if size.cell < _LETTER:
-        least = _figure(weights[None, None], labels, look, _Size(_LETTER, _PRINT)).get_tightbbox().width + 2 * _PAD
+        least = _least_width(weights[None, None], labels, look, _Size(_LETTER, _PRINT))
         raise ValueError(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
-            f"{_PRINT:.0f} points; give at least {math.ceil(10 * least) / 10:.1f}."
+            f"{_PRINT:.0f} points; give at least {least}."
         )
     return Picture(figure, look.width)
 
@@ -110,13 +110,15 @@ def heat_map_grid(
     fit the maps, these are empty or the width too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
-    figure, size = _fitted(weights, (source_labels, target_labels), look, _Size(_GRID_CELL, _PRINT))
+    labels = source_labels, target_labels
+    figure, size = _fitted(weights, labels, look, _Size(_GRID_CELL, _PRINT))
     if size.cell < _LETTER:
-        figure, size = _fitted(weights, (source_labels, target_labels), look, _Size(_GRID_CELL, 0.0))
+        figure, size = _fitted(weights, labels, look, _Size(_GRID_CELL, 0.0))
     if size.cell < _SMALLEST:
+        least = _least_width(weights, labels, look, _Size(_SMALLEST, 0.0))
         raise ValueError(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns beside each other do not fit into {look.width} "
-            f"inches; give at least {math.ceil(weights.shape[1] * (0.2 + 2 * _SMALLEST * weights.shape[3]))}."
+            f"inches; give at least {least}."
         )
     return Picture(figure, look.width)
 
@@ -152,6 +154,16 @@ def _fitted(
         size = size._replace(cell=cell)
         figure = _figure(weights, labels, look, size)
     return fitting
+
+
+def _least_width(
+    weights: Float[np.ndarray, "layers heads target source"],
+    labels: tuple[Sequence[str], Sequence[str]],
+    look: Look,
+    smallest: _Size,
+) -> float:
+    """In inches, with the smallest cells, rounded up to a tenth."""
+    return math.ceil(10 * (_figure(weights, labels, look, smallest).get_tightbbox().width + 2 * _PAD)) / 10
 
 
 def _figure(

@@ -6,7 +6,7 @@ from pathlib import Path
 from nmt.data.corpus import alignment_file
 from nmt.evaluation.alignment import Choice, Rates
 from nmt.evaluation.tables import Table
-from nmt.run.alignment import Links, chosen_links, gold_maps, rates_by_way
+from nmt.run.alignment import Links, both_maps, chosen_links, rates_by_way
 from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task, splits
@@ -33,10 +33,7 @@ def align(job: Job) -> None:
             f"{_with_alignments(trained)} Give alignment=FILE with files of your own, or put it beside the split as "
             "PREFIX.SOURCE-TARGET.align."
         )
-    maps = gold_maps(trained, task.gold, config["batch_tokens"])
-    valid = task.valid_gold and (
-        maps if task.valid_gold == task.gold else gold_maps(trained, task.valid_gold, config["batch_tokens"])
-    )
+    maps, valid = both_maps(trained, task.gold, task.valid_gold, config["batch_tokens"])
     found = chosen_links(maps, valid)
     out = folder_to_write("out", task.out)
     ways = rates_by_way(maps, found.choice, float(config["threshold"]))

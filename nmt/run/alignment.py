@@ -92,10 +92,15 @@ def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_toke
 
     Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
     """
-    maps = gold_maps(trained, gold, batch_tokens)
-    if valid is None:
-        return chosen_links(maps, None)
-    return chosen_links(maps, maps if valid == gold else gold_maps(trained, valid, batch_tokens))
+    return chosen_links(*both_maps(trained, gold, valid, batch_tokens))
+
+
+def both_maps(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> tuple[Maps, Maps | None]:
+    """The cross maps of the sentences, and of the validation split; the same ones where that is measured itself."""
+    maps = _maps(trained, gold, batch_tokens)
+    if valid is None or valid == gold:
+        return maps, valid and maps
+    return maps, _maps(trained, valid, batch_tokens)
 
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
@@ -125,7 +130,7 @@ def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rate
     }
 
 
-def gold_maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
+def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
     """The cross maps of forced decoding of the references; warns of pairs that have none."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)

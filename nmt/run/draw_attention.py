@@ -29,7 +29,7 @@ def draw_attention(job: Job) -> None:
         raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
     if len(folders) == 1:
         drawing.check_range(folders[0].manifest["sites"])
-        out = _room(config["out"], folders[0].path)
+        out = _room(config["out"], folders[0].path) if config["out"] else folders[0].path
         for line in draw(folders[0], drawing, out, lines):
             print(line)
         return
@@ -39,17 +39,15 @@ def draw_attention(job: Job) -> None:
         )
     if config["out"] is None:
         raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")
-    page = _room(config["out"], Path()) / "viewer.html"
+    page = _room(config["out"], None) / "viewer.html"
     write_viewer(page, viewed_runs(folders, lines))
     print(page)
 
 
-def _room(out: Any, maps: Path) -> Path:
+def _room(out: Any, maps: Path | None) -> Path:
     """The folder to draw into. Raises ValueError for one of other maps, whose pictures have the same names."""
-    if out is None:
-        return maps
     folder = folder_to_write("out", out)
-    if (folder / MANIFEST).exists() and folder.resolve() != maps.resolve():
+    if (folder / MANIFEST).exists() and (maps is None or folder.resolve() != maps.resolve()):
         raise ValueError(f"out is {folder}, which holds other maps; give another folder.")
     return folder
 

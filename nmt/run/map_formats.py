@@ -72,44 +72,42 @@ def clear(out: Path) -> None:
 def _pictures(
     folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int], kinds: Sequence[str]
 ) -> Iterator[str]:
+    """Draws what can be drawn; of a file of lines a few may be too long for the page."""
     target = _folder(out, "pictures")
-    pace, total, number = Pace("sentences drawn"), folder.number(lines), 0
+    pace, total = Pace("sentences drawn"), folder.number(lines)
+    drawn, refused = 0, ""
     for sentence in folder.sentences(lines):
         for site in drawing.sites(item.site for item in sentence.maps):
             shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
-            stem = f"{file_stem(sentence.line, sentence.rank)}.{site}"
             look = partial(drawing.look, folder.manifest["sites"], site)
-            draw_them = _grid if drawing.grid else _single
-            for name, picture in draw_them(shown, drawing, stem, look):
+            for parts, draw_it in _drawings(shown, drawing, look):
+                name = ".".join([file_stem(sentence.line, sentence.rank), site, *parts])
+                try:
+                    picture = draw_it()
+                except ValueError as error:
+                    refused = str(error)
+                    logger.warning("%s is not drawn: %s", name, error)
+                    continue
+                drawn += 1
                 for kind in kinds:
-                    path = target / f"{name}.{kind}"
-                    picture.save(path)
-                    number += 1
-                    yield str(path)
+                    picture.save(target / f"{name}.{kind}")
+                    yield str(target / f"{name}.{kind}")
         pace(1, total)
-    if not number:
-        raise ValueError(f"No picture is drawn: width={drawing.width} is too small for {total} of {total} sentences.")
+    if not drawn:
+        raise ValueError(f"No picture could be drawn. {refused}")
 
 
-def _grid(shown: LabelledMap, _: Drawing, stem: str, look: Callable[[str], Look]) -> Iterator[tuple[str, Picture]]:
-    yield from _drawn(f"{stem}.grid", partial(heat_map_grid, shown.weights, shown.columns, shown.rows, look("")))
-
-
-def _single(
-    shown: LabelledMap, drawing: Drawing, stem: str, look: Callable[[str], Look]
-) -> Iterator[tuple[str, Picture]]:
+def _drawings(
+    shown: LabelledMap, drawing: Drawing, look: Callable[[str], Look]
+) -> Iterator[tuple[list[str], Callable[[], Picture]]]:
+    """What to draw, with the parts that its file's name gets."""
+    if drawing.grid:
+        yield ["grid"], partial(heat_map_grid, shown.weights, shown.columns, shown.rows, look(""))
+        return
     for layer, head in _places(shown.weights, drawing):
         parts = [f"{key}{value}" for key, value in (("layer", layer), ("head", head)) if value is not None]
         weights, of_this = selected(shown.weights, layer, head), look(_described(shown, layer, head))
-        yield from _drawn(".".join([stem, *parts]), partial(heat_map, weights, shown.columns, shown.rows, of_this))
-
-
-def _drawn(name: str, draw_it: Callable[[], Picture]) -> Iterator[tuple[str, Picture]]:
-    """The picture and its name, if it can be drawn; of a file of lines a few may be too long for the page."""
-    try:
-        yield name, draw_it()
-    except ValueError as error:
-        logger.warning("%s is not drawn: %s", name, error)
+        yield parts, partial(heat_map, weights, shown.columns, shown.rows, of_this)
 
 
 def _described(shown: LabelledMap, layer: int | None, head: int | None) -> str:
