@@ -3,6 +3,7 @@
   python scripts/benchmark.py train --data PREFIX,PREFIX
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
   python scripts/benchmark.py attention --batch 32 --queries 128 --keys 128
+  python scripts/benchmark.py data --lines 1000,100000,1000000
   python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
     run_dir=PATH' --system 'other=COMMAND'
 
@@ -10,6 +11,8 @@
 Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recurrent layer of width 512 with embeddings
 of 256; a joint unigram vocabulary of 8,000 pieces. Overrides of nmt.train at the end of the line change any of it.
 `attention` measures memory and time of the additive score, by its plain formula and as the models compute it.
+`data` measures, on corpora of random words, how long a training takes to start, the memory of its data and the batches
+a second that it could be given.
 `translate` measures whole commands that read a file and write its translation, in alternating rounds.
 """
 
@@ -29,6 +32,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import attention_cost
+import data_cost
 import translation_cost
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
@@ -249,7 +253,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     attention_cost.add_arguments(attention)
     translate = modes.add_parser("translate", help="sentences per second and memory of whole commands")
     translation_cost.add_arguments(translate)
-    for each in (mode, attention, translate):
+    data = modes.add_parser("data", help="start-up, memory and batches per second of the data by its size")
+    data_cost.add_arguments(data)
+    for each in (mode, attention, translate, data):
         each.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
     return parser.parse_args(arguments)
 
@@ -261,6 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "train": (train, table),
         "attention": (attention_cost.run, attention_cost.table),
         "translate": (translation_cost.run, translation_cost.table),
+        "data": (data_cost.run, data_cost.table),
     }[options.mode]
     record = measured(options)
     print(shown(record))

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
-from nmt.decoding.state import Decodable, Hypothesis, Memory, State, select_rows
+from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, select_rows
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
@@ -32,7 +32,7 @@ class Live(NamedTuple):
     words: Bool[Tensor, "sentences source"]
     """The source pieces that want to be covered: all but EOS and padding."""
     log_probs: Float[Tensor, "sentences beams"]
-    """Of the unfinished hypotheses, best first; -inf where there is none."""
+    """Of the unfinished hypotheses; -inf where there is none."""
     finished: Int[Tensor, " sentences"]
     """Number of finished hypotheses."""
     best: Float[Tensor, "sentences n_best"]
@@ -108,7 +108,8 @@ class BeamSearch:
         Each begins with its row of `prefix`, which PAD fills up, as far as the model can read.
         Raises ValueError where the model's log-probabilities are NaN or leave no way to end a sentence.
         """
-        memory = model.encode(source, source_mask)
+        # A copy, since what is finished is overwritten, and a mask may be the caller's own.
+        memory = select_rows(model.encode(source, source_mask), torch.arange(len(source), device=source.device))
         state = model.start(memory, self.beam_size)
         live = self._start(source_mask, model.max_target, prefix)
         tokens = source.new_full(live.log_probs.shape, BOS)
@@ -123,16 +124,16 @@ class BeamSearch:
             if ending.any():
                 live = self._finish(found, live, candidates, rows)
                 candidates = self._unfinished(candidates, ending)
-            live = live._replace(log_probs=candidates.log_probs[:, : self.beam_size])
-            tokens, parents = candidates.tokens[:, : self.beam_size], candidates.parents[:, : self.beam_size]
+            log_probs, parents, tokens = _settled(Candidates(*(part[:, : self.beam_size] for part in candidates)))
+            live = live._replace(log_probs=log_probs)
 
             chosen = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
             done = self._done(live, length)
             if done.any():
-                going = (~done).nonzero().squeeze(1)
-                live, memory, tokens, chosen = select_rows((live, memory, tokens, chosen), going)
-            if not torch.equal(chosen.flatten(), torch.arange(len(rows.history), device=chosen.device)):
-                state, rows = select_rows((state, rows), chosen.flatten())
+                going = _closed_up(~done)
+                memory = move_rows(memory, going)
+                live, tokens, chosen = select_rows((live, tokens, chosen), going)
+            state, rows = move_rows(state, chosen.flatten()), select_rows(rows, chosen.flatten())
             rows = rows._replace(history=torch.cat([rows.history, tokens.reshape(-1, 1)], dim=1))
         return [self._ranked(index, hypotheses) for index, hypotheses in enumerate(found)]
 
@@ -220,7 +221,7 @@ class BeamSearch:
         alpha is negative.
         """
         reach = live.longest if self.length_penalty >= 0 else torch.full_like(live.longest, length + 1)
-        bound = live.log_probs[:, 0] / ((5 + reach) / 6) ** self.length_penalty
+        bound = live.log_probs.amax(dim=1) / ((5 + reach) / 6) ** self.length_penalty
         return (live.finished >= self.beam_size) | (live.longest <= length) | (live.best[:, -1] >= bound)
 
     def _penalty(self, length: int) -> float:
@@ -230,3 +231,24 @@ class BeamSearch:
         if not hypotheses:
             raise ValueError(_NO_PROBABILITIES.format(sentence=index))
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]
+
+
+def _settled(chosen: Candidates) -> Candidates:
+    """The continuations with each parent's best one in the parent's own place, so that its row need not be moved."""
+    beams = chosen.parents.shape[1]
+    places = torch.arange(beams, device=chosen.parents.device)
+    equal = chosen.parents[:, :, None] == chosen.parents[:, None, :]
+    first = ~(equal & (places < places[:, None])).any(dim=2)
+    taken = torch.zeros_like(first).scatter(1, chosen.parents, True)
+    free = taken.byte().argsort(dim=1, stable=True)
+    later = free.gather(1, ((~first).cumsum(dim=1) - 1).clamp(min=0))
+    order = torch.where(first, chosen.parents, later).argsort(dim=1)
+    return Candidates(*(part.gather(1, order) for part in chosen))
+
+
+def _closed_up(going: Bool[Tensor, " sentences"]) -> Int[Tensor, " going"]:
+    """The sentences that go on: each in its place, but for the last ones, which fill the gaps."""
+    size = int(going.sum())
+    order = torch.arange(size, device=going.device)
+    order[~going[:size]] = going[size:].nonzero().squeeze(1) + size
+    return order

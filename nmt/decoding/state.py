@@ -1,7 +1,9 @@
 """What search asks of a model, and how its values are cut to the rows that go on."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -9,7 +11,10 @@ Memory = Any
 """A NamedTuple of tensors, nested where needed, with one row per sentence on axis 0: what a source sentence fixes."""
 
 State = Any
-"""A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step."""
+"""A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step.
+
+It belongs to the search, which writes into it.
+"""
 
 
 class Hypothesis(NamedTuple):
@@ -95,7 +100,32 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
     """
     if isinstance(tree, Tensor):
         return tree.index_select(0, rows)
+    return _rebuilt(tree, [select_rows(child, rows) for child in _children(tree)])
+
+
+def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
+    """`select_rows` in place: only rows that move are copied, over the first ones, and the rest is cut off.
+
+    What `tree` held before is lost. Raises ValueError where a leaf is neither a tensor nor a tuple.
+    """
+    moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
+    return _move(tree, len(rows), rows[moved], moved)
+
+
+def _move(tree: Any, size: int, origins: Int[Tensor, " moved"], places: Int[Tensor, " moved"]) -> Any:
+    if isinstance(tree, Tensor):
+        if len(places):
+            tree.index_copy_(0, places, tree.index_select(0, origins))
+        return tree[:size]
+    return _rebuilt(tree, [_move(child, size, origins, places) for child in _children(tree)])
+
+
+def _children(tree: Any) -> tuple[Any, ...]:
     if not isinstance(tree, tuple):
         raise ValueError(f"Memory and State hold tensors and tuples, not {type(tree).__name__}: make it a tensor.")
-    children = [select_rows(child, rows) for child in tree]
+    return tree
+
+
+def _rebuilt(tree: Any, children: Sequence[Any]) -> Any:
+    """A tuple of the same type with other children."""
     return type(tree)(*children) if hasattr(tree, "_fields") else tuple(children)

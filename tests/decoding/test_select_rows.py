@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.state import select_rows
+from nmt.decoding.state import move_rows, select_rows
 
 
 class Inner(NamedTuple):
@@ -36,3 +36,20 @@ def test_the_result_shares_no_memory() -> None:
 def test_another_leaf_is_refused() -> None:
     with pytest.raises(ValueError, match="not list"):
         select_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [0, 4, 2], [4, 3, 2, 1, 0], [2, 2, 2, 2, 2], []])
+def test_moving_is_selecting_in_place(rows: list[int]) -> None:
+    order = torch.tensor(rows, dtype=torch.long)
+    a, b = torch.randn(5, 3), torch.randn(5, 2, 7)
+    expected = select_rows(Outer(Inner(a), (b, (a[:, 0].clone(),))), order)
+    start = b.data_ptr()
+    moved = move_rows(Outer(Inner(a), (b, (a[:, 0].clone(),))), order)
+    torch.testing.assert_close(moved, expected)
+    assert isinstance(moved, Outer)
+    assert moved.pair[0].data_ptr() == start
+
+
+def test_another_leaf_is_refused_in_place_too() -> None:
+    with pytest.raises(ValueError, match="not list"):
+        move_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))

@@ -1,0 +1,121 @@
+"""What training data costs by its size: the first start and the later ones, memory, and batches a second."""
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.data.corpus import Direction
+from nmt.data.dataset import training_dataset
+from nmt.data.filters import Filters
+from nmt.data.module import TranslationData
+from nmt.data.vocabulary import tokenizers
+
+_WORDS, _MEAN_LENGTH = 20_000, 16
+_CHUNK = 100_000
+_DIRECTION = Direction("en", "vi")
+_BATCH_TOKENS = 4096
+
+
+def made_up(folder: Path, lines: int, seed: int = 1) -> None:
+    """A parallel corpus of random words, frequent and rare as in text (Zipf), in both languages."""
+    draw = np.random.default_rng(seed)
+    for language in ("en", "vi"):
+        words = np.array(["".join(letters) for letters in draw.choice(list("abcdeghiklmnoprstuvxy"), (_WORDS, 6))])
+        shares = 1 / np.arange(1, _WORDS + 1)
+        shares /= shares.sum()
+        with (folder / f"train.{language}").open("w", encoding="utf-8") as file:
+            for start in range(0, lines, _CHUNK):
+                lengths = 1 + draw.poisson(_MEAN_LENGTH - 1, min(_CHUNK, lines - start))
+                chosen = words[draw.choice(_WORDS, lengths.sum(), p=shares)]
+                file.writelines(f"{' '.join(line)}\n" for line in np.split(chosen, np.cumsum(lengths)[:-1]))
+
+
+def start(folder: Path, batches: int) -> dict[str, float]:
+    """Starts up as a training does, in this process, then takes batches."""
+    begun = time.perf_counter()
+    train, cache = [str(folder / "train")], folder / "cache"
+    pair = tokenizers(train, _DIRECTION, kind="unigram", size=8000, joint=True, cache_dir=cache)
+    rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
+    data = TranslationData(rows, [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
+    loader = iter(data.train_dataloader())
+    first = next(loader)
+    started = time.perf_counter()
+    tokens = first.tokens + sum(batch.tokens for batch in loader)
+    return {
+        "pairs": len(rows),
+        "seconds_to_first_batch": started - begun,
+        "batches_per_second": (batches - 1) / (time.perf_counter() - started),
+        "target_tokens_per_second": tokens / (time.perf_counter() - started),
+        "own_bytes": _own_bytes(),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def _own_bytes() -> int:
+    """Memory of this process that is no file's: pages of the corpus that are mapped can be given back at any time."""
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    [line] = [line for line in status if line.startswith("RssAnon:")]
+    return int(line.split()[1]) * 1024
+
+
+def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
+    """For each size the first start, which prepares, and the medians of later ones, each in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    found = []
+    for lines in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            made_up(Path(name), lines)
+            starts = []
+            for _ in range(1 + rounds):
+                with context.Pool(1) as pool:
+                    starts.append(pool.apply(start, (Path(name), batches)))
+        first, *later = starts
+        medians = {key: statistics.median(each[key] for each in later) for key in first}
+        found.append({"lines": lines, "first": first, "later": medians})
+    return {"sizes": found, "batches": batches, "rounds": rounds, "batch_tokens": _BATCH_TOKENS}
+
+
+def table(record: dict[str, Any]) -> str:
+    """A record as a Markdown table; bytes a pair are those beyond the smallest corpus."""
+    smallest = record["sizes"][0]
+    header = ["lines", "first start", "peak memory then", "later starts", "own memory", "bytes a pair", "batches/s"]
+    header += ["target tokens/s"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *_rows(record["sizes"], smallest)])
+
+
+def _rows(sizes: list[dict[str, Any]], smallest: dict[str, Any]) -> Iterator[str]:
+    for each in sizes:
+        first, later = each["first"], each["later"]
+        pairs = later["pairs"] - smallest["later"]["pairs"]
+        own = f"{(later['own_bytes'] - smallest['later']['own_bytes']) / pairs:.1f}" if pairs else ""
+        yield (
+            f"| {each['lines']:,} | {first['seconds_to_first_batch']:,.1f} s | {first['peak_bytes'] / 2**20:,.0f} MiB "
+            f"| {later['seconds_to_first_batch']:,.1f} s | {later['own_bytes'] / 2**20:,.0f} MiB | {own} "
+            f"| {later['batches_per_second']:,.0f} | {later['target_tokens_per_second']:,.0f} |"
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `benchmark.py data`."""
+    parser.add_argument("--lines", default="1000,100000", metavar="N,N", help="sizes, the smallest first (%(default)s)")
+    parser.add_argument("--batches", type=int, default=500, help="batches to take (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="starts after the first (default: %(default)s)")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """The record that the options ask for. Raises ValueError for sizes that are no rising numbers."""
+    sizes = [int(size) if size.isdecimal() else 0 for size in options.lines.split(",")]
+    if min(sizes) < 1 or sizes != sorted(set(sizes)):
+        raise ValueError(f"--lines is '{options.lines}'; give rising numbers of lines, such as 1000,100000.")
+    if options.batches < 2 or options.rounds < 1:
+        raise ValueError(f"--batches {options.batches} must be at least 2, --rounds {options.rounds} at least 1.")
+    return measure(sizes, options.batches, options.rounds)
