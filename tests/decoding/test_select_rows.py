@@ -47,7 +47,7 @@ def test_moving_is_selecting_in_place(rows: list[int]) -> None:
     moved = move_rows(Outer(Inner(a), (b, (a[:, 0].clone(),))), order)
     torch.testing.assert_close(moved, expected)
     assert isinstance(moved, Outer)
-    assert moved.pair[0].data_ptr() == start
+    assert not rows or moved.pair[0].data_ptr() == start
 
 
 def test_another_leaf_is_refused_in_place_too() -> None:
