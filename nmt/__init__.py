@@ -8,12 +8,13 @@ if TYPE_CHECKING:
     from nmt.run.pretrained import Pretrained
 
 
-def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto") -> "Pretrained":
+def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32") -> "Pretrained":
     """A finished run, or several as an ensemble: load(run_dir).translate(["Good morning."]), and attend and score.
 
-    Raises FileNotFoundError or ValueError when a folder is not the directory of a finished run.
+    `precision` is float32, bfloat16, or int8 on a CPU. Raises FileNotFoundError or ValueError when a folder is not the
+    directory of a finished run.
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.run.pretrained import Pretrained
 
-    return Pretrained(run_dir, device)
+    return Pretrained(run_dir, device, precision)

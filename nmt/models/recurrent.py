@@ -75,9 +75,9 @@ class RecurrentSeq2Seq(Seq2Seq):
 
 
 def annotate(
-    network: nn.GRU | nn.LSTM, embedded: Float[Tensor, "batch source embedding_dim"], mask: Bool[Tensor, "batch source"]
+    network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], mask: Bool[Tensor, "batch source"]
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """Runs a bidirectional network over each sentence's own length: its outputs and its final states.
+    """Runs a bidirectional GRU or LSTM over each sentence's own length: its outputs and its final states.
 
     Packing makes the backward direction start at the sentence's last piece, not at the padding.
     """

@@ -113,7 +113,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory, beams: int) -> State:
         rows = memory.mask.shape[0] * beams
-        nothing = self.output.weight.new_zeros(rows, 0, self.dim)
+        nothing = self.target_embedding.weight.new_zeros(rows, 0, self.dim)
         position = torch.zeros(rows, dtype=torch.long, device=nothing.device)
         return State(tuple(layer.keys_values(nothing) for layer in self.decoder), position)
 
@@ -143,4 +143,5 @@ class Transformer(Seq2Seq):
     def _embed(
         self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
-        return self.dropout(table(ids) * math.sqrt(self.dim) + sinusoids(positions, self.dim))
+        embedded = table(ids) * math.sqrt(self.dim)
+        return self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype))

@@ -18,6 +18,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import CONFIGS, Config, make, module_of
+from nmt.run.precision import with_precision
 from nmt.run.refusals import check_type, unknown
 from nmt.run.rundir import RunDirectory
 from nmt.text import TokenizerPair
@@ -28,7 +29,7 @@ _LOADED = ("nmt.models.", "nmt.attention.", "nmt.decoding.")
 
 
 class Trained(NamedTuple):
-    """A finished run, loaded: the model is in evaluation mode on `device`."""
+    """A finished run, loaded: the model is in evaluation mode on `device`, with numbers of that `precision`."""
 
     run: RunDirectory
     config: Config
@@ -36,6 +37,7 @@ class Trained(NamedTuple):
     tokenizers: TokenizerPair
     model: Seq2Seq
     device: torch.device
+    precision: str = "float32"
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
@@ -44,8 +46,11 @@ def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
     return make(config["model"])(vocabulary=sizes)
 
 
-def load_run(path: Path, device: str) -> Trained:
-    """The finished run in a folder. Raises FileNotFoundError or ValueError when it is none or its files do not fit."""
+def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
+    """The finished run in a folder. Raises FileNotFoundError or ValueError when it is none or its files do not fit.
+
+    And for a precision that `with_precision` refuses.
+    """
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
@@ -65,15 +70,17 @@ def load_run(path: Path, device: str) -> Trained:
         safetensors.torch.load_model(model, run.weights)
     except (RuntimeError, SafetensorError) as error:
         raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
-    return Trained(run, config, direction, tokenizers, model.eval().to(place), place)
+    model = with_precision(model.eval(), precision, place)
+    return Trained(run, config, direction, tokenizers, model, place, precision)
 
 
-def load_runs(paths: Any, device: str) -> list[Trained]:
+def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Trained]:
     """The finished run of a folder, or those of a list of folders that shall decide together.
 
     Raises as `load_run`, and ValueError where their directions or vocabularies differ.
     """
-    runs = [load_run(Path(str(path)), device) for path in (paths if isinstance(paths, list) else [paths])]
+    named = paths if isinstance(paths, list) else [paths]
+    runs = [load_run(Path(str(path)), device, precision) for path in named]
     if not runs:
         raise ValueError("run_dir is an empty list; name at least one folder.")
     first = runs[0]

@@ -119,6 +119,7 @@ def conditions(
         "minimum_bayes_risk": minimum_bayes_risk,
         "batch_tokens": batch_tokens,
         "device": runs[0].device.type,
+        "precision": runs[0].precision,
     }
     weights = [file_digest(run.run.weights) for run in runs]
     made_with = content_key([found, weights, task.sources, task.references])

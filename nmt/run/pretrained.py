@@ -15,9 +15,9 @@ from nmt.text import normalize
 class Pretrained:
     """What nmt.load returns: a finished run, or several of them as an ensemble."""
 
-    def __init__(self, run_dir: str | Path | Sequence[str | Path], device: str) -> None:
+    def __init__(self, run_dir: str | Path | Sequence[str | Path], device: str, precision: str) -> None:
         paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
-        self.runs = load_runs(paths, device)
+        self.runs = load_runs(paths, device, precision)
 
     def translate(
         self,

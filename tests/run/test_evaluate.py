@@ -46,7 +46,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def job(files: Path, **changes: Any) -> Job:
     own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
-    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101}
+    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, "precision": "float32"}
     config |= {"expect": None, "band": 0.5, "comet": None, "minimum_bayes_risk": False, **own, **changes}
     return Job(config, (), "", None)
 

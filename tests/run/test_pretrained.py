@@ -57,6 +57,22 @@ def test_translations_come_with_log_probs_that_scoring_gives_again(run: Pretrain
     assert all(math.isfinite(value) and value < 0 for value in run.score(LINES, ["một hai.", "", "ba."]))
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_other_precisions_score_nearly_the_same(here: Path, run: Pretrained, precision: str) -> None:
+    other = nmt.load("a", device="cpu", precision=precision)
+    lines = ["một hai.", "", "ba bốn năm."]
+    exact, found = run.score(LINES, lines), other.score(LINES, lines)
+    assert exact != found
+    # A sentence has some seven pieces of log p near -5.
+    assert found == pytest.approx(exact, rel=0.05)
+    assert [bool(line) for line in other.translate(LINES)] == [True, False, True]
+
+
+def test_an_evaluation_records_its_precision(here: Path, tmp_path: Path) -> None:
+    evaluate(job("evaluate", run_dir="a", precision="int8", out=str(tmp_path)))
+    assert json.loads((tmp_path / "scores.json").read_text())["precision"] == "int8"
+
+
 def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run: Pretrained) -> None:
     assert run.translate(LINES, prefixes=["hai ba", "", ""], beam_size=1)[0].startswith("hai ba")
     with pytest.raises(

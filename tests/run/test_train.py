@@ -250,7 +250,15 @@ def test_evaluation_of_a_split_and_of_files(
     assert sentence["references"] == (here / "test.vi").read_text(encoding="utf-8").splitlines()
     record = json.loads((folder / "scores.json").read_text())
     names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
-    assert set(record) == names | {"runs", "search", "minimum_bayes_risk", "batch_tokens", "device", "made_with"}
+    assert set(record) == names | {
+        "runs",
+        "search",
+        "minimum_bayes_risk",
+        "batch_tokens",
+        "device",
+        "precision",
+        "made_with",
+    }
     assert record["perplexity"]["piece"] > record["perplexity"]["character"] > 1
 
 
@@ -264,6 +272,7 @@ def test_evaluation_of_a_split_and_of_files(
         ("evaluate", {"source": "test.en", "reference": "valid.vi"}, r"test\.en has 1 lines but valid\.vi has 7"),
         ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
         ("evaluate", {"device": "gpu"}, "device is 'gpu'; it must be one of auto, cpu, cuda"),
+        ("evaluate", {"precision": "int4"}, "Unknown precision 'int4'"),
         ("export_attention", {"input": "absent", "out": "m"}, "input is absent, and there is no such file"),
         (
             "export_attention",

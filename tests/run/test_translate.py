@@ -35,7 +35,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *_: [])
     monkeypatch.setattr(nmt.run.translate, "build_translator", lambda *_: Upper())
     config = {"run_dir": tmp_path, "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
-    config |= {"format": "text", "prefixes": None, "minimum_bayes_risk": False}
+    config |= {"format": "text", "prefixes": None, "minimum_bayes_risk": False, "precision": "float32"}
     return Job({**config, "read_ahead": 4}, (), "", None)
 
 
