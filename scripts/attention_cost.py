@@ -1,27 +1,53 @@
-"""Memory and time of the additive score v . tanh(q + k), by its plain formula and as the models compute it."""
+"""Time and memory of every score by length: by its formula, by torch's fused kernel, and as the models compute it."""
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
 from torch.autograd.profiler import profile
 
-from nmt.attention.kernels import additive_score
+from nmt.attention import Attention, kernels
+from nmt.attention.normalizers import Softmax
+from nmt.attention.windows import Global
+from nmt.run.compose import CONFIGS, make
 
-Score = Callable[[Tensor, Tensor, Tensor], Tensor]
+Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""way(site, queries, keys, values, mask) is the context, which all ways agree on."""
+
+SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
 
 
-def plain_score(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
-    """The formula as it stands: its (batch, heads, queries, keys, hidden) tensor is kept for backward."""
-    hidden = torch.tanh(queries.unsqueeze(3) + keys.unsqueeze(2))
-    return (hidden @ vector[:, None, :, None]).squeeze(-1)
+def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """Scores, then weights, then their sum; of an additive score block by block, computed again for backward."""
+    return site.attend(queries, site.project_keys(keys), values, mask)[0]
 
 
-WAYS: dict[str, Score] = {"plain formula": plain_score, "recomputed in blocks": additive_score}
+def fused(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """torch's kernel for inner products."""
+    vectors = site.scorer.key_vectors(site.project_keys(keys))
+    return kernels.inner_product_context(site.scorer.project_queries(queries), vectors, values, mask, dropout=0.0)
+
+
+def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """The additive score as it stands: its (batch, heads, queries, keys, hidden) tensor is kept for backward."""
+    projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
+    hidden = torch.tanh(projected.unsqueeze(3) + keys.unsqueeze(2))
+    scores = (hidden @ site.scorer.vector[:, None, :, None]).squeeze(-1)
+    weights: Tensor = site.normalizer(scores, mask)
+    return weights @ values
+
+
+def ways(site: Attention) -> dict[str, Way]:
+    """The ways to compute a site's context."""
+    if site.scorer.inner_product:
+        return {"explicit": explicit, "fused": fused}
+    return {"explicit, in blocks": explicit, "plain formula": plain}
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
@@ -36,38 +62,44 @@ def peak_memory(work: Callable[[], Any]) -> int:
     return most
 
 
-def measure(shape: tuple[int, int, int, int, int], rounds: int, device: torch.device) -> dict[str, Any]:
-    """The record of a measurement: from projected queries and keys to scores and back, in alternating rounds.
-
-    `shape` is (batch, heads, queries, keys, hidden). Memory holds the scores and the gradients; inputs do not count.
-    """
-    batch, heads, queries, keys, hidden = shape
+def inputs(shape: tuple[int, int, int, int], device: torch.device) -> tuple[list[Tensor], Tensor]:
+    """Queries, keys and values of (batch, heads, length, width), and their mask; one sentence in five is shorter."""
     torch.manual_seed(1)
-    leaves = [
-        torch.randn(*size, device=device, requires_grad=True)
-        for size in ((batch, heads, queries, hidden), (batch, heads, keys, hidden), (heads, hidden))
-    ]
-    grad = torch.randn(batch, heads, queries, keys, device=device)
+    batch, _, length, _ = shape
+    lengths = torch.tensor([length if index % 5 else max(1, length // 2) for index in range(batch)])
+    mask = torch.arange(length) < lengths[:, None]
+    return [torch.randn(*shape, device=device, requires_grad=True) for _ in range(3)], mask[:, None, None].to(device)
 
-    def there_and_back(score: Score) -> None:
-        torch.autograd.grad(score(*leaves), leaves, grad)
 
-    seconds: dict[str, list[float]] = {name: [] for name in WAYS}
+def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: torch.device) -> list[dict[str, Any]]:
+    """A record for each way: forward and backward, in alternating rounds; inputs and parameters count as no memory."""
+    _, heads, length, width = shape
+    torch.manual_seed(2)
+    parts = {"query_dim": width, "key_dim": width, "num_heads": heads}
+    site = Attention(SCORERS[scorer], Global, Softmax, **parts).to(device)
+    leaves, mask = inputs(shape, device)
+    wanted = [*leaves, *site.parameters()]
+
+    def there_and_back(way: Way) -> None:
+        context = way(site, *leaves, mask)
+        torch.autograd.grad(context.sum(), wanted, allow_unused=True)
+
+    found = ways(site)
+    seconds: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(rounds + 1):
-        for name, score in WAYS.items():
-            seconds[name].append(_timed(lambda score=score: there_and_back(score), device))  # type: ignore[misc]
-    size = grad.numel() * grad.element_size()
-    peaks = {name: peak_memory(lambda score=score: there_and_back(score)) for name, score in WAYS.items()}  # type: ignore[misc]
-    return {
-        "shape": list(shape),
-        "score_bytes": size,
-        "peak_bytes": peaks,
-        "peak_in_scores": {name: round(peak / size, 2) for name, peak in peaks.items()},
-        # The first round warms up.
-        "seconds": {name: [round(value, 5) for value in found[1:]] for name, found in seconds.items()},
-        "device": str(device),
-        "threads": torch.get_num_threads(),
-    }
+        for name, way in found.items():
+            seconds[name].append(_timed(partial(there_and_back, way), device))
+    return [
+        {
+            "scorer": scorer,
+            "way": name,
+            "length": length,
+            # The first round warms up.
+            "seconds": [round(value, 5) for value in seconds[name][1:]],
+            "peak_bytes": peak_memory(partial(there_and_back, way)),
+        }
+        for name, way in found.items()
+    ]
 
 
 def _timed(work: Callable[[], None], device: torch.device) -> float:
@@ -80,30 +112,56 @@ def _timed(work: Callable[[], None], device: torch.device) -> float:
 
 def table(record: dict[str, Any]) -> str:
     """A record as a Markdown table."""
-    batch, heads, queries, keys, hidden = record["shape"]
     lines = [
-        f"Additive score: batch {batch}, {heads} heads, {queries} queries, {keys} keys, hidden {hidden}; the scores "
-        f"take {record['score_bytes'] / 2**20:.1f} MiB; {record['device']}, {record['threads']} threads",
+        f"{record['heads']} heads of {record['width']}, {record['tokens']:,} queries and keys in all, "
+        f"{record['device']}, {record['threads']} threads",
         "",
-        "| way | peak extra memory | in score tensors | forward and backward, median | fastest to slowest |",
-        "|---|---|---|---|---|",
+        "| scorer | length | way | forward and backward, median | fastest to slowest | peak extra memory |",
+        "|---|---|---|---|---|---|",
     ]
-    for name, found in record["seconds"].items():
-        peak, times = record["peak_bytes"][name] / 2**20, record["peak_in_scores"][name]
-        middle, best, worst = statistics.median(found) * 1e3, min(found) * 1e3, max(found) * 1e3
-        lines.append(f"| {name} | {peak:.1f} MiB | {times:.2f} | {middle:.1f} ms | {best:.1f} to {worst:.1f} ms |")
+    for each in record["costs"]:
+        middle, best, worst = (1e3 * of(each["seconds"]) for of in (statistics.median, min, max))
+        lines.append(
+            f"| {each['scorer']} | {each['length']} | {each['way']} | {middle:.1f} ms | {best:.1f} to {worst:.1f} ms | "
+            f"{each['peak_bytes'] / 2**20:.1f} MiB |"
+        )
     return "\n".join(lines)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `benchmark.py attention`."""
-    for name, default in (("batch", 32), ("heads", 4), ("queries", 128), ("keys", 128), ("hidden", 64), ("rounds", 7)):
-        parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
+    parser.add_argument(
+        "--lengths", default="16,64,256", metavar="N,N", help="of queries and keys (default: %(default)s)"
+    )
+    parser.add_argument("--scorers", default=",".join(SCORERS), metavar="NAME,NAME", help="default: %(default)s")
+    helps = {
+        "tokens": (4096, "queries of a batch in all"),
+        "heads": (4, ""),
+        "width": (64, "of a head"),
+        "rounds": (7, ""),
+    }
+    for name, (default, what) in helps.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} (default: %(default)s)".strip())
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """The record that the options ask for."""
-    shape = (options.batch, options.heads, options.queries, options.keys, options.hidden)
-    if min(*shape, options.rounds) < 1:
-        raise ValueError(f"Sizes and rounds must be at least 1, not {shape} and {options.rounds}.")
-    return measure(shape, options.rounds, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    sizes = {key: getattr(options, key) for key in ("tokens", "heads", "width")}
+    if min(*sizes.values(), options.rounds) < 1:
+        raise ValueError(f"Sizes and rounds must be at least 1, not {sizes} and {options.rounds}.")
+    if not (options.lengths.replace(",", "").isdigit() and all(map(_positive, options.lengths.split(",")))):
+        raise ValueError(f"--lengths is '{options.lengths}'; give numbers of at least 1, as in 16,64.")
+    names = options.scorers.split(",")
+    if unknown := [name for name in names if name not in SCORERS]:
+        raise ValueError(f"There is no scorer '{unknown[0]}'; choose of {', '.join(SCORERS)}.")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    costs = []
+    for name in names:
+        for length in map(int, options.lengths.split(",")):
+            shape = (max(1, options.tokens // length), options.heads, length, options.width)
+            costs += measure(name, shape, options.rounds, device)
+    return {"costs": costs, **sizes, "device": str(device), "threads": torch.get_num_threads()}
+
+
+def _positive(text: str) -> bool:
+    return text.isdigit() and int(text) > 0

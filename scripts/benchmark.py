@@ -2,7 +2,8 @@
 
   python scripts/benchmark.py train --data PREFIX,PREFIX
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
-  python scripts/benchmark.py attention --batch 32 --queries 128 --keys 128
+  python scripts/benchmark.py attention --lengths 16,64,256
+  python scripts/benchmark.py growth model=transformer
   python scripts/benchmark.py data --lines 1000,100000,1000000
   python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
     run_dir=PATH' --system 'other=COMMAND'
@@ -10,7 +11,9 @@
 `train` measures target tokens a second (EOS counted, padding not) of training steps through the parts of nmt.train: a
 Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recurrent layer of width 512 with embeddings
 of 256; a joint unigram vocabulary of 8,000 pieces. Overrides of nmt.train at the end of the line change any of it.
-`attention` measures memory and time of the additive score, by its plain formula and as the models compute it.
+`attention` measures time and memory of every score by length: by the formula, by torch's fused kernel, and the additive
+ones as the models compute them.
+`growth` measures training steps on made-up batches as the sentences, the vocabulary and the width grow.
 `data` measures, on corpora of random words, how long a training takes to start, the memory of its data and the batches
 a second that it could be given.
 `translate` measures whole commands that read a file and write its translation, in alternating rounds.
@@ -18,259 +21,38 @@ a second that it could be given.
 
 import argparse
 import json
-import platform
-import resource
-import statistics
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import lightning
-import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 import attention_cost
 import data_cost
+import growth_cost
+import training_cost
 import translation_cost
-from nmt.data.batch import Batch
-from nmt.data.dataset import training_dataset
-from nmt.data.module import TranslationData
-from nmt.data.vocabulary import tokenizers
-from nmt.run import compose
-from nmt.run.build import build_model
-from nmt.run.build_training import build_task, build_trainer
 from nmt.run.fit import quiet
-from nmt.run.record import git_commit, versions
-from nmt.run.settings import Settings
-from nmt.text import PAD
-from nmt.training import TranslationTask
 
-WINDOW = 5
-"""Updates that are timed together: one alone depends too much on the length of its sentences."""
-
-SIZES = {
-    "transformer": ("model.dim=256", "model.ffn_dim=1024", "model.num_heads=4", "model.num_layers=3"),
-    "luong": ("model.embedding_dim=256", "model.encoder_dim=512", "model.decoder_dim=512", "model.num_layers=1"),
-    "bahdanau": ("model.embedding_dim=256", "model.encoder_dim=512", "model.decoder_dim=512", "model.maxout_dim=256"),
+MODES = {
+    "train": (training_cost, "target tokens per second of training steps"),
+    "translate": (translation_cost, "sentences per second and memory of whole commands"),
+    "attention": (attention_cost, "time and memory of every score by length"),
+    "data": (data_cost, "start-up, memory and batches per second of the data by its size"),
+    "growth": (growth_cost, "training steps as sentences, vocabulary and width grow"),
 }
-RECIPE = (
-    "data=files",
-    "direction=en-vi",
-    "tokenizer=unigram",
-    "tokenizer.size=8000",
-    "tokenizer.joint=true",
-    "model.dropout=0.1",
-    "label_smoothing=0.1",
-    "batching.batch_tokens=4096",
-    "optimizer=adamw",
-    "schedule=inverse_sqrt",
-    "schedule.warmup=1000",
-    "trainer.gradient_clip_val=1.0",
-)
-
-
-class Mark(NamedTuple):
-    """The clock, in seconds, at the end of an update, and all target tokens until then."""
-
-    seconds: float
-    tokens: int
-
-
-class Marks(lightning.Callback):
-    """Reads the clock after every update, keeps the first batches, and counts positions with and without padding."""
-
-    def __init__(self) -> None:
-        self.marks: list[Mark] = []
-        self.batches: list[Batch] = []
-        self.positions = self.filled = self._tokens = 0
-
-    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        self.marks.append(Mark(time.perf_counter(), 0))
-
-    def on_train_batch_end(
-        self,
-        trainer: lightning.Trainer,
-        pl_module: lightning.LightningModule,
-        outputs: Any,
-        batch: Batch,
-        batch_idx: int,
-    ) -> None:
-        # Before the clock: on a GPU it waits until the update has been computed.
-        self._tokens += batch.tokens
-        self.positions += batch.source.numel() + batch.target_output.numel()
-        self.filled += int((batch.source != PAD).sum()) + batch.tokens
-        if len(self.batches) < WINDOW:
-            self.batches.append(batch)
-        if trainer.global_step == len(self.marks):
-            self.marks.append(Mark(time.perf_counter(), self._tokens))
-            if trainer.global_step % WINDOW == 0:
-                print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
-
-
-def configuration(overrides: Sequence[str]) -> compose.Config:
-    """The configuration of nmt.train with this script's recipe and the overrides on top of it."""
-    model = next(
-        (text.removeprefix("model=") for text in reversed(overrides) if text.startswith("model=")), "transformer"
-    )
-    if model not in SIZES:
-        raise ValueError(f"There are no sizes for model={model}; choose one of {', '.join(SIZES)}.")
-    # The default run_dir needs Hydra's own runtime; nothing is written here.
-    given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
-    return compose.configuration("train", given)
-
-
-def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
-    """Target tokens a second of each whole window of updates after the warm-up; marks[n] is the end of update n."""
-    starts = range(warmup, len(marks) - WINDOW, WINDOW)
-    if not starts:
-        raise ValueError(f"{len(marks) - 1} updates with {warmup} of warm-up leave no {WINDOW} to measure; give more.")
-    return [
-        (marks[start + WINDOW].tokens - marks[start].tokens) / (marks[start + WINDOW].seconds - marks[start].seconds)
-        for start in starts
-    ]
-
-
-def matrix_rate(device: torch.device, size: int = 1024, repeats: int = 20) -> float:
-    """The machine's fp32 matrix product in operations a second: the best of some products of square matrices."""
-    left, right = torch.randn(2, size, size, device=device)
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        (left @ right)[0, 0].item()
-        best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best
-
-
-def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> float:
-    """Operations of the matrix products, forward and backward, a target token; padding is computed, so it counts."""
-    counter = FlopCounterMode(display=False)
-    with counter:
-        for batch in batches:
-            task.nll(Batch(*(part.to(task.device) for part in batch))).backward()
-    return counter.get_total_flops() / sum(batch.tokens for batch in batches)
-
-
-def train(options: argparse.Namespace) -> dict[str, Any]:
-    """The record of a measurement: the rates, and what is needed to compare it with another one."""
-    if options.updates < options.warmup + WINDOW:
-        raise ValueError(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
-    ours = (f"data.train=[{options.data}]", f"trainer.precision={options.precision}")
-    config = configuration([*ours, *options.overrides])
-    settings = Settings(config)
-    task, data = _parts(settings, options.updates)
-    marks = Marks()
-    trainer = build_trainer(
-        config,
-        max_steps=options.updates,
-        use_distributed_sampler=False,
-        callbacks=[marks],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        limit_val_batches=0,
-    )
-    device = trainer.strategy.root_device
-    matrix = matrix_rate(device)
-    trainer.fit(task, data)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    rates = window_rates(marks.marks, options.warmup)
-    operations = operations_per_token(task.to(device), marks.batches)
-    speed = statistics.median(rates)
-    return {
-        "target_tokens_per_second": round(speed, 1),
-        "windows": [round(rate, 1) for rate in rates],
-        "updates": options.updates,
-        "warmup": options.warmup,
-        "padding": round(1 - marks.filled / marks.positions, 4),
-        "parameters": sum(parameter.numel() for parameter in task.parameters()),
-        "peak_memory_bytes": peak,
-        "operations_per_target_token": round(operations),
-        "matrix_operations_per_second": round(matrix),
-        "matrix_share": round(speed * operations / matrix, 4),
-        "model": config["model"],
-        "precision": options.precision,
-        "overrides": options.overrides,
-        "device": str(device),
-        "threads": torch.get_num_threads(),
-        "machine": platform.machine(),
-        "versions": versions(),
-        "git_commit": git_commit(),
-    }
-
-
-def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, TranslationData]:
-    config, train, direction = settings.config, settings.splits.train, settings.direction
-    cache = Path(config["cache_dir"])
-    pair = tokenizers(train, direction, **config["tokenizer"], cache_dir=cache)
-    rows, report = training_dataset(train, direction, pair, settings.filters, [], cache)
-    print(f"Training data: {report}", file=sys.stderr)
-    torch.manual_seed(config["seed"])
-    task = build_task(config, build_model(config, pair))
-    data = TranslationData(
-        rows,
-        [],
-        seed=config["seed"],
-        batch_tokens=config["batching"]["batch_tokens"],
-        max_steps=updates,
-        accumulate=config["trainer"]["accumulate_grad_batches"],
-        workers=config["batching"]["workers"],
-    )
-    return task, data
-
-
-def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table."""
-    windows, giga = record["windows"], 1e9
-    rows = {
-        "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
-        f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
-        "padding": f"{record['padding']:.1%}",
-        "parameters": f"{record['parameters']:,}",
-        "peak memory of the process": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
-        "fp32 matrix product of the machine": f"{record['matrix_operations_per_second'] / giga:,.0f} GFLOP/s",
-        "matrix products of the training": f"{record['matrix_share']:.0%} of it",
-        "precision, device, threads": f"{record['precision']}, {record['device']}, {record['threads']}",
-    }
-    return "\n".join(["| what | value |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows.items())])
-
-
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    modes = parser.add_subparsers(dest="mode", required=True)
-    mode = modes.add_parser("train", help="target tokens per second of training steps")
-    mode.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="aligned files PREFIX.en and PREFIX.vi")
-    mode.add_argument("--updates", type=int, default=40, help="updates in all (default: %(default)s)")
-    mode.add_argument("--warmup", type=int, default=5, help="updates that are not measured (default: %(default)s)")
-    mode.add_argument(
-        "--precision", default="32-true", help="Lightning's name, such as bf16-mixed (default: %(default)s)"
-    )
-    mode.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")
-    attention = modes.add_parser("attention", help="memory and time of the additive score")
-    attention_cost.add_arguments(attention)
-    translate = modes.add_parser("translate", help="sentences per second and memory of whole commands")
-    translation_cost.add_arguments(translate)
-    data = modes.add_parser("data", help="start-up, memory and batches per second of the data by its size")
-    data_cost.add_arguments(data)
-    for each in (mode, attention, translate, data):
-        each.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
-    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parse(arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    modes = parser.add_subparsers(dest="mode", required=True)
+    for name, (cost, what) in MODES.items():
+        mode = modes.add_parser(name, help=what)
+        cost.add_arguments(mode)
+        mode.add_argument("--json", type=Path, metavar="FILE", help="write the record there too")
+    options = parser.parse_args(arguments)
     quiet(leader=True)
-    measured, shown = {
-        "train": (train, table),
-        "attention": (attention_cost.run, attention_cost.table),
-        "translate": (translation_cost.run, translation_cost.table),
-        "data": (data_cost.run, data_cost.table),
-    }[options.mode]
-    record = measured(options)
-    print(shown(record))
+    cost, _ = MODES[options.mode]
+    record = cost.run(options)
+    print(cost.table(record))
     if options.json:
         options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,22 +1,38 @@
-"""scripts/benchmark.py attention: what it measures is the same score, and its memory is counted."""
+"""scripts/benchmark.py attention: all ways give the same context, and their memory is counted."""
 
 import json
+from argparse import ArgumentParser, Namespace
 
 import pytest
 import torch
 
 import attention_cost
-from nmt.attention import kernels
+from nmt.attention import Attention, kernels
+from nmt.attention.normalizers import Softmax
+from nmt.attention.windows import Global
+
+CPU = torch.device("cpu")
 
 
-def test_both_ways_are_the_same_score():
+def options(*given: str) -> Namespace:
+    parser = ArgumentParser()
+    attention_cost.add_arguments(parser)
+    return parser.parse_args(given)
+
+
+@pytest.mark.parametrize("scorer", attention_cost.SCORERS)
+def test_all_ways_give_the_same_context(scorer: str) -> None:
     torch.manual_seed(3)
-    queries, keys, vector = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.randn(3, 7)
-    plain, ours = (score(queries, keys, vector) for score in attention_cost.WAYS.values())
-    torch.testing.assert_close(plain, ours)
+    site = Attention(attention_cost.SCORERS[scorer], Global, Softmax, query_dim=7, key_dim=7, num_heads=3)
+    leaves, mask = attention_cost.inputs((6, 3, 5, 7), CPU)
+    assert not mask.all()
+    first, *others = (way(site, *leaves, mask) for way in attention_cost.ways(site).values())
+    assert others
+    for other in others:
+        torch.testing.assert_close(other, first, atol=1e-5, rtol=1e-5)
 
 
-def test_memory_is_what_was_held_at_a_time():
+def test_memory_is_what_was_held_at_a_time() -> None:
     def work() -> None:
         for _ in range(3):
             torch.ones(1000, 101).add_(torch.ones(1000, 101))
@@ -24,22 +40,31 @@ def test_memory_is_what_was_held_at_a_time():
     assert attention_cost.peak_memory(work) == pytest.approx(2 * 1000 * 101 * 4, rel=0.01)
 
 
-def test_the_record_holds_both_ways(monkeypatch):
+def test_blocks_keep_no_tensor_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(kernels.BLOCK, "cpu", 2**10)
-    record = attention_cost.measure((2, 3, 37, 41, 13), rounds=3, device=torch.device("cpu"))
-    assert record["score_bytes"] == 2 * 3 * 37 * 41 * 4
-    assert set(record["seconds"]) == set(record["peak_bytes"]) == set(attention_cost.WAYS)
-    assert all(len(found) == 3 for found in record["seconds"].values())
-    assert record["peak_in_scores"]["plain formula"] > 13
-    assert record["peak_in_scores"]["recomputed in blocks"] < 5
+    blocks, plain = attention_cost.measure("additive", (2, 3, 37, 13), rounds=1, device=CPU)
+    pairs = 2 * 3 * 37 * 37 * 13 * 4
+    assert blocks["peak_bytes"] < pairs < plain["peak_bytes"]
+
+
+def test_the_record_holds_every_scorer_way_and_length() -> None:
+    record = attention_cost.run(options("--lengths", "3,5", "--tokens", "11", "--width", "7", "--rounds", "2"))
     assert json.loads(json.dumps(record)) == record
-    table = attention_cost.table(record)
-    assert "batch 2, 3 heads, 37 queries, 41 keys, hidden 13" in table
-    assert table.count("\n| ") == 3
+    assert {each["scorer"] for each in record["costs"]} == set(attention_cost.SCORERS)
+    assert all(len(each["seconds"]) == 2 and each["peak_bytes"] > 0 for each in record["costs"])
+    assert attention_cost.table(record).count("\n| ") == 1 + 2 * 2 * len(attention_cost.SCORERS)
 
 
-def test_a_size_below_one_is_refused():
-    parser = attention_cost.argparse.ArgumentParser()
-    attention_cost.add_arguments(parser)
-    with pytest.raises(ValueError, match="must be at least 1"):
-        attention_cost.run(parser.parse_args(["--keys", "0"]))
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--heads", "0"], "Sizes and rounds must be at least 1"),
+        (["--lengths", "16,x"], "--lengths is '16,x'; give numbers of at least 1"),
+        (["--lengths", ""], "--lengths is ''; give numbers"),
+        (["--lengths", "3,0"], "--lengths is '3,0'; give numbers"),
+        (["--scorers", "dot,none,dott"], "There is no scorer 'dott'; choose of additive, concat"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(given: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        attention_cost.run(options(*given))

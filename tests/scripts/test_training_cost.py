@@ -1,15 +1,14 @@
-"""What scripts/benchmark.py counts; nothing here depends on the clock."""
+"""What scripts/benchmark.py train counts; nothing here depends on the clock."""
 
-import importlib.util
 import json
 import random
-import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+import benchmark
+import training_cost
 from nmt.data.batch import collate
 
 # Lightning remarks on a short training.
@@ -17,14 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers", "ignore:.*LeafSpec", "ignore:.*`limit_val_batches=0`"
 )
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "benchmark.py"
-spec = importlib.util.spec_from_file_location("benchmark", SCRIPT)
-benchmark = importlib.util.module_from_spec(spec)
-with warnings.catch_warnings():
-    # beartype remarks on the types that omegaconf uses.
-    warnings.filterwarnings("ignore", message=".*PEP 484 type hint typing.MutableMapping")
-    spec.loader.exec_module(benchmark)
-Mark, Marks, WINDOW = benchmark.Mark, benchmark.Marks, benchmark.WINDOW
+Mark, Marks, WINDOW = training_cost.Mark, training_cost.Marks, training_cost.WINDOW
 
 TINY = [
     "tokenizer.size=293",
@@ -50,18 +42,18 @@ def test_rates_are_those_of_whole_windows_after_the_warm_up():
     # Update n ends at second n squared, and each has 7 tokens.
     marks = [Mark(n**2, 7 * n) for n in range(3 + 2 * WINDOW + 1)]
     first, second = 7 * WINDOW / (8**2 - 3**2), 7 * WINDOW / (13**2 - 8**2)
-    assert benchmark.window_rates(marks, warmup=3) == pytest.approx([first, second])
-    assert benchmark.window_rates(marks[:-1], warmup=3) == pytest.approx([first])
+    assert training_cost.window_rates(marks, warmup=3) == pytest.approx([first, second])
+    assert training_cost.window_rates(marks[:-1], warmup=3) == pytest.approx([first])
 
 
 def test_a_slow_start_does_not_count():
     marks = [Mark(0, 0), Mark(1000, 7), *(Mark(1000 + n, 7 + 11 * n) for n in range(1, WINDOW + 1))]
-    assert benchmark.window_rates(marks, warmup=1) == [11]
+    assert training_cost.window_rates(marks, warmup=1) == [11]
 
 
 def test_too_few_updates_are_refused():
     with pytest.raises(ValueError, match="leave no 5 to measure"):
-        benchmark.window_rates([Mark(n, n) for n in range(WINDOW + 2)], warmup=2)
+        training_cost.window_rates([Mark(n, n) for n in range(WINDOW + 2)], warmup=2)
 
 
 def test_marks_count_eos_but_no_padding():
@@ -93,12 +85,12 @@ def test_operations_are_those_of_the_matrix_products():
 
     # 7 x 5 times 5 x 3 forward, and the same for the weight's gradient; the input needs none.
     batch = collate([(0, [5, 6], [7])])
-    assert benchmark.operations_per_token(Task(), [batch]) == 2 * (2 * 7 * 5 * 3) / batch.tokens
+    assert training_cost.operations_per_token(Task(), [batch]) == 2 * (2 * 7 * 5 * 3) / batch.tokens
 
 
 @pytest.mark.parametrize("model", ["transformer", "luong", "bahdanau"])
 def test_the_recipe_fits_every_model_and_overrides_win(model):
-    config = benchmark.configuration([f"model={model}", "model.dropout=0.3", "scorer=general"])
+    config = training_cost.configuration([f"model={model}", "model.dropout=0.3", "scorer=general"])
     assert config["model"]["dropout"] == 0.3
     assert config["model"]["_target_"].lower().endswith(model)
     assert config["scorer"]["_target_"].endswith("General")
@@ -109,7 +101,7 @@ def test_a_model_without_sizes_is_refused():
     with pytest.raises(
         ValueError, match="There are no sizes for model=lung; choose one of transformer, luong, bahdanau"
     ):
-        benchmark.configuration(["model=lung"])
+        training_cost.configuration(["model=lung"])
 
 
 def test_measures_a_training(corpus, tmp_path, capsys):
