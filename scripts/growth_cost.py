@@ -143,7 +143,8 @@ def table(record: dict[str, Any]) -> str:
     ]
     lines += [
         f"| {axis} | {each[axis]:,} | {each['target_tokens_per_second']:,.0f} | "
-        f"{each['matrix_share']:.0%} of the machine | {each['peak_memory_bytes'] / 2**30:.2f} GiB | {each['parameters']:,} |"
+        f"{each['matrix_share']:.0%} of the machine | {each['peak_memory_bytes'] / 2**30:.2f} GiB | "
+        f"{each['parameters']:,} |"
         for axis, costs in record["growth"].items()
         for each in costs
     ]
