@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.corpus import Direction
+from nmt.data.corpus import Direction, check_files
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
+from nmt.run.record import corpus_hashes
 
 _WORDS, _MEAN_LENGTH = 20_000, 16
 _CHUNK = 100_000
@@ -42,6 +43,8 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     """Starts up as a training does, in this process, then takes batches."""
     begun = time.perf_counter()
     train, cache = [str(folder / "train")], folder / "cache"
+    check_files(train, _DIRECTION)
+    corpus_hashes(train, _DIRECTION)
     pair = tokenizers(train, _DIRECTION, kind="unigram", size=8000, joint=True, cache_dir=cache)
     rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
     data = TranslationData(rows, [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
@@ -106,7 +109,7 @@ def _rows(sizes: list[dict[str, Any]], smallest: dict[str, Any]) -> Iterator[str
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `benchmark.py data`."""
-    parser.add_argument("--lines", default="1000,100000", metavar="N,N", help="sizes, the smallest first (%(default)s)")
+    parser.add_argument("--lines", default="10000,100000", metavar="N,N", help="sizes, the smallest first (%(default)s)")
     parser.add_argument("--batches", type=int, default=500, help="batches to take (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="starts after the first (default: %(default)s)")
 

@@ -1,8 +1,9 @@
 """Aligned plain-text files: PREFIX.en and PREFIX.vi, a sentence a line; lines of equal number are translations."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ class Pairs(NamedTuple):
     target: list[str]
 
 
-def read_lines(path: Path) -> list[str]:
+def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
 
     Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line.
@@ -51,16 +52,20 @@ def read_lines(path: Path) -> list[str]:
             f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
             "data/README.md says where published corpora come from."
         )
-    lines = []
+    number = 0
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             try:
-                lines.append(raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8"))
+                yield raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file.") from error
-    if not lines:
+    if not number:
         raise ValueError(f"{path} is empty; give a file with at least one line.")
-    return lines
+
+
+def read_lines(path: Path) -> list[str]:
+    """All of `iter_lines`."""
+    return list(iter_lines(path))
 
 
 def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
@@ -85,9 +90,10 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
 
 
 def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Reads all files once. Raises as `read_lines` does, and ValueError when the two line counts of a pair differ."""
+    """Reads all files once. Raises as `iter_parallel`."""
     for prefix in prefixes:
-        read_aligned(prefix, direction)
+        for _ in iter_parallel(*file_pair(prefix, direction)):
+            pass
 
 
 def read_aligned(prefix: str, direction: Direction) -> Pairs:
@@ -95,15 +101,29 @@ def read_aligned(prefix: str, direction: Direction) -> Pairs:
     return read_parallel(*file_pair(prefix, direction))
 
 
+def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
+    """The lines of two files as they are, pair by pair. Raises as `iter_lines`, and ValueError after the last pair when
+    the line counts differ.
+    """
+    source, target = iter_lines(source_path), iter_lines(target_path)
+    for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
+        if source_line is None or target_line is None:
+            longer = number + 1 + sum(1 for _ in (target if source_line is None else source))
+            lengths = (number, longer) if source_line is None else (longer, number)
+            raise ValueError(
+                f"{source_path} has {lengths[0]} lines but {target_path} has {lengths[1]}; "
+                "line n of one must be the translation of line n of the other."
+            )
+        yield source_line, target_line
+
+
 def read_parallel(source_path: Path, target_path: Path) -> Pairs:
-    """The lines of two files as they are. Raises as `read_lines`, and ValueError when the line counts differ."""
-    source, target = read_lines(source_path), read_lines(target_path)
-    if len(source) != len(target):
-        raise ValueError(
-            f"{source_path} has {len(source)} lines but {target_path} has {len(target)}; "
-            "line n of one must be the translation of line n of the other."
-        )
-    return Pairs(source, target)
+    """All of `iter_parallel`."""
+    pairs = Pairs([], [])
+    for source, target in iter_parallel(source_path, target_path):
+        pairs.source.append(source)
+        pairs.target.append(target)
+    return pairs
 
 
 def read_pairs(prefix: str, direction: Direction) -> Pairs:

@@ -2,10 +2,11 @@
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import compress
+from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,16 @@ from jaxtyping import Int
 
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned, read_pairs
+from nmt.data.corpus import Direction, Pairs, file_pair, iter_parallel, read_pairs
 from nmt.data.filters import Filters
-from nmt.text import TokenizerPair, count_changes, normalize
+from nmt.text import TokenizerPair, changes, normalize
 
 logger = logging.getLogger(__name__)
 
 # Part of the cache key: raise it when the same files shall give other rows.
 _FORMAT = 1
 _CHUNK = 10_000
+_TOLD, _PAIRS = 1_000_000, "pairs"
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
 
 
@@ -85,7 +87,7 @@ def training_dataset(
 
     `exclude` names the held-out corpora (validation and test) for the overlap filter. The result is kept under
     `cache_dir` by the content of all files, the tokenizers and the filters, and is reopened when all are the same.
-    Raises as `read_aligned` does, and ValueError when no pair is left.
+    Raises as `iter_parallel` does, and ValueError when no pair is left.
     """
     digests = [[file_digest(path) for path in file_pair(prefix, direction)] for prefix in (*prefixes, *exclude)]
     models = [tokenizers.source.model, tokenizers.target.model]
@@ -110,29 +112,42 @@ def _write(
     exclude: Sequence[str],
     folder: Path,
 ) -> None:
-    raw = _joined(read_aligned(prefix, direction) for prefix in prefixes)
-    logger.info("Tokenising %s sentence pairs", f"{len(raw.source):,}")
-    pairs = Pairs([normalize(line) for line in raw.source], [normalize(line) for line in raw.target])
+    """Goes through the corpora once, without holding their text."""
+    logger.info("Tokenising the training pairs")
+    read, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
+    raw = chain.from_iterable(iter_parallel(*file_pair(prefix, direction)) for prefix in prefixes)
     held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
-    kept, dropped = filters.keep_texts(pairs, held_out)
-    tokens = np.zeros(3, dtype=np.int64)
+    kept = filters.keep_texts(_normalized(raw, direction, read), held_out, dropped)
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
-        for start in range(0, len(kept.source), _CHUNK):
-            source = tokenizers.source.encode_all(kept.source[start : start + _CHUNK])
-            target = tokenizers.target.encode_all(kept.target[start : start + _CHUNK])
+        while chunk := list(islice(kept, _CHUNK)):
+            source, target = (
+                side.encode_all([pair[index] for pair in chunk])
+                for index, side in enumerate((tokenizers.source, tokenizers.target))
+            )
             lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
             passes, dropped_here = filters.keep_lengths(lengths)
             dropped += dropped_here
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
             writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
         writer.finalize()
-    number, source_tokens, target_tokens = tokens.tolist()
-    report = Report(len(pairs.source), number, source_tokens, target_tokens, dict(dropped), _changed(raw, direction))
+    pairs, (number, source_tokens, target_tokens) = read.pop(_PAIRS, 0), tokens.tolist()
+    report = Report(pairs, number, source_tokens, target_tokens, dict(dropped), dict(sorted(read.items())))
     if not report.kept:
         raise ValueError(
             f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."
         )
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
+
+
+def _normalized(raw: Iterable[tuple[str, str]], direction: Direction, read: Counter[str]) -> Iterator[tuple[str, str]]:
+    """The pairs normalised; `read` counts them, and by language what is changed."""
+    for source, target in raw:
+        read[_PAIRS] += 1
+        read.update(f"{direction.source} {kind}" for kind in changes(source))
+        read.update(f"{direction.target} {kind}" for kind in changes(target))
+        if read[_PAIRS] % _TOLD == 0:
+            logger.info("%s sentence pairs read", f"{read[_PAIRS]:,}")
+        yield normalize(source), normalize(target)
 
 
 def _joined(corpora: Iterable[Pairs]) -> Pairs:
@@ -141,11 +156,6 @@ def _joined(corpora: Iterable[Pairs]) -> Pairs:
         joined.source.extend(source)
         joined.target.extend(target)
     return joined
-
-
-def _changed(raw: Pairs, direction: Direction) -> dict[str, int]:
-    counts = {direction.source: count_changes(raw.source), direction.target: count_changes(raw.target)}
-    return {f"{language} {kind}": count for language, kinds in counts.items() for kind, count in kinds.items()}
 
 
 def _listed(counts: dict[str, int]) -> str:

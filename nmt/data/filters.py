@@ -1,6 +1,8 @@
 """Which training pairs are left out, and why."""
 
+import hashlib
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,26 +37,27 @@ class Filters:
                 f"max_ratio={self.max_ratio} lets no pair pass; it is longer / shorter and must be at least 1."
             )
 
-    def keep_texts(self, pairs: Pairs, held_out: Pairs) -> tuple[Pairs, Counter[str]]:
-        """The pairs that pass by their text, and how many others were 'empty', 'duplicate' or 'overlap'.
+    def keep_texts(
+        self, pairs: Iterable[tuple[str, str]], held_out: Pairs, dropped: Counter[str]
+    ) -> Iterator[tuple[str, str]]:
+        """The pairs that pass by their text; the others are counted in `dropped`: 'empty', 'duplicate' or 'overlap'.
 
-        Lines are compared as they stand, so both corpora must be normalised. A pair counts under the first reason.
+        Lines are compared as they stand, so both corpora must be normalised. A pair counts under the first reason. Of
+        each pair 16 bytes are remembered, not its text.
         """
-        seen: set[tuple[str, str]] = set()
+        seen: set[bytes] = set()
         held_out_sources, held_out_targets = set(held_out.source), set(held_out.target)
-        kept, dropped = Pairs([], []), Counter[str]()
-        for source, target in zip(pairs.source, pairs.target, strict=True):
+        for source, target in pairs:
+            digest = _digest(source, target) if self.drop_duplicates else b""
             if not source or not target:
                 dropped["empty"] += 1
-            elif self.drop_duplicates and (source, target) in seen:
+            elif self.drop_duplicates and digest in seen:
                 dropped["duplicate"] += 1
             elif self.drop_overlap and (source in held_out_sources or target in held_out_targets):
                 dropped["overlap"] += 1
             else:
-                kept.source.append(source)
-                kept.target.append(target)
-            seen.add((source, target))
-        return kept, dropped
+                yield source, target
+            seen.add(digest)
 
     def keep_lengths(self, lengths: Int[np.ndarray, "pairs 2"]) -> tuple[Bool[np.ndarray, " pairs"], Counter[str]]:
         """Which pairs pass by the lengths of their sides, and how many are 'too long' or beyond the 'ratio'."""
@@ -62,3 +65,8 @@ class Filters:
         unequal = ~too_long & (lengths.max(axis=1) > self.max_ratio * lengths.min(axis=1))
         dropped = Counter({"too long": int(too_long.sum()), "ratio": int(unequal.sum())})
         return ~(too_long | unequal), dropped
+
+
+def _digest(source: str, target: str) -> bytes:
+    # A normalised line holds no line feed.
+    return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=16).digest()

@@ -8,7 +8,7 @@ from pathlib import Path
 import sentencepiece
 
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import Direction, file_pair, read_lines
+from nmt.data.corpus import Direction, file_pair, iter_lines
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def tokenizers(
 
     `joint` learns one model from both sides and uses it on both; otherwise each side gets its own. A model is kept
     under `cache_dir` by the content of its files and its settings; both directions share it.
-    Raises as `read_lines` and `train_tokenizer` do.
+    Raises as `iter_lines` and `train_tokenizer` do.
     """
     train = partial(_tokenizer, kind=kind, size=size, seed=seed, cache_dir=cache_dir)
     source, target = zip(*(file_pair(prefix, direction) for prefix in prefixes), strict=True)
@@ -49,8 +49,8 @@ def _tokenizer(paths: Sequence[Path], *, kind: str, size: int, seed: int, cache_
     key = content_key([_FORMAT, sentencepiece.__version__, kind, size, seed, *digests])
 
     def fill(folder: Path) -> None:
-        lines = [normalize(line) for _, path in by_content for line in read_lines(path)]
-        logger.info("Training a %s tokenizer of %s pieces on %s lines", kind, f"{size:,}", f"{len(lines):,}")
+        lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
+        logger.info("Training a %s tokenizer of %s pieces", kind, f"{size:,}")
         model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
         (folder / _FILE).write_bytes(model)
 

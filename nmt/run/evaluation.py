@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.cache import content_key, file_digest
-from nmt.data.corpus import file_pair, read_lines
+from nmt.data.corpus import file_pair, iter_lines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
@@ -131,7 +131,7 @@ def training_counts(trained: Trained) -> Counter[str]:
     files = [file_pair(prefix, trained.direction)[0] for prefix in training_prefixes(trained.config["data"])]
     if not all(file.is_file() for file in files):
         return Counter()
-    return Counter(word for file in files for line in read_lines(file) for word in words_of(normalize(line)))
+    return Counter(word for file in files for line in iter_lines(file) for word in words_of(normalize(line)))
 
 
 def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:

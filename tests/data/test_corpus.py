@@ -97,6 +97,11 @@ def test_unequal_line_counts_are_named(write, direction):
     prefix = write("short", ["a", "b", "c"], ["d", "e"])
     with pytest.raises(ValueError, match=r"short\.en has 3 lines but .*short\.vi has 2"):
         check_files([prefix], direction)
+    with pytest.raises(ValueError, match=r"short\.vi has 2 lines but .*short\.en has 3"):
+        check_files([prefix], Direction("vi", "en"))
+    prefix = write("shorter", ["a"], ["b", "c", "d", "e"])
+    with pytest.raises(ValueError, match=r"shorter\.en has 1 lines but .*shorter\.vi has 4"):
+        read_aligned(prefix, direction)
 
 
 def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path):

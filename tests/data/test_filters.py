@@ -1,3 +1,6 @@
+from collections import Counter
+from itertools import count, islice
+
 import numpy as np
 import pytest
 
@@ -15,31 +18,50 @@ def test_kept_and_dropped_add_up():
     assert min(dropped.values()) > 0
 
 
+def kept(filters: Filters, pairs: list[tuple[str, str]], held_out: Pairs) -> tuple[list[tuple[str, str]], Counter[str]]:
+    dropped = Counter[str]()
+    return list(filters.keep_texts(pairs, held_out, dropped)), dropped
+
+
 def test_filtering_twice_drops_nothing_more():
-    pairs = Pairs(["a", "a", "b", "", "c"], ["d", "d", "e", "f", "g"])
-    kept, _ = Filters().keep_texts(pairs, Pairs(["c"], ["h"]))
-    again, dropped = Filters().keep_texts(kept, Pairs(["c"], ["h"]))
-    assert again == kept
-    assert not dropped
+    once, _ = kept(Filters(), [*zip("aabbc", "ddefg", strict=True), ("", "f")], Pairs(["c"], ["h"]))
+    assert kept(Filters(), once, Pairs(["c"], ["h"])) == (once, Counter())
 
 
 def test_each_reason_by_hand():
-    pairs = Pairs(["a", "", "b", "a", "a", "c", "d"], ["p", "q", "", "p", "r", "s", "t"])
-    kept, dropped = Filters().keep_texts(pairs, Pairs(["c", "x"], ["y", "t"]))
-    assert kept == Pairs(["a", "a"], ["p", "r"])
+    pairs = [("a", "p"), ("", "q"), ("b", ""), ("a", "p"), ("a", "r"), ("c", "s"), ("d", "t")]
+    found, dropped = kept(Filters(), pairs, Pairs(["c", "x"], ["y", "t"]))
+    assert found == [("a", "p"), ("a", "r")]
     assert dropped == {"empty": 2, "duplicate": 1, "overlap": 2}
 
 
+def test_a_pair_counts_under_the_first_reason():
+    pairs = [("c", "s"), ("c", "s"), ("", ""), ("", "")]
+    assert kept(Filters(), pairs, Pairs(["c"], [])) == ([], {"overlap": 1, "duplicate": 1, "empty": 2})
+
+
+def test_pairs_are_equal_only_side_by_side():
+    pairs = [("a b", "c"), ("a", "b c"), ("a b c", "a"), ("a", "a b c")]
+    assert kept(Filters(), pairs, NOTHING) == (pairs, Counter())
+
+
 def test_switched_off_filters_keep_all_but_empty_sides():
-    pairs = Pairs(["a", "a", ""], ["p", "p", "q"])
-    kept, dropped = Filters(drop_duplicates=False, drop_overlap=False).keep_texts(pairs, Pairs(["a"], ["p"]))
-    assert kept == Pairs(["a", "a"], ["p", "p"])
+    filters = Filters(drop_duplicates=False, drop_overlap=False)
+    found, dropped = kept(filters, [("a", "p"), ("a", "p"), ("", "q")], Pairs(["a"], ["p"]))
+    assert found == [("a", "p"), ("a", "p")]
     assert dropped == {"empty": 1}
 
 
 def test_a_source_among_the_held_out_targets_is_no_overlap():
-    kept, _ = Filters().keep_texts(Pairs(["a"], ["b"]), Pairs(["b"], ["a"]))
-    assert kept == Pairs(["a"], ["b"])
+    assert kept(Filters(), [("a", "b")], Pairs(["b"], ["a"])) == ([("a", "b")], Counter())
+
+
+def test_pairs_are_filtered_as_they_come():
+    def endless():
+        yield from ((str(number % 7), "x") for number in count())
+
+    stream = Filters().keep_texts(endless(), NOTHING, Counter())
+    assert [source for source, _ in islice(stream, 7)] == list("0123456")
 
 
 def test_limits_are_inclusive_and_symmetric():
