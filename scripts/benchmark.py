@@ -3,6 +3,7 @@
   python scripts/benchmark.py train --data PREFIX,PREFIX
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
   python scripts/benchmark.py attention --lengths 16,64,256
+  python scripts/benchmark.py parts
   python scripts/benchmark.py growth model=transformer
   python scripts/benchmark.py data --lines 10000,100000,1000000
   python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
@@ -13,6 +14,7 @@ Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recur
 of 256; a joint unigram vocabulary of 8,000 pieces. Overrides of nmt.train at the end of the line change any of it.
 `attention` measures time and memory of every score by length: by the formula, by torch's fused kernel, and the additive
 ones as the models compute them.
+`parts` measures each part that was made faster, beside the plain way to compute the same.
 `growth` measures training steps on made-up batches as the sentences, the vocabulary and the width grow.
 `data` measures, on corpora of random words, how long a training takes to start, the memory of its data and the batches
 a second that it could be given.
@@ -28,6 +30,7 @@ from pathlib import Path
 import attention_cost
 import data_cost
 import growth_cost
+import parts_cost
 import training_cost
 import translation_cost
 from nmt.run.fit import quiet
@@ -36,6 +39,7 @@ MODES = {
     "train": (training_cost, "target tokens per second of training steps"),
     "translate": (translation_cost, "sentences per second and memory of whole commands"),
     "attention": (attention_cost, "time and memory of every score by length"),
+    "parts": (parts_cost, "each part that was made faster beside the plain way"),
     "data": (data_cost, "start-up, memory and batches per second of the data by its size"),
     "growth": (growth_cost, "training steps as sentences, vocabulary and width grow"),
 }

@@ -109,7 +109,7 @@ def _rows(sizes: list[dict[str, Any]], smallest: dict[str, Any]) -> Iterator[str
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `benchmark.py data`."""
-    parser.add_argument("--lines", default="10000,100000", metavar="N,N", help="sizes, the smallest first (%(default)s)")
+    parser.add_argument("--lines", default="10000,100000", metavar="N,N", help="sizes, the smallest first; %(default)s")
     parser.add_argument("--batches", type=int, default=500, help="batches to take (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="starts after the first (default: %(default)s)")
 

@@ -1,13 +1,15 @@
 """The numbers that a finished model computes with."""
 
 import warnings
+from typing import TypeVar
 
 import torch
 from torch import nn
 from torch.ao.quantization import default_dynamic_qconfig, per_channel_dynamic_qconfig, quantize_dynamic
 
-from nmt.models import Seq2Seq
 from nmt.run.refusals import unknown
+
+Model = TypeVar("Model", bound=nn.Module)
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 
@@ -18,7 +20,7 @@ _QUANTISED = {
 }
 
 
-def with_precision(model: Seq2Seq, name: str, device: torch.device) -> Seq2Seq:
+def with_precision(model: Model, name: str, device: torch.device) -> Model:
     """The model on a device, in one of PRECISIONS, for inference alone.
 
     `int8` rounds the weights of linear layers and recurrent networks to 8 bits, and what they read to 7 when they read
@@ -33,5 +35,5 @@ def with_precision(model: Seq2Seq, name: str, device: torch.device) -> Seq2Seq:
     with warnings.catch_warnings():
         # torch points to torchao, whose int8 took 20 to 40 times as long on a CPU: docs/speed.md.
         warnings.simplefilter("ignore")
-        quantised: Seq2Seq = quantize_dynamic(model, _QUANTISED, dtype=torch.qint8)
+        quantised: Model = quantize_dynamic(model, _QUANTISED, dtype=torch.qint8)
     return quantised

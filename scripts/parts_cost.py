@@ -1,0 +1,121 @@
+"""What each part that was made faster costs, beside the plain way to compute the same."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.attention.dropout import Dropout
+from nmt.attention.multihead import KeysValues
+from nmt.decoding.state import move_rows, select_rows
+from nmt.run.precision import with_precision
+from nmt.text import EOS, PAD
+from nmt.training.task import summed_nll
+
+_PROBABILITY = 0.1
+
+
+class Part(NamedTuple):
+    """Two functions without arguments that compute the same."""
+
+    plain: Callable[[], Any]
+    ours: Callable[[], Any]
+    does: str
+    """What is computed, in words."""
+
+
+def dropout(sentences: int, length: int, width: int) -> Part:
+    """Dropout, there and back."""
+    x = torch.randn(sentences, length, width, requires_grad=True)
+    plain, ours = nn.Dropout(_PROBABILITY), Dropout(_PROBABILITY)
+    does = f"dropout of {sentences} x {length} x {width}, forward and backward"
+    return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
+
+
+def loss(sentences: int, length: int, width: int, vocab: int) -> Part:
+    """The output layer and cross entropy: of all positions at once, or as the task computes it."""
+    torch.manual_seed(1)
+    targets = torch.randint(EOS + 1, vocab, (sentences, length))
+    # A tenth is padding.
+    targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
+    layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
+    ways = (partial(way, layer, outputs, targets, _PROBABILITY) for way in (whole_loss, summed_nll))
+    does = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
+    return Part(*(partial(_there_and_back, way, [outputs, layer.weight]) for way in ways), does)
+
+
+def whole_loss(layer: nn.Module, outputs: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+    """torch's cross entropy of all positions, which leaves out padding itself."""
+    return functional.cross_entropy(
+        layer(outputs).flatten(0, 1),
+        targets.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+        label_smoothing=label_smoothing,
+    )
+
+
+def int8(rows: int, width: int, vocab: int) -> Part:
+    """A linear layer with weights of 8 bits."""
+    layer = nn.Sequential(nn.Linear(width, vocab))
+    rounded = with_precision(layer, "int8", torch.device("cpu"))
+    x = torch.randn(rows, width)
+    return Part(partial(layer, x), partial(rounded, x), f"linear layer in int8, {rows} x {width} to {vocab:,}")
+
+
+def rows(number: int, length: int, width: int, layers: int) -> Part:
+    """The rows of a Transformer's state after a step of search, of which one in five has another parent."""
+    torch.manual_seed(1)
+    kept = [KeysValues(*(torch.randn(number, 4, length, width // 4) for _ in range(2))) for _ in range(layers)]
+    chosen = torch.where(torch.rand(number) < 0.2, torch.randint(number, (number,)), torch.arange(number))
+    state = tuple(kept)
+    does = f"{number} rows of {layers} layers' keys and values, {length} positions of {width}; one in five moves"
+    return Part(partial(select_rows, state, chosen), partial(move_rows, state, chosen), does)
+
+
+def parts() -> list[Part]:
+    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens; of a search with 320 rows."""
+    return [dropout(100, 40, 1024), loss(110, 40, 256, 8000), int8(320, 256, 8000), rows(320, 40, 256, 3)]
+
+
+def _there_and_back(compute: Callable[[], Tensor], wanted: list[Tensor]) -> None:
+    torch.autograd.grad(compute().sum(), wanted)
+
+
+def measure(part: Part, rounds: int) -> dict[str, Any]:
+    """Seconds of both ways in alternating rounds; the first one warms up."""
+    seconds: dict[str, list[float]] = {"plain": [], "ours": []}
+    for _ in range(rounds + 1):
+        for name, found in seconds.items():
+            start = time.perf_counter()
+            getattr(part, name)()
+            found.append(time.perf_counter() - start)
+    return {"does": part.does, **{name: [round(value, 5) for value in found[1:]] for name, found in seconds.items()}}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `benchmark.py parts`."""
+    parser.add_argument("--rounds", type=int, default=11, help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """The record of all parts."""
+    if options.rounds < 1:
+        raise ValueError(f"--rounds {options.rounds} must be at least 1.")
+    return {"parts": [measure(part, options.rounds) for part in parts()], "threads": torch.get_num_threads()}
+
+
+def table(record: dict[str, Any]) -> str:
+    """A record as a Markdown table; the ratio is the median of those of each round."""
+    lines = ["| part | plain way, median | ours, median | plain / ours |", "|---|---|---|---|"]
+    for each in record["parts"]:
+        plain, ours = (1e3 * statistics.median(each[name]) for name in ("plain", "ours"))
+        ratio = statistics.median(a / b for a, b in zip(each["plain"], each["ours"], strict=True))
+        lines.append(f"| {each['does']} | {plain:.2f} ms | {ours:.2f} ms | {ratio:.2f} |")
+    return "\n".join(lines)

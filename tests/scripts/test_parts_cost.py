@@ -1,0 +1,49 @@
+"""scripts/benchmark.py parts: the two ways of each part compute the same, here on sizes of a few numbers."""
+
+import json
+from argparse import Namespace
+
+import pytest
+import torch
+
+import parts_cost
+
+
+def test_the_loss_in_parts_is_that_of_the_whole() -> None:
+    part = parts_cost.loss(5, 7, 11, 13)
+    plain, ours = (way.args[0]() for way in (part.plain, part.ours))
+    torch.testing.assert_close(plain, ours)
+
+
+def test_an_int8_layer_is_nearly_the_layer() -> None:
+    part = parts_cost.int8(5, 7, 11)
+    torch.testing.assert_close(part.plain(), part.ours(), atol=0.05, rtol=0.05)
+
+
+def test_rows_move_to_the_same_places() -> None:
+    part = parts_cost.rows(31, 3, 8, 2)
+    plain, ours = part.plain(), part.ours()
+    for one, other in zip(plain, ours, strict=True):
+        torch.testing.assert_close(one, other, atol=0, rtol=0)
+
+
+def test_dropout_drops_as_many() -> None:
+    part = parts_cost.dropout(31, 37, 41)
+    for way in (part.plain, part.ours):
+        dropped = (way.args[0]() == 0).float().mean()
+        # 47,027 draws: five standard errors of 0.1, and 26/256 instead of it.
+        assert dropped == pytest.approx(0.1, abs=5 * 0.0014 + 0.0016)
+
+
+def test_the_record_holds_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = [parts_cost.dropout(2, 3, 5), parts_cost.rows(3, 2, 4, 1)]
+    monkeypatch.setattr(parts_cost, "parts", lambda: small)
+    record = parts_cost.run(Namespace(rounds=2))
+    assert json.loads(json.dumps(record)) == record
+    assert [len(each["plain"]) for each in record["parts"]] == [2, 2]
+    assert parts_cost.table(record).count("\n| ") == 2
+
+
+def test_no_rounds_are_refused() -> None:
+    with pytest.raises(ValueError, match="--rounds 0 must be at least 1"):
+        parts_cost.run(Namespace(rounds=0))
