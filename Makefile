@@ -1,7 +1,7 @@
 # make demo    train on the embedded corpus, score, translate three sentences, draw what the model attends to
 # make test    check format, lint and types, and run the tests
 # make lint    the checks without the tests
-# make bench   how fast each model trains on this machine
+# make bench   how fast each model trains on this machine, and what its parts cost
 # The first one makes .venv and installs; another Python: make demo PYTHON=/path/to/python3.12
 
 PYTHON ?= python3
@@ -42,6 +42,7 @@ lint: .venv/installed-dev
 
 # On a corpus of your own: .venv/bin/python scripts/benchmark.py --help
 bench: .venv/installed
+	.venv/bin/python scripts/benchmark.py parts
 	@for model in bahdanau luong transformer; do \
 	  echo; echo "== $$model"; \
 	  .venv/bin/python scripts/benchmark.py train --data data/sample/train,data/sample/phrases model=$$model tokenizer.size=2000 || exit; \
