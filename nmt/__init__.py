@@ -12,7 +12,7 @@ def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto", preci
     """A finished run, or several as an ensemble: load(run_dir).translate(["Good morning."]), and attend and score.
 
     `precision` is float32, bfloat16, or int8 on a CPU. Raises FileNotFoundError or ValueError when a folder is not the
-    directory of a finished run.
+    directory of a finished run, or the device or the precision cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.run.pretrained import Pretrained

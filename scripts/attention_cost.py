@@ -16,6 +16,7 @@ from nmt.attention import Attention, kernels
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
 from nmt.run.compose import CONFIGS, make
+from size_lists import size_list
 
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
 """way(site, queries, keys, values, mask) is the context, which all ways agree on."""
@@ -73,7 +74,7 @@ def inputs(shape: tuple[int, int, int, int], device: torch.device) -> tuple[list
 
 def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: torch.device) -> list[dict[str, Any]]:
     """A record for each way: forward and backward, in alternating rounds; inputs and parameters count as no memory."""
-    _, heads, length, width = shape
+    batch, heads, length, width = shape
     torch.manual_seed(2)
     parts = {"query_dim": width, "key_dim": width, "num_heads": heads}
     site = Attention(SCORERS[scorer], Global, Softmax, **parts).to(device)
@@ -93,6 +94,7 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
         {
             "scorer": scorer,
             "way": name,
+            "batch": batch,
             "length": length,
             # The first round warms up.
             "seconds": [round(value, 5) for value in seconds[name][1:]],
@@ -113,17 +115,17 @@ def _timed(work: Callable[[], None], device: torch.device) -> float:
 def table(record: dict[str, Any]) -> str:
     """A record as a Markdown table."""
     lines = [
-        f"{record['heads']} heads of {record['width']}, {record['tokens']:,} queries and keys in all, "
+        f"{record['heads']} heads of {record['width']}, batches of at most {record['tokens']:,} queries, "
         f"{record['device']}, {record['threads']} threads",
         "",
-        "| scorer | length | way | forward and backward, median | fastest to slowest | peak extra memory |",
+        "| scorer | batch x length | way | forward and backward, median | fastest to slowest | peak extra memory |",
         "|---|---|---|---|---|---|",
     ]
     for each in record["costs"]:
         middle, best, worst = (1e3 * of(each["seconds"]) for of in (statistics.median, min, max))
         lines.append(
-            f"| {each['scorer']} | {each['length']} | {each['way']} | {middle:.1f} ms | {best:.1f} to {worst:.1f} ms | "
-            f"{each['peak_bytes'] / 2**20:.1f} MiB |"
+            f"| {each['scorer']} | {each['batch']} x {each['length']} | {each['way']} | {middle:.1f} ms | "
+            f"{best:.1f} to {worst:.1f} ms | {each['peak_bytes'] / 2**20:.1f} MiB |"
         )
     return "\n".join(lines)
 
@@ -149,19 +151,20 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     sizes = {key: getattr(options, key) for key in ("tokens", "heads", "width")}
     if min(*sizes.values(), options.rounds) < 1:
         raise ValueError(f"Sizes and rounds must be at least 1, not {sizes} and {options.rounds}.")
-    if not (options.lengths.replace(",", "").isdigit() and all(map(_positive, options.lengths.split(",")))):
-        raise ValueError(f"--lengths is '{options.lengths}'; give numbers of at least 1, as in 16,64.")
+    lengths = size_list("--lengths", options.lengths, 1)
     names = options.scorers.split(",")
     if unknown := [name for name in names if name not in SCORERS]:
         raise ValueError(f"There is no scorer '{unknown[0]}'; choose of {', '.join(SCORERS)}.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    for name in names:
+        most = SCORERS[name](query_dim=1, key_dim=1, num_heads=1).max_keys
+        if most is not None and lengths[-1] > most:
+            raise ValueError(
+                f"scorer {name} can score {most} keys: leave it out of --scorers, or {lengths[-1]} of --lengths."
+            )
     costs = []
     for name in names:
-        for length in map(int, options.lengths.split(",")):
+        for length in lengths:
             shape = (max(1, options.tokens // length), options.heads, length, options.width)
             costs += measure(name, shape, options.rounds, device)
     return {"costs": costs, **sizes, "device": str(device), "threads": torch.get_num_threads()}
-
-
-def _positive(text: str) -> bool:
-    return text.isdigit() and int(text) > 0

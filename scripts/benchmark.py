@@ -4,7 +4,7 @@
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
   python scripts/benchmark.py attention --lengths 16,64,256
   python scripts/benchmark.py parts
-  python scripts/benchmark.py growth model=transformer
+  python scripts/benchmark.py growth --model luong
   python scripts/benchmark.py data --lines 10000,100000,1000000
   python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
     run_dir=PATH' --system 'other=COMMAND'

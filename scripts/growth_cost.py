@@ -4,19 +4,22 @@ import argparse
 import multiprocessing
 import resource
 import statistics
+import sys
 import time
-from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import torch
 
+from attention_cost import SCORERS
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
 from nmt.run import compose
 from nmt.run.build_training import build_task
 from nmt.text import EOS
 from nmt.training import TranslationTask
-from training_cost import configuration, matrix_rate, operations_per_token
+from size_lists import size_list
+from training_cost import SIZES, configuration, matrix_rate, operations_per_token
 
 AXES = {
     "length": (16, 32, 64, 128, 256, 512),
@@ -25,6 +28,8 @@ AXES = {
 }
 BASE = {"length": 32, "vocabulary": 8000, "width": 256}
 _SPECIAL = EOS + 1  # PAD, UNK, BOS and EOS have the first ids
+_HEAD = 64
+_LEAST = {"length": 2, "vocabulary": _SPECIAL + 1, "width": _HEAD}
 
 
 def made_up(length: int, vocabulary: int, tokens: int, seed: int = 1) -> Batch:
@@ -34,11 +39,13 @@ def made_up(length: int, vocabulary: int, tokens: int, seed: int = 1) -> Batch:
     return collate([(index, source, target) for index, (source, target) in enumerate(ids)])
 
 
-def overrides_of_width(width: int) -> list[str]:
-    """A model that is that wide in all its parts: heads of 64, a feed-forward net four times as wide."""
-    transformer = [f"model.dim={width}", f"model.ffn_dim={4 * width}", f"model.num_heads={max(1, width // 64)}"]
-    recurrent = [f"model.embedding_dim={width}", f"model.encoder_dim={width}", f"model.decoder_dim={width}"]
-    return [*transformer, *recurrent]
+def widths(model: str, width: int) -> list[str]:
+    """The overrides of a model that wide: heads of 64 and a feed-forward net four times as wide, or one head."""
+    return {
+        "transformer": [f"model.dim={width}", f"model.ffn_dim={4 * width}", f"model.num_heads={width // _HEAD}"],
+        "luong": [f"model.{part}_dim={width}" for part in ("embedding", "encoder", "decoder")],
+        "bahdanau": [f"model.{part}_dim={width}" for part in ("embedding", "encoder", "decoder", "maxout")],
+    }[model]
 
 
 def step(task: TranslationTask, optimizer: torch.optim.Optimizer, batch: Batch) -> float:
@@ -54,15 +61,13 @@ def step(task: TranslationTask, optimizer: torch.optim.Optimizer, batch: Batch) 
 
 
 def measure(
-    length: int, vocabulary: int, width: int, tokens: int, steps: int, overrides: Sequence[str]
+    length: int, vocabulary: int, width: int, model: str, scorer: str | None, tokens: int, steps: int
 ) -> dict[str, Any]:
     """Medians of some steps after one that warms up, in this process; the memory is the most that it held."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    config = configuration(overrides)
-    known = [text for text in overrides_of_width(width) if text.split("=")[0].removeprefix("model.") in config["model"]]
-    config = configuration([*overrides, *known])
-    model = compose.make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
-    task = build_task(config, model).to(device).train()
+    config = configuration([f"model={model}", *([f"scorer={scorer}"] if scorer else []), *widths(model, width)])
+    made = compose.make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
+    task = build_task(config, made).to(device).train()
     optimizer = compose.make(config["optimizer"])(task.model.parameters())
     batch = Batch(*(part.to(device) for part in made_up(length, vocabulary, tokens)))
     step(task, optimizer, batch)
@@ -76,6 +81,7 @@ def measure(
         "target_tokens_per_second": round(speed, 1),
         "seconds": [round(value, 4) for value in seconds],
         "peak_memory_bytes": peak,
+        "device": str(device),
         "operations_per_target_token": round(operations),
         "parameters": sum(parameter.numel() for parameter in task.parameters()),
         "matrix_share": round(speed * operations / matrix_rate(device), 4),
@@ -85,54 +91,32 @@ def measure(
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `benchmark.py growth`."""
     for axis, values in AXES.items():
-        shown = ",".join(map(str, values))
-        parser.add_argument(
-            f"--{axis}",
-            default=shown,
-            metavar="N,N",
-            help="default: %(default)s; the others stay at "
-            + ", ".join(f"{key} {value}" for key, value in BASE.items() if key != axis),
-        )
+        others = ", ".join(f"{key} {value}" for key, value in BASE.items() if key != axis)
+        default = ",".join(map(str, values))
+        parser.add_argument(f"--{axis}", default=default, metavar="N,N", help=f"with {others} (default: {default})")
+    parser.add_argument("--model", default="transformer", choices=SIZES, help="default: %(default)s")
+    parser.add_argument("--scorer", choices=SCORERS, help="default: that of the model")
     parser.add_argument("--tokens", type=int, default=2048, help="target tokens of a batch (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=3, help="steps that are measured (default: %(default)s)")
-    parser.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=additive")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """The record that the options ask for: each size in a process of its own, one axis at a time."""
     if min(options.tokens, options.steps) < 1:
         raise ValueError(f"--tokens {options.tokens} and --steps {options.steps} must be at least 1.")
-    sizes = {axis: _sizes(axis, getattr(options, axis)) for axis in AXES}
-    configuration(options.overrides)
+    sizes = {axis: size_list(f"--{axis}", getattr(options, axis), _LEAST[axis]) for axis in AXES}
+    if odd := [width for width in sizes["width"] if width % _HEAD]:
+        raise ValueError(f"--width {odd[0]} has to be a multiple of {_HEAD}, the width of a head.")
     context = multiprocessing.get_context("spawn")
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {axis: [] for axis in AXES}
     for axis, values in sizes.items():
-        found[axis] = []
         for value in values:
-            with context.Pool(1) as pool:
-                of = BASE | {axis: value}
-                cost = pool.apply(measure, (*of.values(), options.tokens, options.steps, options.overrides))
-            found[axis].append({axis: value, **cost})
-    return {
-        "growth": found,
-        "base": BASE,
-        "tokens": options.tokens,
-        "overrides": options.overrides,
-        "threads": torch.get_num_threads(),
-    }
-
-
-def _sizes(axis: str, text: str) -> list[int]:
-    try:
-        sizes = [int(part) for part in text.split(",")]
-    except ValueError:
-        sizes = []
-    least = {"length": 2, "vocabulary": _SPECIAL + 1, "width": 2}[axis]
-    if not sizes or min(sizes) < least:
-        raise ValueError(
-            f"--{axis} is '{text}'; give numbers of at least {least}, as in {AXES[axis][0]},{AXES[axis][1]}."
-        )
-    return sizes
+            of = (*(BASE | {axis: value}).values(), options.model, options.scorer, options.tokens, options.steps)
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                found[axis].append({axis: value, **pool.submit(measure, *of).result()})
+            print(f"{axis} {value} measured", file=sys.stderr)
+    asked = {key: getattr(options, key) for key in ("model", "scorer", "tokens", "steps")}
+    return {"growth": found, "base": BASE, **asked, "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:

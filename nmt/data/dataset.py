@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 # Part of the cache key: raise it when the same files shall give other rows.
 _FORMAT = 1
 _CHUNK = 10_000
-_TOLD, _PAIRS = 1_000_000, "pairs"
+_TOLD = 1_000_000
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
 
 
@@ -114,10 +114,10 @@ def _write(
 ) -> None:
     """Goes through the corpora once, without holding their text."""
     logger.info("Tokenising the training pairs")
-    read, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
+    changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     raw = chain.from_iterable(iter_parallel(*file_pair(prefix, direction)) for prefix in prefixes)
     held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
-    kept = filters.keep_texts(_normalized(raw, direction, read), held_out, dropped)
+    kept = filters.keep_texts(_normalized(raw, direction, changed), held_out, dropped)
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
             source, target = (
@@ -126,12 +126,13 @@ def _write(
             )
             lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
             passes, dropped_here = filters.keep_lengths(lengths)
-            dropped += dropped_here
+            dropped.update(dropped_here)
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
             writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
         writer.finalize()
-    pairs, (number, source_tokens, target_tokens) = read.pop(_PAIRS, 0), tokens.tolist()
-    report = Report(pairs, number, source_tokens, target_tokens, dict(dropped), dict(sorted(read.items())))
+    number, source_tokens, target_tokens = tokens.tolist()
+    pairs = number + sum(dropped.values())
+    report = Report(pairs, number, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())))
     if not report.kept:
         raise ValueError(
             f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."
@@ -139,14 +140,15 @@ def _write(
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 
-def _normalized(raw: Iterable[tuple[str, str]], direction: Direction, read: Counter[str]) -> Iterator[tuple[str, str]]:
-    """The pairs normalised; `read` counts them, and by language what is changed."""
-    for source, target in raw:
-        read[_PAIRS] += 1
-        read.update(f"{direction.source} {kind}" for kind in changes(source))
-        read.update(f"{direction.target} {kind}" for kind in changes(target))
-        if read[_PAIRS] % _TOLD == 0:
-            logger.info("%s sentence pairs read", f"{read[_PAIRS]:,}")
+def _normalized(
+    raw: Iterable[tuple[str, str]], direction: Direction, changed: Counter[str]
+) -> Iterator[tuple[str, str]]:
+    """The pairs normalised; `changed` counts the lines that this changes, by language and kind."""
+    for number, (source, target) in enumerate(raw, start=1):
+        changed.update(f"{direction.source} {kind}" for kind in changes(source))
+        changed.update(f"{direction.target} {kind}" for kind in changes(target))
+        if number % _TOLD == 0:
+            logger.info("%s sentence pairs read", f"{number:,}")
         yield normalize(source), normalize(target)
 
 

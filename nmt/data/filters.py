@@ -43,7 +43,7 @@ class Filters:
         """The pairs that pass by their text; the others are counted in `dropped`: 'empty', 'duplicate' or 'overlap'.
 
         Lines are compared as they stand, so both corpora must be normalised. A pair counts under the first reason. Of
-        each pair 16 bytes are remembered, not its text.
+        each pair a digest of 16 bytes is remembered, not its text. The counts are whole after the last pair.
         """
         seen: set[bytes] = set()
         held_out_sources, held_out_targets = set(held_out.source), set(held_out.target)

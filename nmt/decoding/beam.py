@@ -108,8 +108,7 @@ class BeamSearch:
         Each begins with its row of `prefix`, which PAD fills up, as far as the model can read.
         Raises ValueError where the model's log-probabilities are NaN or leave no way to end a sentence.
         """
-        # A copy, since what is finished is overwritten, and a mask may be the caller's own.
-        memory = select_rows(model.encode(source, source_mask), torch.arange(len(source), device=source.device))
+        memory, own_memory = model.encode(source, source_mask), False
         state = model.start(memory, self.beam_size)
         live = self._start(source_mask, model.max_target, prefix)
         tokens = source.new_full(live.log_probs.shape, BOS)
@@ -131,7 +130,8 @@ class BeamSearch:
             done = self._done(live, length)
             if done.any():
                 going = _closed_up(~done)
-                memory = move_rows(memory, going)
+                # The first time a copy: encode's leaves may be the caller's mask, or be expanded or shared.
+                memory, own_memory = (move_rows if own_memory else select_rows)(memory, going), True
                 live, tokens, chosen = select_rows((live, tokens, chosen), going)
             state, rows = move_rows(state, chosen.flatten()), select_rows(rows, chosen.flatten())
             rows = rows._replace(history=torch.cat([rows.history, tokens.reshape(-1, 1)], dim=1))
@@ -233,8 +233,8 @@ class BeamSearch:
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]
 
 
-def _settled(chosen: Candidates) -> Candidates:
-    """The continuations with each parent's best one in the parent's own place, so that its row need not be moved."""
+def _settled(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities, parents and tokens, each parent's best one in the parent's own place: its row then stays."""
     beams = chosen.parents.shape[1]
     places = torch.arange(beams, device=chosen.parents.device)
     equal = chosen.parents[:, :, None] == chosen.parents[:, None, :]
@@ -243,7 +243,8 @@ def _settled(chosen: Candidates) -> Candidates:
     free = taken.byte().argsort(dim=1, stable=True)
     later = free.gather(1, ((~first).cumsum(dim=1) - 1).clamp(min=0))
     order = torch.where(first, chosen.parents, later).argsort(dim=1)
-    return Candidates(*(part.gather(1, order) for part in chosen))
+    log_probs, parents, tokens = (part.gather(1, order) for part in chosen)
+    return log_probs, parents, tokens
 
 
 def _closed_up(going: Bool[Tensor, " sentences"]) -> Int[Tensor, " going"]:

@@ -13,7 +13,8 @@ Memory = Any
 State = Any
 """A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step.
 
-It belongs to the search, which writes into it.
+It belongs to the search, which writes into it: what `step` gives shares no memory between its leaves or with anything
+else, and no leaf is expanded.
 """
 
 
@@ -106,7 +107,8 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
 def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
     """`select_rows` in place: only rows that move are copied, over the first ones, and the rest is cut off.
 
-    What `tree` held before is lost. Raises ValueError where a leaf is neither a tensor nor a tuple.
+    What `tree` held before is lost, and leaves may share no memory. Raises ValueError where a leaf is neither a tensor
+    nor a tuple.
     """
     moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
     return _move(tree, len(rows), rows[moved], moved)

@@ -18,7 +18,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import CONFIGS, Config, make, module_of
-from nmt.run.precision import with_precision
+from nmt.run.precision import check_precision, with_precision
 from nmt.run.refusals import check_type, unknown
 from nmt.run.rundir import RunDirectory
 from nmt.text import TokenizerPair
@@ -49,15 +49,16 @@ def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     """The finished run in a folder. Raises FileNotFoundError or ValueError when it is none or its files do not fit.
 
-    And for a precision that `with_precision` refuses.
+    And for a device or a precision that cannot be used.
     """
+    place = choose_device(device)
+    check_precision(precision, place)
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
     _only_ours([config["model"], config["search"]], path)
     direction = Direction.parse(config["direction"])
     tokenizers = run.tokenizers(direction)
-    place = choose_device(device)
     try:
         model = build_model(config, tokenizers)
         build_search(config["search"], {})

@@ -25,7 +25,7 @@ def evaluate(job: Job) -> None:
     """
     config = job.config
     _check(config)
-    runs = load_runs(config["run_dir"], config["device"], config["precision"])
+    runs = load_runs(config["run_dir"], config["device"], str(config["precision"]))
     comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")

@@ -119,11 +119,13 @@ def conditions(
         "minimum_bayes_risk": minimum_bayes_risk,
         "batch_tokens": batch_tokens,
         "device": runs[0].device.type,
-        "precision": runs[0].precision,
     }
     weights = [file_digest(run.run.weights) for run in runs]
-    made_with = content_key([found, weights, task.sources, task.references])
-    return {"runs": [str(run.run.path) for run in runs], **found, "made_with": made_with}
+    precision = runs[0].precision
+    # Without float32, which evaluations of before there was a choice were made with.
+    keyed = found if precision == "float32" else found | {"precision": precision}
+    made_with = content_key([keyed, weights, task.sources, task.references])
+    return {"runs": [str(run.run.path) for run in runs], **found, "precision": precision, "made_with": made_with}
 
 
 def training_counts(trained: Trained) -> Counter[str]:

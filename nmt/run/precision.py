@@ -5,7 +5,6 @@ from typing import TypeVar
 
 import torch
 from torch import nn
-from torch.ao.quantization import default_dynamic_qconfig, per_channel_dynamic_qconfig, quantize_dynamic
 
 from nmt.run.refusals import unknown
 
@@ -13,27 +12,38 @@ Model = TypeVar("Model", bound=nn.Module)
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 
-# A scale for each row of a matrix; torch's recurrent networks and cells know one for the whole.
-_QUANTISED = {
-    nn.Linear: per_channel_dynamic_qconfig,
-    **dict.fromkeys((nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell), default_dynamic_qconfig),
-}
+
+def check_precision(name: object, device: torch.device) -> None:
+    """Raises ValueError for none of PRECISIONS, and for int8 where it cannot be computed."""
+    if name not in PRECISIONS:
+        raise ValueError(unknown("precision", str(name), PRECISIONS))
+    if name == "int8" and device.type != "cpu":
+        raise ValueError("precision=int8 is for the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
+    if name == "int8" and torch.backends.quantized.engine == "none":
+        raise ValueError("precision=int8: this build of torch cannot compute it on this CPU; leave precision out.")
 
 
 def with_precision(model: Model, name: str, device: torch.device) -> Model:
-    """The model on a device, in one of PRECISIONS, for inference alone.
+    """The model on a device with numbers of one of PRECISIONS, for inference alone. Raises as `check_precision`.
 
-    `int8` rounds the weights of linear layers and recurrent networks to 8 bits, and what they read to 7 when they read
-    it; embeddings, attention and norms stay float32. Raises ValueError for another name, and for int8 on a GPU.
+    `int8` makes a copy: weights of linear layers and recurrent networks are rounded to 8 bits, one scale for each row
+    of a linear layer; what they read is rounded to 7 bits, one scale for the whole batch, so that a sentence's
+    translation may depend on the others in its batch. Embeddings, scores, attention weights, norms and a scorer's own
+    parameters stay float32. The others change the given model.
     """
-    if name not in PRECISIONS:
-        raise ValueError(unknown("precision", name, PRECISIONS))
+    check_precision(name, device)
     if name != "int8":
         return model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
-    if device.type != "cpu":
-        raise ValueError("precision=int8 is for the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
+    # Here, because torch has announced that it will be torchao's, whose way on a CPU is slower: docs/speed.md.
+    from torch.ao import quantization
+
+    recurrent = (nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell)
+    rounded: dict[type[nn.Module], quantization.QConfig] = {
+        nn.Linear: quantization.per_channel_dynamic_qconfig,
+        **dict.fromkeys(recurrent, quantization.default_dynamic_qconfig),
+    }
     with warnings.catch_warnings():
-        # torch points to torchao, whose int8 took 20 to 40 times as long on a CPU: docs/speed.md.
-        warnings.simplefilter("ignore")
-        quantised: Model = quantize_dynamic(model, _QUANTISED, dtype=torch.qint8)
+        warnings.filterwarnings("ignore", message="torch.ao.quantization is deprecated")
+        warnings.filterwarnings("ignore", message="torch.quantize_per_")
+        quantised: Model = quantization.quantize_dynamic(model, rounded, dtype=torch.qint8)
     return quantised

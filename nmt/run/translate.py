@@ -21,7 +21,7 @@ def translate(job: Job) -> None:
     if form is None:
         raise ValueError(unknown("format", str(config["format"]), FORMATS))
     prefixes = _prefixes(config)
-    runs = load_runs(config["run_dir"], config["device"], config["precision"])
+    runs = load_runs(config["run_dir"], config["device"], str(config["precision"]))
     sizes = (config["batch_tokens"], config["max_source_tokens"])
     translator = build_translator(runs, config["search"], *sizes, config["minimum_bayes_risk"])
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,20 +91,29 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0
     """A SentencePiece model of `size` pieces learned from normalised lines.
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
-    to bytes. Of more than two million lines a random sample, drawn with `seed`, is used. Raises ValueError for an
-    unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
+    to bytes. Of more than two million lines a random sample, drawn with `seed`, is used. Raises as `lines` does, and
+    ValueError for an unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
     sentencepiece.set_random_generator_seed(seed)
-    model = io.BytesIO()
+    model, own = io.BytesIO(), list[Exception]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
+            sentence_iterator=_watched(lines, own), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
         )
     except RuntimeError as error:
-        raise _training_error(str(error), size) from error
+        raise (own[0] if own else _training_error(str(error), size)) from error
     return model.getvalue()
+
+
+def _watched(lines: Iterable[str], errors: list[Exception]) -> Iterator[str]:
+    """The lines; what ends them too early is kept, because SentencePiece makes a RuntimeError of it."""
+    try:
+        yield from lines
+    except Exception as error:
+        errors.append(error)
+        raise
 
 
 def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:

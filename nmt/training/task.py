@@ -33,7 +33,8 @@ def summed_nll(
     target_output: Int[Tensor, "batch target"],
     label_smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """-sum log p of the target tokens, in nats, where `logits` is the output layer.
+    """-sum log p of the target tokens, in nats, where `logits` is the output layer; smoothed, the cross entropy with
+    torch's smoothed targets instead.
 
     Both go through the tokens, padding left out, a part at a time. The backward pass still needs the log probabilities
     of every part; what is saved is the padding and the other copies of a whole batch's logits: docs/speed.md.

@@ -103,3 +103,9 @@ def test_nothing_left_is_refused_and_leaves_no_cache(build, corpus, tmp_path):
     with pytest.raises(ValueError, match=r"No training pair is left: 211 pairs, 0 kept .* 211 overlap"):
         build([corpus], [corpus])
     assert list((tmp_path / "cache" / "datasets").iterdir()) == []
+
+
+def test_lines_that_lack_their_translation_are_refused_and_leave_no_cache(build, corpus, write, tmp_path):
+    with pytest.raises(ValueError, match=r"short\.en has 2 lines but .*short\.vi has 1"):
+        build([corpus, write("short", ["one", "two"], ["một"])])
+    assert list((tmp_path / "cache" / "datasets").iterdir()) == []

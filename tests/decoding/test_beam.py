@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.decoding.beam import BeamSearch
+from nmt.decoding.beam import BeamSearch, Candidates, _settled
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
 from nmt.text.tokenizer import BOS, EOS, PAD
@@ -286,3 +286,16 @@ def test_probabilities_that_are_lost_on_the_way_are_refused_too(markov: Callable
 def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         search(None, [[EOS]], **setting)
+
+
+def test_a_parent_s_best_continuation_takes_its_place() -> None:
+    torch.manual_seed(3)
+    parents = torch.randint(5, (211, 5))
+    log_probs, tokens = torch.randn(211, 5).sort(dim=1, descending=True).values, torch.arange(211 * 5).view(211, 5)
+    settled = _settled(Candidates(log_probs, parents, tokens))
+    for row in range(211):
+        before = [*zip(*(part[row].tolist() for part in (log_probs, parents, tokens)), strict=True)]
+        after = [*zip(*(part[row].tolist() for part in settled), strict=True)]
+        assert sorted(after) == sorted(before)
+        for parent in set(parents[row].tolist()):
+            assert after[parent] == max(each for each in before if each[1] == parent)

@@ -1,5 +1,7 @@
 """A model in other numbers: nearly the same probabilities, whatever the model, its scorer, window or normaliser."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ from nmt.data.batch import pad, pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run import compose
-from nmt.run.precision import PRECISIONS, with_precision
+from nmt.run.precision import PRECISIONS, check_precision, with_precision
 
 CPU = torch.device("cpu")
 SIZES = {
@@ -76,9 +78,15 @@ def test_the_model_that_is_given_stays_as_it_is_for_int8() -> None:
     assert torch.equal(log_probs(given), before)
 
 
-def test_what_cannot_be_is_refused() -> None:
-    given = model("luong", "scorer=general")
-    with pytest.raises(ValueError, match=r"Unknown precision 'int4'\. Did you mean 'int8'"):
-        with_precision(given, "int4", CPU)
+@pytest.mark.parametrize("name", ["int4", 16, 8.5, None])
+def test_an_unknown_precision_is_refused(name: object) -> None:
+    with pytest.raises(ValueError, match=f"Unknown precision '{name}'"):
+        check_precision(name, CPU)
+
+
+def test_int8_is_refused_where_it_cannot_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="precision=int8 is for the CPU: add device=cpu"):
-        with_precision(given, "int8", torch.device("cuda"))
+        check_precision("int8", torch.device("cuda"))
+    monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
+    with pytest.raises(ValueError, match="this build of torch cannot compute it on this CPU"):
+        check_precision("int8", CPU)

@@ -273,6 +273,7 @@ def test_evaluation_of_a_split_and_of_files(
         ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
         ("evaluate", {"device": "gpu"}, "device is 'gpu'; it must be one of auto, cpu, cuda"),
         ("evaluate", {"precision": "int4"}, "Unknown precision 'int4'"),
+        ("evaluate", {"precision": "16"}, "Unknown precision '16'"),
         ("export_attention", {"input": "absent", "out": "m"}, "input is absent, and there is no such file"),
         (
             "export_attention",

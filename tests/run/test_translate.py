@@ -78,6 +78,14 @@ def test_a_format_that_does_not_exist_is_refused(job: Job) -> None:
         translate(job)
 
 
+def test_the_precision_is_that_of_the_configuration(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *given: asked.append(given) or [])
+    job.config["precision"] = "int8"
+    translated(job, b"a\n", monkeypatch)
+    assert asked == [(job.config["run_dir"], "cpu", "int8")]
+
+
 def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "prefixes"
     file.write_text("x\n\ny\n", encoding="utf-8")

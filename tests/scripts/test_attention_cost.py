@@ -59,9 +59,10 @@ def test_the_record_holds_every_scorer_way_and_length() -> None:
     ("given", "message"),
     [
         (["--heads", "0"], "Sizes and rounds must be at least 1"),
-        (["--lengths", "16,x"], "--lengths is '16,x'; give numbers of at least 1"),
-        (["--lengths", ""], "--lengths is ''; give numbers"),
-        (["--lengths", "3,0"], "--lengths is '3,0'; give numbers"),
+        (["--lengths", "16,x"], "--lengths is '16,x'; give rising numbers of at least 1"),
+        (["--lengths", ""], "--lengths is ''; give rising numbers"),
+        (["--lengths", "3,0"], "--lengths is '3,0'; give rising numbers"),
+        (["--lengths", "16,2048"], "scorer location can score 1024 keys: leave it out"),
         (["--scorers", "dot,none,dott"], "There is no scorer 'dott'; choose of additive, concat"),
     ],
 )

@@ -6,9 +6,8 @@ from argparse import ArgumentParser, Namespace
 import pytest
 
 import growth_cost
+import training_cost
 from nmt.text import EOS, PAD
-
-TINY = ["model.num_layers=1", "trainer.accelerator=cpu"]
 
 
 def options(*given: str) -> Namespace:
@@ -29,13 +28,32 @@ def test_a_batch_is_made_of_whole_sentences_without_padding() -> None:
 
 @pytest.mark.parametrize("model", ["transformer", "luong", "bahdanau"])
 def test_a_wider_model_has_more_parameters(model: str) -> None:
-    narrow, wide = (growth_cost.measure(5, 13, width, 20, 1, [f"model={model}"]) for width in (6, 12))
+    narrow, wide = (growth_cost.measure(5, 13, width, model, "dot", 20, 1) for width in (64, 128))
     for key in ("parameters", "operations_per_target_token"):
         assert 0 < narrow[key] < wide[key]
 
 
+@pytest.mark.parametrize(("model", "heads"), [("transformer", 3), ("luong", 1), ("bahdanau", 1)])
+def test_recurrent_models_keep_their_one_head(model: str, heads: int) -> None:
+    config = training_cost.configuration([f"model={model}", *growth_cost.widths(model, 192)])
+    assert config["model"]["num_heads"] == heads
+
+
 def test_each_axis_grows_by_itself() -> None:
-    given = ["--length", "3,5", "--vocabulary", "13", "--width", "8", "--tokens", "20", "--steps", "2", *TINY]
+    given = [
+        "--length",
+        "3,5",
+        "--vocabulary",
+        "13",
+        "--width",
+        "64",
+        "--tokens",
+        "20",
+        "--steps",
+        "2",
+        "--model",
+        "luong",
+    ]
     record = growth_cost.run(options(*given))
     assert json.loads(json.dumps(record)) == record
     assert [each["length"] for each in record["growth"]["length"]] == [3, 5]
@@ -48,11 +66,11 @@ def test_each_axis_grows_by_itself() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--length", "1"], "--length is '1'; give numbers of at least 2, as in 16,32"),
-        (["--width", "a"], "--width is 'a'; give numbers"),
-        (["--vocabulary", "4"], "--vocabulary is '4'; give numbers of at least 5"),
+        (["--length", "1"], "--length is '1'; give rising numbers of at least 2, as in 2,4"),
+        (["--width", "a"], "--width is 'a'; give rising numbers"),
+        (["--width", "128,200"], "--width 200 has to be a multiple of 64"),
+        (["--vocabulary", "4"], "--vocabulary is '4'; give rising numbers of at least 5"),
         (["--steps", "0"], "--tokens 2048 and --steps 0 must be at least 1"),
-        (["model=lung"], "There are no sizes for model=lung"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(given: list[str], message: str) -> None:

@@ -130,3 +130,13 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path):
     )
     with pytest.raises(ValueError, match=r"PAD UNK BOS EOS = \(-1, 0, 1, 2\)"):
         Tokenizer.load(tmp_path / "other.model")
+
+
+@pytest.mark.parametrize("number", [0, 1, 50])
+def test_an_error_of_the_lines_comes_out_as_it_is(number):
+    def lines():
+        yield from (f"line {index} of many words" for index in range(number))
+        raise ValueError("train.en, line 51: not UTF-8")
+
+    with pytest.raises(ValueError, match=r"^train\.en, line 51: not UTF-8$"):
+        train_tokenizer(lines(), kind="bpe", size=300)
