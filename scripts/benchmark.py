@@ -4,6 +4,7 @@
   python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
   python scripts/benchmark.py attention --lengths 16,64,256
   python scripts/benchmark.py parts
+  python scripts/benchmark.py viewer
   python scripts/benchmark.py growth --model luong
   python scripts/benchmark.py data --lines 10000,100000,1000000
   python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
@@ -18,6 +19,7 @@ ones as the models compute them.
 `growth` measures training steps on made-up batches as the sentences, the vocabulary and the width grow.
 `data` measures, on corpora of random words, how long a training takes to start, the memory of its data and the batches
 a second that it could be given.
+`viewer` measures the page of attention maps in a browser.
 `translate` measures whole commands that read a file and write its translation, in alternating rounds.
 """
 
@@ -33,6 +35,7 @@ import growth_cost
 import parts_cost
 import training_cost
 import translation_cost
+import viewer_cost
 from nmt.run.fit import quiet
 
 MODES = {
@@ -41,6 +44,7 @@ MODES = {
     "attention": (attention_cost, "time and memory of every score by length"),
     "parts": (parts_cost, "each part that was made faster beside the plain way"),
     "data": (data_cost, "start-up, memory and batches per second of the data by its size"),
+    "viewer": (viewer_cost, "the page of attention maps: size, opening, changing the sentence"),
     "growth": (growth_cost, "training steps as sentences, vocabulary and width grow"),
 }
 

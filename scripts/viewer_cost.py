@@ -1,0 +1,91 @@
+"""What the page of attention maps costs: its size, and how long a browser takes to open it and to change sentence."""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.maps import BOS, EOS, AttentionMap, SentenceMaps
+from nmt.evaluation.viewer import ViewedRun, write_viewer
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_SHOWN = "document.querySelector('#heat').toDataURL()"
+_SIZES = {"sentences": 100, "tokens": 60, "layers": 6, "heads": 8}
+
+
+def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1) -> Iterator[SentenceMaps]:
+    """Sentences of `tokens` pieces on both sides, end counted, with maps of all three sites and some large weights."""
+    draw = np.random.default_rng(seed)
+    pieces = [f"▁{number}" for number in range(tokens - 1)]
+    inputs, outputs = [BOS, *pieces], [*pieces, EOS]
+    axes = {"encoder_self": (outputs, outputs), "decoder_self": (inputs, inputs), "cross": (inputs, outputs)}
+    for line in range(1, sentences + 1):
+        maps = []
+        for site, (rows, columns) in axes.items():
+            weights = draw.gamma(0.1, size=(layers, heads, tokens, tokens)).astype(np.float32) + 1e-6
+            weights /= weights.sum(axis=-1, keepdims=True)
+            maps.append(AttentionMap(site, weights, rows, outputs, columns))
+        yield SentenceMaps(line, 1, pieces, pieces, maps)
+
+
+def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds until the first map is drawn, and until that of another sentence is. Raises ValueError without a browser."""
+    found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
+    if not found:
+        raise ValueError(f"No browser is on the PATH; install one of {', '.join(_BROWSERS)}.")
+    from playwright.sync_api import sync_playwright  # of the extra 'dev'
+
+    opened, changed = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        for _ in range(rounds):
+            page = browser.new_page()
+            start = time.perf_counter()
+            page.goto(path.as_uri())
+            page.wait_for_selector("#heat[aria-label]")
+            opened.append(time.perf_counter() - start)
+            before = page.evaluate(_SHOWN)
+            start = time.perf_counter()
+            page.select_option("#sentence", index=1)
+            page.wait_for_function(f"before => ({_SHOWN}) !== before", arg=before, polling=5)
+            changed.append(time.perf_counter() - start)
+            page.close()
+        browser.close()
+    return {"open": opened, "change": changed}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `benchmark.py viewer`."""
+    for name, default in (*_SIZES.items(), ("rounds", 5)):
+        parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """The record that the options ask for."""
+    sizes = {name: getattr(options, name) for name in _SIZES}
+    if min(*sizes.values(), options.tokens - 1, options.sentences - 1, options.rounds) < 1:
+        raise ValueError(f"Sizes and rounds must be at least 1, sentences and tokens 2, not {sizes}, {options.rounds}.")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "viewer.html"
+        write_viewer(page, [ViewedRun("made up", made_up(**sizes))])
+        return {**sizes, "page_bytes": page.stat().st_size, "seconds": in_browser(page, options.rounds)}
+
+
+def table(record: dict[str, Any]) -> str:
+    """A record as a Markdown table."""
+    lines = [
+        " x ".join(f"{record[name]} {name}" for name in _SIZES) + " x 3 sites",
+        "",
+        "| page | first map drawn, median | fastest to slowest | another sentence, median | fastest to slowest |",
+        "|---|---|---|---|---|",
+    ]
+    cells = [f"{record['page_bytes'] / 1e6:.1f} MB"]
+    for found in record["seconds"].values():
+        cells += [f"{statistics.median(found):.2f} s", f"{min(found):.2f} to {max(found):.2f} s"]
+    return "\n".join([*lines, f"| {' | '.join(cells)} |"])
