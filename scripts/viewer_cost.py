@@ -35,7 +35,7 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 
 
 def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds until the first map is drawn, and until that of another sentence is. Raises ValueError without a browser."""
+    """Seconds until the first map is drawn, and until that of another sentence. Raises ValueError without a browser."""
     found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
     if not found:
         raise ValueError(f"No browser is on the PATH; install one of {', '.join(_BROWSERS)}.")
