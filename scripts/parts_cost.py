@@ -18,7 +18,7 @@ from nmt.run.precision import with_precision
 from nmt.text import EOS, PAD
 from nmt.training.task import summed_nll
 
-_PROBABILITY = 0.1
+_DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 
 
 class Part(NamedTuple):
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 def dropout(sentences: int, length: int, width: int) -> Part:
     """Dropout, there and back."""
     x = torch.randn(sentences, length, width, requires_grad=True)
-    plain, ours = nn.Dropout(_PROBABILITY), Dropout(_PROBABILITY)
+    plain, ours = nn.Dropout(_DROPOUT), Dropout(_DROPOUT)
     does = f"dropout of {sentences} x {length} x {width}, forward and backward"
     return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
 
@@ -45,7 +45,7 @@ def loss(sentences: int, length: int, width: int, vocab: int) -> Part:
     # A tenth is padding.
     targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
-    ways = (partial(way, layer, outputs, targets, _PROBABILITY) for way in (whole_loss, summed_nll))
+    ways = (partial(way, layer, outputs, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
     does = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
     return Part(*(partial(_there_and_back, way, [outputs, layer.weight]) for way in ways), does)
 

@@ -20,7 +20,7 @@ from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
 from nmt.run import compose
 from nmt.run.build import build_model
-from nmt.run.build_training import build_task, build_trainer
+from nmt.run.build_training import build_data, build_task, build_trainer
 from nmt.run.record import git_commit, versions
 from nmt.run.settings import Settings
 from nmt.text import PAD
@@ -188,16 +188,7 @@ def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, Translati
     print(f"Training data: {report}", file=sys.stderr)
     torch.manual_seed(config["seed"])
     task = build_task(config, build_model(config, pair))
-    data = TranslationData(
-        rows,
-        [],
-        seed=config["seed"],
-        batch_tokens=config["batching"]["batch_tokens"],
-        max_steps=updates,
-        accumulate=config["trainer"]["accumulate_grad_batches"],
-        workers=config["batching"]["workers"],
-    )
-    return task, data
+    return task, build_data(config, rows, [], updates)
 
 
 def table(record: dict[str, Any]) -> str:

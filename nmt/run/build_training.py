@@ -1,11 +1,15 @@
 """From a configuration to what trains: the task and the trainer; and whether they can be built at all."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from nmt.data.batch import Example
+from nmt.data.dataset import TrainingData
+from nmt.data.module import TranslationData
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.build import build_search
 from nmt.run.compose import Config, make
@@ -52,6 +56,19 @@ def build_task(config: Config, model: Seq2Seq) -> TranslationTask:
         make(config["schedule"]),
         seed=config["seed"],
         label_smoothing=config["label_smoothing"],
+    )
+
+
+def build_data(config: Config, rows: TrainingData, valid: Sequence[Example], max_steps: int) -> TranslationData:
+    """The batches of a configuration: of training pairs as a stream of `max_steps` steps, and of validation pairs."""
+    return TranslationData(
+        rows,
+        valid,
+        seed=config["seed"],
+        batch_tokens=config["batching"]["batch_tokens"],
+        max_steps=max_steps,
+        accumulate=config["trainer"]["accumulate_grad_batches"],
+        workers=config["batching"]["workers"],
     )
 
 

@@ -22,7 +22,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.run.build import Trained, build_model, choose_device
-from nmt.run.build_training import build_task, check_buildable, number_of_processes
+from nmt.run.build_training import build_data, build_task, check_buildable, number_of_processes
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
@@ -99,15 +99,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     max_steps = _max_steps(settings, rows, processes)
     valid = encode_pairs(read_pairs(splits.valid, direction), pair)
     _check_lengths(model, rows, valid)
-    data = TranslationData(
-        rows,
-        valid,
-        seed=config["seed"],
-        batch_tokens=config["batching"]["batch_tokens"],
-        max_steps=max_steps,
-        accumulate=config["trainer"]["accumulate_grad_batches"],
-        workers=config["batching"]["workers"],
-    )
+    data = build_data(config, rows, valid, max_steps)
     return Parts(settings, run, pair, model, data, max_steps)
 
 
