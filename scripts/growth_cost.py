@@ -84,7 +84,7 @@ def measure(
         "device": str(device),
         "operations_per_target_token": round(operations),
         "parameters": sum(parameter.numel() for parameter in task.parameters()),
-        "matrix_share": round(speed * operations / matrix_rate(device), 4),
+        "matrix_share": round(speed * operations / matrix_rate(device, torch.float32), 4),
     }
 
 

@@ -16,7 +16,7 @@ from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.run.precision import with_precision
 from nmt.text import EOS, PAD
-from nmt.training.task import summed_nll
+from nmt.training.loss import summed_nll
 
 _DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 
@@ -45,12 +45,12 @@ def loss(sentences: int, length: int, width: int, vocab: int) -> Part:
     # A tenth is padding.
     targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
-    ways = (partial(way, layer, outputs, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
+    ways = (partial(way, outputs, layer, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
     does = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
     return Part(*(partial(_there_and_back, way, [outputs, layer.weight]) for way in ways), does)
 
 
-def whole_loss(layer: nn.Module, outputs: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothing: float) -> Tensor:
     """torch's cross entropy of all positions, which leaves out padding itself."""
     return functional.cross_entropy(
         layer(outputs).flatten(0, 1),

@@ -111,9 +111,16 @@ def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
     ]
 
 
-def matrix_rate(device: torch.device, size: int = 1024, repeats: int = 20) -> float:
-    """The machine's fp32 matrix product in operations a second: the best of some products of square matrices."""
-    left, right = torch.randn(2, size, size, device=device)
+def matrix_type(precision: str) -> torch.dtype:
+    """The type of the numbers that matrix products multiply under one of Lightning's precisions."""
+    return {"bf16": torch.bfloat16, "16": torch.float16, "64": torch.float64}.get(
+        precision.split("-")[0], torch.float32
+    )
+
+
+def matrix_rate(device: torch.device, dtype: torch.dtype, size: int = 1024, repeats: int = 20) -> float:
+    """The machine's matrix product in operations a second: the best of some products of square matrices."""
+    left, right = torch.randn(2, size, size, device=device, dtype=dtype)
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
@@ -152,7 +159,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         limit_val_batches=0,
     )
     device = trainer.strategy.root_device
-    matrix = matrix_rate(device)
+    matrix = matrix_rate(device, matrix_type(options.precision))
     trainer.fit(task, data)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     rates = window_rates(marks.marks, options.warmup)
@@ -193,14 +200,14 @@ def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, Translati
 
 def table(record: dict[str, Any]) -> str:
     """A record as a Markdown table."""
-    windows, giga = record["windows"], 1e9
+    windows, rate = record["windows"], record["matrix_operations_per_second"] / 1e9
     rows = {
         "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
         f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
         "padding": f"{record['padding']:.1%}",
         "parameters": f"{record['parameters']:,}",
         "peak memory of the process": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
-        "fp32 matrix product of the machine": f"{record['matrix_operations_per_second'] / giga:,.0f} GFLOP/s",
+        "matrix product of the machine in this precision": f"{rate:,.0f} GFLOP/s",
         "matrix products of the training": f"{record['matrix_share']:.0%} of it",
         "precision, device, threads": f"{record['precision']}, {record['device']}, {record['threads']}",
     }

@@ -85,6 +85,5 @@ class Bahdanau(RecurrentSeq2Seq):
         hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
         return torch.cat([previous, embedded, context], dim=-1), State(hidden, state.position + 1)
 
-    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
-        maxout = self.readout(outputs).unflatten(-1, (-1, 2)).amax(dim=-1)
-        return self.output(self.dropout(maxout))
+    def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
+        return self.dropout(self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1))

@@ -32,6 +32,9 @@ class Seq2Seq(nn.Module, ABC):
     queries: ClassVar[Mapping[str, str]]
     """Who asks, and when, for each attention site in the order in which a sentence reaches them."""
 
+    output: nn.Linear
+    """From `decode`'s features to logits; apart, so that training can leave out padding and keep no logits."""
+
     @property
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
@@ -55,7 +58,8 @@ class Seq2Seq(nn.Module, ABC):
         self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None
     ) -> Logits:
         """Logits of every next piece, the pieces before it given (teacher forcing)."""
-        return self.logits(self.decode(target_input, self.encode(source, source_mask, watch), watch))
+        logits: Tensor = self.output(self.decode(target_input, self.encode(source, source_mask, watch), watch))
+        return logits
 
     @abstractmethod
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
@@ -64,12 +68,8 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def decode(
         self, target_input: Target, memory: Any, watch: Watch | None = None
-    ) -> Float[Tensor, "batch target output_dim"]:
+    ) -> Float[Tensor, "batch target width"]:
         """What the output layer reads after each of the target's positions."""
-
-    @abstractmethod
-    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
-        """The output layer; apart, so that training can leave out padding and go through the tokens in parts."""
 
     @abstractmethod
     def start(self, memory: Any, beams: int) -> Any:

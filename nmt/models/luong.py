@@ -108,8 +108,8 @@ class Luong(RecurrentSeq2Seq):
         attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
         return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1)
 
-    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
-        return self.output(self.dropout(outputs))
+    def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
+        return self.dropout(results)
 
     def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
         """One time step through the stack: hidden states and cells (rows, layers, decoder_dim)."""

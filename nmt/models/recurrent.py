@@ -36,7 +36,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
-    ) -> Float[Tensor, "batch target output_dim"]:
+    ) -> Float[Tensor, "batch target width"]:
         embedded = self.dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
         maps: list[Tensor] = []
@@ -51,7 +51,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             results.append(result)
         if watch:
             watch("cross", 0, torch.cat(maps, dim=2), View.join(views))
-        return torch.cat(results, dim=1)
+        return self.read_out(torch.cat(results, dim=1))
 
     def start(self, memory: Memory, beams: int) -> Any:
         return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))
@@ -61,7 +61,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
         embedded = self.dropout(self.target_embedding(tokens))
         result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
-        return self.logits(result).float().log_softmax(dim=-1), state
+        return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 
     @abstractmethod
     def advance(
@@ -71,7 +71,11 @@ class RecurrentSeq2Seq(Seq2Seq):
         memory: Memory,
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], Any]:
-        """Reads one piece per beam: what the output layer needs of it, and the new State."""
+        """Reads one piece per beam: what `read_out` needs of it, and the new State."""
+
+    @abstractmethod
+    def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
+        """What the output layer reads; apart from `advance`, since it can be done for all time steps at once."""
 
 
 def annotate(

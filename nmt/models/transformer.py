@@ -96,7 +96,7 @@ class Transformer(Seq2Seq):
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
-    ) -> Float[Tensor, "batch target output_dim"]:
+    ) -> Float[Tensor, "batch target width"]:
         size = target_input.shape[1]
         positions = torch.arange(size, device=target_input.device).unsqueeze(0)
         x = self._embed(self.target_embedding, target_input, positions)
@@ -106,10 +106,7 @@ class Transformer(Seq2Seq):
             x = layer.self_attend(x, layer.keys_values(x), causal, watch_self)
             x = layer.cross_attend(x, memory.cross[index], source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
-        return x
-
-    def logits(self, outputs: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows vocab"]:
-        return self.output(self.decoder_norm(outputs))
+        return self.decoder_norm(x)
 
     def start(self, memory: Memory, beams: int) -> State:
         rows = memory.mask.shape[0] * beams
@@ -137,7 +134,7 @@ class Transformer(Seq2Seq):
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
             self_attention.append(kept)
-        log_probs = self.logits(x).float().log_softmax(dim=-1)
+        log_probs = self.output(self.decoder_norm(x)).float().log_softmax(dim=-1)
         return log_probs, State(tuple(self_attention), state.position + 1)
 
     def _embed(

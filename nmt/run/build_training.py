@@ -29,6 +29,7 @@ def check_buildable(settings: Settings) -> None:
     So what they refuse is told before the corpora are read. Raises ValueError for the first that refuses its values.
     """
     config = settings.config
+    _check_scaling(config)
     try:
         with torch.device("meta"):
             model = make(config["model"])(vocabulary=_VOCABULARY)
@@ -40,6 +41,15 @@ def check_buildable(settings: Settings) -> None:
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be made: {reason}") from error
     build_search(config["search"], {})
+
+
+def _check_scaling(config: Config) -> None:
+    precision = str(config["trainer"]["precision"])
+    if precision.startswith("16-") and config["trainer"]["gradient_clip_val"] and config["optimizer"].get("fused"):
+        raise ValueError(
+            f"trainer.precision={precision} scales gradients, and a fused optimizer takes the scale "
+            "out after they were clipped: add optimizer.fused=false, or use trainer.precision=bf16-mixed."
+        )
 
 
 def number_of_processes(config: Config) -> int:

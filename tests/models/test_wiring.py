@@ -65,7 +65,7 @@ def test_bahdanau_first_state_and_readout(sentences, close, make_model):
     context = (annotations @ s_0).softmax(dim=0) @ annotations
     close(state.hidden, model.cell(torch.cat([embedded, context])[None], s_0[None]))
     pairs = (model.readout.weight @ torch.cat([s_0, embedded, context]) + model.readout.bias).view(7, 2)
-    close(model.logits(result)[0, 0], model.output.weight @ pairs.max(dim=1).values + model.output.bias)
+    close(model.output(model.read_out(result))[0, 0], model.output.weight @ pairs.max(dim=1).values + model.output.bias)
 
 
 def test_sinusoids():
@@ -109,7 +109,7 @@ def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_mod
     source = torch.randint(4, 19, (2, 5))
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
     tokens = torch.randint(4, 23, (2, 17))
-    whole = model.logits(model.decode(tokens, memory)).log_softmax(dim=-1)
+    whole = model.output(model.decode(tokens, memory)).log_softmax(dim=-1)
     state = model.start(memory, beams=1)
     for step in range(17):
         log_probs, state = model.step(tokens[:, step : step + 1], state, memory)

@@ -163,6 +163,10 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "trainer__max_time": "10m"}, "trainer.max_time is '10m'; write days:hours:minutes:seconds"),
         ({"run_dir": "new", "trainer__max_steps": "null"}, "Training would never end"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
+        (
+            {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
+            "trainer.precision=16-mixed scales gradients, .*add optimizer.fused=false, or use trainer.precision=bf16",
+        ),
         ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),

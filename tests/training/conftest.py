@@ -31,14 +31,11 @@ class Bag(Seq2Seq):
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
         return self.embedding(target_input) + memory.unsqueeze(1)
 
-    def logits(self, outputs: Tensor) -> Tensor:
-        return self.output(outputs)
-
     def start(self, memory: Tensor, beams: int) -> Tensor:
         return memory.new_zeros(len(memory) * beams)
 
     def step(self, tokens: Tensor, state: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        return self.logits(self.decode(tokens, memory)).log_softmax(-1), state
+        return self.output(self.decode(tokens, memory)).log_softmax(-1), state
 
 
 @pytest.fixture

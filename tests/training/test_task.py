@@ -106,15 +106,18 @@ def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: fl
         task_of(model, smoothing)
 
 
-def test_the_loss_in_parts_is_torchs_own_in_value_and_gradient(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.training.task._LOSS_TOKENS", 2)
-    batch = collate([(0, [4, 5], [6, 7]), (1, [8], [9])])
-    logits = model(batch.source, batch.source_mask, batch.target_input).flatten(0, 1)
-    targets = batch.target_output.flatten()
-    whole = functional.cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=0.1)
-    parts = task_of(model).nll(batch, 0.1)
-    torch.testing.assert_close(parts, whole)
-    parameters = list(model.parameters())
-    pairs = zip(torch.autograd.grad(parts, parameters), torch.autograd.grad(whole, parameters), strict=True)
-    for ours, theirs in pairs:
-        torch.testing.assert_close(ours, theirs)
+@pytest.mark.parametrize("algorithm", ["norm", "value"])
+def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
+    model: Seq2Seq, batches: list[Batch], algorithm: str
+) -> None:
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    found = []
+    for fused in (False, True):
+        model.load_state_dict(start)
+        task = TranslationTask(model, partial(torch.optim.SGD, lr=0.7, fused=fused), CONSTANT, seed=3)
+        fit(task, batches[:1], precision="bf16-mixed", gradient_clip_val=0.05, gradient_clip_algorithm=algorithm)
+        found.append({name: value - start[name] for name, value in model.state_dict().items()})
+    torch.testing.assert_close(*found)
+    moved = torch.stack([change.norm() if algorithm == "norm" else change.abs().max() for change in found[0].values()])
+    limit = moved.norm() if algorithm == "norm" else moved.max()
+    torch.testing.assert_close(limit, torch.tensor(0.7 * 0.05))

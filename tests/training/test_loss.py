@@ -1,0 +1,90 @@
+"""The loss over the vocabulary is torch's cross entropy of the output layer, in value and in every gradient."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.text import PAD
+from nmt.training.loss import LinearCrossEntropy, summed_nll
+
+TARGETS = torch.tensor([[5, 3, 7, PAD], [6, PAD, PAD, PAD], [4, 9, 9, 3]])
+WIDTH, VOCAB = 5, 11
+
+
+def torchs_own(features: Tensor, output: nn.Linear, smoothing: float) -> Tensor:
+    logits = output(features).float() if features.dtype == torch.float32 else output(features)
+    return functional.cross_entropy(
+        logits.flatten(0, 1), TARGETS.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing
+    )
+
+
+def gradients(loss: Tensor, features: Tensor, output: nn.Linear) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(3 * loss, [features, *output.parameters()])
+
+
+@pytest.fixture
+def features() -> Tensor:
+    return torch.randn(3, 4, WIDTH, generator=torch.Generator().manual_seed(2)).requires_grad_()
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("part", [1, 3, 512])
+def test_loss_and_gradients_are_torchs(
+    features: Tensor, bias: bool, smoothing: float, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.training.loss.PART", {"cpu": part, "cuda": part})
+    output = nn.Linear(WIDTH, VOCAB, bias=bias)
+    ours, theirs = summed_nll(features, output, TARGETS, smoothing), torchs_own(features, output, smoothing)
+    torch.testing.assert_close(ours, theirs)
+    pairs = zip(gradients(ours, features, output), gradients(theirs, features, output), strict=True)
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected)
+
+
+def test_the_gradient_is_that_of_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.training.loss.PART", {"cpu": 2, "cuda": 2})
+    x, weight, bias = (torch.randn(shape, dtype=torch.double).requires_grad_() for shape in ((5, 3), (7, 3), (7,)))
+    targets = torch.tensor([1, 6, 2, 2, 4])
+    assert torch.autograd.gradcheck(lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2), (x, weight, bias))
+
+
+def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    exact = gradients(torchs_own(features, output, 0.1), features, output)
+    found = []
+    for loss in (lambda: summed_nll(features, output, TARGETS, 0.1), lambda: torchs_own(features, output, 0.1)):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss()
+        found.append(gradients(value, features, output))
+    for ours, theirs, wanted in zip(*found, exact, strict=True):
+        assert ours.dtype == theirs.dtype == torch.float32
+        assert (ours - wanted).norm() <= 1.2 * (theirs - wanted).norm() + 1e-3 * wanted.norm()
+
+
+def test_large_logits_do_not_overflow(features: Tensor) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    nn.init.constant_(output.weight, 1e4)
+    assert summed_nll(features, output, TARGETS).isfinite()
+
+
+def test_no_target_is_no_loss(features: Tensor) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    loss = summed_nll(features, output, torch.full_like(TARGETS, PAD))
+    assert loss == 0
+    assert all((found == 0).all() for found in gradients(loss, features, output))
+
+
+def test_memory_does_not_grow_with_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the logits only one part exists: what is asked for at a time is a few times that part, however many tokens."""
+    monkeypatch.setattr("nmt.training.loss.PART", {"cpu": 16, "cuda": 16})
+    output, largest = nn.Linear(WIDTH, 1000, bias=False), []
+    for tokens in (160, 1600):
+        features, targets = torch.randn(1, tokens, WIDTH), torch.full((1, tokens), 3)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+            summed_nll(features, output, targets)
+        largest.append(max(event.cpu_memory_usage for event in seen.events()))
+    assert all(later <= 1.5 * earlier for earlier, later in pairwise(largest))
