@@ -63,7 +63,7 @@ class Marks(lightning.Callback):
     def __init__(self) -> None:
         self.marks: list[Mark] = []
         self.batches: list[Batch] = []
-        self.positions = self.filled = self._tokens = 0
+        self.positions = self.source_tokens = self.target_tokens = 0
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         self.marks.append(Mark(time.perf_counter(), 0))
@@ -77,13 +77,13 @@ class Marks(lightning.Callback):
         batch_idx: int,
     ) -> None:
         # Before the clock: on a GPU it waits until the update has been computed.
-        self._tokens += batch.tokens
+        self.target_tokens += batch.tokens
+        self.source_tokens += int((batch.source != PAD).sum())
         self.positions += batch.source.numel() + batch.target_output.numel()
-        self.filled += int((batch.source != PAD).sum()) + batch.tokens
         if len(self.batches) < WINDOW:
             self.batches.append(batch)
         if trainer.global_step == len(self.marks):
-            self.marks.append(Mark(time.perf_counter(), self._tokens))
+            self.marks.append(Mark(time.perf_counter(), self.target_tokens))
             if trainer.global_step % WINDOW == 0:
                 print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
 
@@ -138,6 +138,17 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
     return counter.get_total_flops() / sum(batch.tokens for batch in batches)
 
 
+def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence[Batch], rows: int) -> str:
+    """A table of the operations that take most time of their own, forward and backward, in the training's precision."""
+    with torch.profiler.profile() as found:
+        for batch in batches:
+            with trainer.precision_plugin.forward_context():
+                nll = task.nll(Batch(*(part.to(task.device) for part in batch)))
+            nll.backward()
+    order = "self_cpu_time_total" if task.device.type == "cpu" else "self_device_time_total"
+    return found.key_averages().table(sort_by=order, row_limit=rows)
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """The record of a measurement: the rates, and what is needed to compare it with another one."""
     if options.updates < options.warmup + WINDOW:
@@ -164,13 +175,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     rates = window_rates(marks.marks, options.warmup)
     operations = operations_per_token(task.to(device), marks.batches)
+    if options.profile:
+        print(profile(trainer, task, marks.batches, options.profile))
     speed = statistics.median(rates)
     return {
         "target_tokens_per_second": round(speed, 1),
         "windows": [round(rate, 1) for rate in rates],
         "updates": options.updates,
         "warmup": options.warmup,
-        "padding": round(1 - marks.filled / marks.positions, 4),
+        "source_tokens_per_second": round(speed * marks.source_tokens / marks.target_tokens, 1),
+        "padding": round(1 - (marks.source_tokens + marks.target_tokens) / marks.positions, 4),
         "parameters": sum(parameter.numel() for parameter in task.parameters()),
         "peak_memory_bytes": peak,
         "operations_per_target_token": round(operations),
@@ -204,6 +218,7 @@ def table(record: dict[str, Any]) -> str:
     rows = {
         "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
         f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
+        "source tokens/s beside them": f"{record['source_tokens_per_second']:,.0f}",
         "padding": f"{record['padding']:.1%}",
         "parameters": f"{record['parameters']:,}",
         "peak memory of the process": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
@@ -222,4 +237,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", default="32-true", help="Lightning's name, such as bf16-mixed (default: %(default)s)"
     )
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="print the N slowest operations as well")
     parser.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")

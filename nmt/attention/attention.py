@@ -80,9 +80,9 @@ class Attention(nn.Module):
     ) -> Context:
         """The weighted mean of the values, by whichever way is fastest on this device."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only
-        if not (can_be_fused and kernels.prefers_fused(queries)):
-            return self.attend(queries, keys, values, mask, asking)[0]
         dropout = self.dropout.p if self.training else 0.0
+        if not (can_be_fused and kernels.prefers_fused(queries, dropout)):
+            return self.attend(queries, keys, values, mask, asking)[0]
         projected = self.scorer.project_queries(queries)
         seen = self.window(mask, asking).mask
         return kernels.inner_product_context(projected, self.scorer.key_vectors(keys), values, seen, dropout)

@@ -92,9 +92,13 @@ def additive_score(
     return scores
 
 
-def prefers_fused(queries: Tensor) -> bool:
-    """Whether the fused inner-product kernel wins: on a GPU yes; on the CPU its backward is slower than the formula."""
-    return queries.is_cuda
+def prefers_fused(queries: Tensor, dropout: float) -> bool:
+    """Whether the fused inner-product kernel wins over the formula: docs/speed.md.
+
+    On a GPU it does. On the CPU only in float32 and without dropout: with dropout torch computes the formula too, with
+    slower random numbers, and in bfloat16 the kernel's backward takes many times as long as the formula's.
+    """
+    return queries.is_cuda or (queries.dtype == torch.float32 and dropout == 0)
 
 
 def inner_product_context(

@@ -14,7 +14,7 @@ from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings
-from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, final_norm
+from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, as_multiplied, final_norm
 
 
 class Memory(NamedTuple):
@@ -91,7 +91,7 @@ class Transformer(Seq2Seq):
         mask = source_mask[:, None, None, :]
         for index, layer in enumerate(self.encoder):
             x = layer(x, mask, watch and partial(watch, "encoder_self", index))
-        x = self.encoder_norm(x)
+        x = as_multiplied(self.encoder_norm(x))
         return Memory(tuple(layer.cross.project(x) for layer in self.decoder), source_mask)
 
     def decode(
@@ -103,7 +103,8 @@ class Transformer(Seq2Seq):
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
         for index, layer in enumerate(self.decoder):
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
-            x = layer.self_attend(x, layer.keys_values(x), causal, watch_self)
+            inputs = layer.around_attention.before(x)
+            x = layer.self_attend(x, inputs, layer.keys_values(inputs), causal, watch_self)
             x = layer.cross_attend(x, memory.cross[index], source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
         return self.decoder_norm(x)
@@ -128,8 +129,9 @@ class Transformer(Seq2Seq):
             zip(self.decoder, state.self_attention, memory.cross, strict=True)
         ):
             row = x.view(sentences * beams, 1, self.dim)
-            kept = append(past, layer.keys_values(row), state.position, longest)
-            row = layer.self_attend(row, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
+            inputs = layer.around_attention.before(row)
+            kept = append(past, layer.keys_values(inputs), state.position, longest)
+            row = layer.self_attend(row, inputs, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
             watch_cross = watch and partial(watch, "cross", index)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -27,7 +28,7 @@ class Sublayer(nn.Module):
 
     def before(self, x: Inputs) -> Inputs:
         """What the sub-layer sees of x."""
-        return self.norm(x) if self.norm_first else x
+        return as_multiplied(self.norm(x) if self.norm_first else x)
 
     def after(self, x: Inputs, result: Inputs) -> Inputs:
         """x with the sub-layer's result added."""
@@ -96,12 +97,14 @@ class DecoderLayer(nn.Module):
             Sublayer(dim, dropout, norm_first) for _ in range(3)
         )
 
-    def keys_values(self, x: Inputs) -> KeysValues:
-        """What the self-attention keeps of the positions x."""
-        return self.attention.project(self.around_attention.before(x))
+    def keys_values(self, inputs: Inputs) -> KeysValues:
+        """What the self-attention keeps of positions, of which it sees `inputs`."""
+        return self.attention.project(inputs)
 
-    def self_attend(self, x: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
-        return self.around_attention.after(x, self.attention(self.around_attention.before(x), kept, mask, watch=watch))
+    def self_attend(
+        self, x: Inputs, inputs: Inputs, kept: KeysValues, mask: Mask, watch: SiteWatch | None = None
+    ) -> Inputs:
+        return self.around_attention.after(x, self.attention(inputs, kept, mask, watch=watch))
 
     def cross_attend(
         self,
@@ -115,6 +118,12 @@ class DecoderLayer(nn.Module):
 
     def apply_feed_forward(self, x: Inputs) -> Inputs:
         return self.around_ffn.after(x, self.feed_forward(self.around_ffn.before(x)))
+
+
+def as_multiplied(x: Inputs) -> Inputs:
+    """x in the type that autocast gives to matrix products; it would convert x for each of the products anew."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 def final_norm(dim: int, norm_first: bool) -> nn.Module:

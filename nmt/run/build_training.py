@@ -1,7 +1,7 @@
 """From a configuration to what trains: the task and the trainer; and whether they can be built at all."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from lightning import Trainer
@@ -52,10 +52,24 @@ def _check_scaling(config: Config) -> None:
         )
 
 
-def number_of_processes(config: Config) -> int:
-    """How many processes will train. Raises ValueError when Lightning refuses an option."""
+class Machine(NamedTuple):
+    """What Lightning trains on: how many processes, and the kind of device, such as cpu or cuda."""
+
+    processes: int
+    device: str
+
+
+def choose_machine(config: Config) -> Machine:
+    """The machine that the options under trainer ask for. Raises ValueError when Lightning refuses an option."""
     trainer = build_trainer(config, logger=False, enable_checkpointing=False)
-    return trainer.num_devices * trainer.num_nodes
+    return Machine(trainer.num_devices * trainer.num_nodes, trainer.strategy.root_device.type)
+
+
+def faster_precision(config: Config, device: str) -> str | None:
+    """Another trainer.precision with which this CPU would train faster, or None."""
+    able = torch.cpu.get_capabilities() if device == "cpu" else {}
+    in_float32 = str(config["trainer"]["precision"]).startswith("32")
+    return "bf16-mixed" if in_float32 and (able.get("amx_bf16") or able.get("avx512_bf16")) else None
 
 
 def build_task(config: Config, model: Seq2Seq) -> TranslationTask:

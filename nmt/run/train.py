@@ -22,7 +22,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.run.build import Trained, build_model, choose_device
-from nmt.run.build_training import build_data, build_task, check_buildable, number_of_processes
+from nmt.run.build_training import build_data, build_task, check_buildable, choose_machine, faster_precision
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
@@ -67,13 +67,16 @@ def train(job: Job) -> None:
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
     check_buildable(settings)
-    processes = number_of_processes(settings.config)
+    machine = choose_machine(settings.config)
+    faster = None if resume else faster_precision(settings.config, machine.device)
+    if faster:
+        logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
     corpora = [*settings.splits.train, *settings.splits.held_out]
     check_files(corpora, settings.direction)
     hashes = corpus_hashes(corpora, settings.direction)
     if resume:
         check_corpora(run.metrics().get("corpora", {}), hashes)
-    parts = _build(job, settings, run, processes)
+    parts = _build(job, settings, run, machine.processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
     if _rank() == 0:

@@ -61,7 +61,7 @@ def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
     results, calls, fused = [], [], kernels.inner_product_context
     monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     for prefers in (False, True):
-        monkeypatch.setattr(kernels, "prefers_fused", lambda queries, answer=prefers: answer)
+        monkeypatch.setattr(kernels, "prefers_fused", lambda *_, answer=prefers: answer)
         context = attention.context(inputs[0], attention.project_keys(inputs[1]), inputs[2], mask)
         results.append([context, *torch.autograd.grad(context.square().sum(), [*inputs, *attention.parameters()])])
     assert calls == [1] * attention.scorer.inner_product, "only an inner product is fused"
@@ -92,7 +92,7 @@ def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
     asking = windows.Asking(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
     calls, fused = [], kernels.inner_product_context
     monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
-    monkeypatch.setattr(kernels, "prefers_fused", lambda queries: True)
+    monkeypatch.setattr(kernels, "prefers_fused", lambda *_: True)
     projected = site.project_keys(keys)
     found = site.context(queries, projected, keys, mask, asking)
     torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, asking)[0])
@@ -108,12 +108,33 @@ class ArgMax(normalizers.Normalizer):
 
 
 def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "prefers_fused", lambda queries: True)
+    monkeypatch.setattr(kernels, "prefers_fused", lambda *_: True)
     attention = Attention(scorers.Dot, windows.Global, ArgMax, query_dim=3, key_dim=3)
     queries, keys = torch.randn(2, 1, 4, 3), torch.randn(2, 1, 5, 3)
     mask = lengths_to_mask(torch.tensor([5, 2]), 5)[:, None, None, :]
     context = attention.context(queries, keys, keys, mask)
     torch.testing.assert_close(context, attention.attend(queries, keys, keys, mask)[0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dropout", "training", "expected"),
+    [
+        (torch.float32, 0.1, False, True),
+        (torch.float32, 0.0, True, True),
+        (torch.float32, 0.1, True, False),
+        (torch.bfloat16, 0.1, False, False),
+        (torch.float64, 0.0, False, False),
+    ],
+)
+def test_the_cpu_takes_the_fused_kernel_where_it_wins(
+    dtype: torch.dtype, dropout: float, training: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+):
+    calls, fused = [], kernels.inner_product_context
+    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=3, key_dim=3, dropout=dropout)
+    x = torch.randn(2, 1, 5, 3, dtype=dtype)
+    site.train(training).context(x, x, x, torch.ones(5, 5, dtype=torch.bool))
+    assert bool(calls) == expected
 
 
 def test_what_a_fused_kernel_gives_where_nothing_is_allowed_does_not_matter(monkeypatch: pytest.MonkeyPatch):

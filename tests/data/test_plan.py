@@ -37,6 +37,12 @@ def test_the_plan_is_a_function_of_its_arguments():
     assert [batch.tolist() for batch in flat(first)] == [batch.tolist() for batch in flat(again)]
 
 
+def test_an_index_takes_4_bytes_and_the_order_is_that_of_8():
+    assert all(batch.dtype == np.int32 for batch in flat(plan(3, 2, lengths(211), 101)))
+    short, long = np.random.default_rng(5), np.random.default_rng(5)
+    np.testing.assert_array_equal(short.permutation(np.arange(211, dtype=np.int32)), long.permutation(211))
+
+
 @pytest.mark.parametrize(("seed", "epoch"), [(4, 2), (3, 1), (2, 3)])
 def test_another_seed_or_epoch_is_another_order(seed, epoch):
     first, other = plan(3, 2, lengths(211), 101), plan(seed, epoch, lengths(211), 101)

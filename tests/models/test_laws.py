@@ -215,6 +215,6 @@ def test_the_fused_and_the_explicit_way_translate_alike(model, sentences, monkey
     source, mask, _ = sentences
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(kernels, "prefers_fused", lambda _, fused=fused: fused)
+        monkeypatch.setattr(kernels, "prefers_fused", lambda *_, fused=fused: fused)
         found.append([found.ids for beam in BeamSearch(beam_size=3)(model, source, mask) for found in beam])
     assert found[0] == found[1]

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
-from nmt.run.build_training import number_of_processes
+from nmt.run.build_training import choose_machine, faster_precision
 from nmt.run.compose import Job, configuration
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
@@ -216,7 +216,23 @@ def test_a_resumed_run_reads_its_own_tokenizers(
 def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callable[..., Job], processes: int) -> None:
     changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
-    assert number_of_processes(settings.config) == processes
+    assert choose_machine(settings.config).processes == processes
+
+
+@pytest.mark.parametrize(
+    ("able", "precision", "device", "expected"),
+    [
+        ({"avx512_bf16": True}, "32-true", "cpu", "bf16-mixed"),
+        ({"amx_bf16": True, "avx512_bf16": False}, 32, "cpu", "bf16-mixed"),
+        ({"amx_bf16": False, "avx512_bf16": False}, "32-true", "cpu", None),
+        ({}, "32-true", "cpu", None),
+        ({"amx_bf16": True}, "bf16-mixed", "cpu", None),
+        ({"amx_bf16": True}, "32-true", "cuda", None),
+    ],
+)
+def test_a_cpu_that_is_fast_in_bfloat16_is_named(able, precision, device, expected, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
+    assert faster_precision({"trainer": {"precision": precision}}, device) == expected
     rows = TrainingData.__new__(TrainingData)
     rows.lengths = np.full((101, 2), 7)
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]

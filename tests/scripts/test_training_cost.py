@@ -10,6 +10,7 @@ import torch
 import benchmark
 import training_cost
 from nmt.data.batch import collate
+from nmt.training.loss import summed_nll
 
 # Lightning remarks on a short training.
 pytestmark = pytest.mark.filterwarnings(
@@ -63,7 +64,7 @@ def test_marks_count_eos_but_no_padding():
     marks.on_train_start(SimpleNamespace(), SimpleNamespace())
     marks.on_train_batch_end(SimpleNamespace(global_step=1, max_steps=1), SimpleNamespace(), None, batch, 0)
     assert [mark.tokens for mark in marks.marks] == [0, 7]
-    assert (marks.filled, marks.positions) == (3 + 2 + 7, 2 * 3 + 2 * 5)
+    assert (marks.source_tokens, marks.target_tokens, marks.positions) == (3 + 2, 7, 2 * 3 + 2 * 5)
 
 
 def test_an_update_ends_with_its_last_accumulated_batch():
@@ -88,6 +89,28 @@ def test_operations_are_those_of_the_matrix_products():
     assert training_cost.operations_per_token(Task(), [batch]) == 2 * (2 * 7 * 5 * 3) / batch.tokens
 
 
+def test_the_loss_s_operations_count_though_they_write_into_memory_that_is_there():
+    class Task(torch.nn.Module):
+        device = torch.device("cpu")
+        output = torch.nn.Linear(5, 11, bias=False)
+
+        def nll(self, batch):
+            features = torch.randn(*batch.target_output.shape, 5, requires_grad=True)
+            return summed_nll(features, self.output, batch.target_output)
+
+    batch = collate([(0, [5, 6], [7, 8])])
+    assert training_cost.operations_per_token(Task(), [batch]) == 3 * (2 * 5 * 11)
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype"),
+    [("32-true", torch.float32), ("bf16-mixed", torch.bfloat16), ("16-mixed", torch.float16), ("64", torch.float64)],
+)
+def test_the_machine_s_rate_is_that_of_the_training_s_own_numbers(precision, dtype):
+    assert training_cost.matrix_type(precision) == dtype
+    assert training_cost.matrix_rate(torch.device("cpu"), dtype, size=8, repeats=2) > 0
+
+
 @pytest.mark.parametrize("model", ["transformer", "luong", "bahdanau"])
 def test_the_recipe_fits_every_model_and_overrides_win(model):
     config = training_cost.configuration([f"model={model}", "model.dropout=0.3", "scorer=general"])
@@ -106,17 +129,19 @@ def test_a_model_without_sizes_is_refused():
 
 def test_measures_a_training(corpus, tmp_path, capsys):
     file = tmp_path / "speed.json"
-    options = ["--data", corpus, "--updates", "6", "--warmup", "1", "--json", str(file)]
+    options = ["--data", corpus, "--updates", "6", "--warmup", "1", "--profile", "3", "--json", str(file)]
     benchmark.main(["train", *options, *TINY, f"cache_dir={tmp_path / 'cache'}"])
     record = json.loads(file.read_text(encoding="utf-8"))
     assert len(record["windows"]) == 1
     assert record["windows"][0] == record["target_tokens_per_second"] > 0
+    assert record["source_tokens_per_second"] > 0
     assert 0 < record["padding"] < 1
     assert record["matrix_share"] > 0
     assert record["precision"] == "32-true"
     table = capsys.readouterr().out
     assert f"| parameters | {record['parameters']:,} |" in table
     assert "| target tokens/s, median |" in table
+    assert "Self CPU" in table
 
 
 def test_more_warm_up_than_updates_is_refused_at_the_start():
