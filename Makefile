@@ -1,6 +1,7 @@
 # make demo    train on the embedded corpus, score, translate three sentences, draw what the model attends to
 # make test    check format, lint and types, and run the tests
 # make lint    the checks without the tests
+# make soak    what takes longer than a test: strange input by the thousand, kills at random moments, a long training
 # make bench   how fast each model trains on this machine, and what its parts cost
 # The first one makes .venv and installs; another Python: make demo PYTHON=/path/to/python3.12
 
@@ -11,7 +12,7 @@ RUN := runs/demo
 VENV := .venv/bin/python -m
 PIP := $(VENV) pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench
+.PHONY: help demo test lint bench soak
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +42,11 @@ lint: .venv/installed-dev
 	$(VENV) mypy
 
 # On a corpus of your own: .venv/bin/python scripts/benchmark.py --help
+soak: .venv/installed-dev
+	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 tests/test_fuzz.py
+	.venv/bin/python scripts/kill_study.py
+	.venv/bin/python scripts/soak.py
+
 bench: .venv/installed
 	.venv/bin/python scripts/benchmark.py parts
 	@for model in bahdanau luong transformer; do \

@@ -109,6 +109,7 @@ def inner_product_context(
     dropout: float,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """softmax(q . k) v through torch's fused kernel; a query with nothing allowed gets zeros."""
+    mask = torch.atleast_2d(mask)  # the kernel does not take a row alone
     context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
     # Some kernels give NaN for a query with nothing allowed, and NaN times 0 is NaN.
     return context.masked_fill(~mask.any(dim=-1, keepdim=True), 0)

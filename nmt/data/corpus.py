@@ -3,11 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from nmt.text import normalize
+
+ByteStream = BufferedIOBase | BinaryIO
+LONGEST_LINE = 2**20
+"""Bytes of the longest line that is read."""
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -41,11 +46,33 @@ class Pairs(NamedTuple):
     target: list[str]
 
 
+def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
+    """The lines of a file without their LF or CRLF, and about how many bytes beyond LONGEST_LINE were left out of each.
+
+    So that a file without line ends, or with a huge line, needs no more memory than others. A line is cut between two
+    characters of UTF-8.
+    """
+    while raw := file.readline(LONGEST_LINE + 2):
+        skipped, rest = 0, raw
+        while not rest.endswith(b"\n") and len(raw) > LONGEST_LINE and (rest := file.readline(LONGEST_LINE)):
+            skipped += len(rest.rstrip(b"\r\n"))
+        line = raw.rstrip(b"\r\n")
+        kept = line
+        if len(line) > LONGEST_LINE:
+            end = LONGEST_LINE
+            # The bytes of a character that follow its first one begin with the bits 10.
+            while end > LONGEST_LINE - 4 and line[end] & 0xC0 == 0x80:
+                end -= 1
+            kept = line[:end]
+        yield kept, skipped + len(line) - len(kept)
+
+
 def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
 
     Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line.
-    Raises FileNotFoundError, and ValueError for an empty file or, naming the line, for bytes that are not UTF-8.
+    Raises FileNotFoundError, and ValueError for an empty file or, naming the line, for bytes that are not UTF-8 and for
+    more than LONGEST_LINE bytes.
     """
     if not path.is_file():
         raise FileNotFoundError(
@@ -54,9 +81,14 @@ def iter_lines(path: Path) -> Iterator[str]:
         )
     number = 0
     with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
+        for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
+            if skipped:
+                raise ValueError(
+                    f"{path}, line {number}: {len(raw) + skipped:,} bytes; a line is a sentence, of at most "
+                    f"{LONGEST_LINE:,}: is this a text file with a sentence a line?"
+                )
             try:
-                yield raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
+                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file.") from error
     if not number:

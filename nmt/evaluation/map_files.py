@@ -46,7 +46,7 @@ class MapFolder:
             whole = isinstance(self.manifest["made_from"]["lines"], int)
             whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
             whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged or not a manifest of attention maps: export them again.") from error
         if not known or not whole:
             raise ValueError(f"{file} is not whole or not of format '{FORMAT}', version {VERSION}: export them again.")
@@ -91,7 +91,7 @@ class MapFolder:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 sites = [name for name in arrays.files if "." not in name]
                 maps = [_map(site, arrays, labels[site]) for site in sites]
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged: export the maps again.") from error
         return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry.get("score"))
 

@@ -46,7 +46,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Inputs) -> Inputs:
-        return self.outer(self.dropout(F.relu(self.inner(x))))
+        return self.outer(self.dropout(F.relu(self.inner(x), inplace=True)))
 
 
 class EncoderLayer(nn.Module):

@@ -17,15 +17,14 @@ from nmt.decoding.state import Search
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
-from nmt.run.compose import CONFIGS, Config, make, module_of
+from nmt.run.compose import CONFIGS, Config, make
 from nmt.run.precision import check_precision, with_precision
 from nmt.run.refusals import check_type, unknown
 from nmt.run.rundir import RunDirectory
+from nmt.run.trusted import LOADED, check_targets
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
-# A run directory may name classes of these packages and no others.
-_LOADED = ("nmt.models.", "nmt.attention.", "nmt.decoding.")
 
 
 class Trained(NamedTuple):
@@ -56,7 +55,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
-    _only_ours([config["model"], config["search"]], path)
+    check_targets([config["model"], config["search"]], path / "config.yaml", LOADED)
     direction = Direction.parse(config["direction"])
     tokenizers = run.tokenizers(direction)
     try:
@@ -168,21 +167,3 @@ def choose_device(name: str) -> torch.device:
 
 def _vocabularies(trained: Trained) -> tuple[bytes, bytes]:
     return trained.tokenizers.source.model, trained.tokenizers.target.model
-
-
-def _only_ours(node: Any, path: Path) -> None:
-    """A run directory may come from elsewhere: its configuration must name nothing but classes of a model or search."""
-    if isinstance(node, dict):
-        if "_target_" in node and not (module_of(str(node["_target_"])) or "").startswith(_LOADED):
-            raise ValueError(
-                f"{path / 'config.yaml'} names '{node['_target_']}', which is no model, attention or search of nmt; "
-                "it is not loaded."
-            )
-        for part in node.values():
-            _only_ours(part, path)
-    elif isinstance(node, list):
-        for part in node:
-            _only_ours(part, path)
-    elif isinstance(node, str) and "${" in node:
-        # A resolver could make a node of it that nobody has looked at.
-        raise ValueError(f"{path / 'config.yaml'} holds '{node}', which is not resolved; it is not loaded.")

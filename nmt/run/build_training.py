@@ -80,6 +80,7 @@ def build_task(config: Config, model: Seq2Seq) -> TranslationTask:
         make(config["schedule"]),
         seed=config["seed"],
         label_smoothing=config["label_smoothing"],
+        nonfinite_steps=config["nonfinite_steps"],
     )
 
 

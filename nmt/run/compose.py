@@ -3,7 +3,6 @@
 import importlib
 import logging
 import os
-import pydoc
 import shlex
 import sys
 from collections.abc import Sequence
@@ -72,9 +71,15 @@ def command(name: str, description: str | None, run: str, after_sweep: str | Non
 
 
 def configuration(name: str, overrides: Sequence[str]) -> Config:
-    """The configuration of a command, without running it; a missing value is '???', and nmt.train needs a run_dir."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return _plain(compose(name, list(overrides)), whole=False)
+    """The configuration of a command, without running it; a missing value is '???', and nmt.train needs a run_dir.
+
+    Raises ValueError for an override that cannot be read, and for a key or a choice that is not there.
+    """
+    try:
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            return _plain(compose(name, list(overrides)), whole=False)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(_sentence(error)) from error
 
 
 def make(node: Config, **arguments: Any) -> Any:
@@ -83,14 +88,6 @@ def make(node: Config, **arguments: Any) -> Any:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         raise error.__cause__ or error from None
-
-
-def module_of(target: str) -> str | None:
-    """The module of the class that a `_target_` names; None where it names none, or nothing of this package."""
-    if not target.startswith("nmt."):
-        return None
-    found = pydoc.locate(target)
-    return found.__module__ if isinstance(found, type) else None
 
 
 def _run(name: str, run: str, after_sweep: str | None) -> int:

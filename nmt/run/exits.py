@@ -1,5 +1,6 @@
 """How a command ends: 0, 1 for a failure, 2 for a user's mistake, 130, 143 and 141 when it is stopped from outside."""
 
+import errno
 import os
 import signal
 import sys
@@ -12,10 +13,11 @@ from typing import NoReturn
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """What the user asked to be checked does not hold: a failure, told in one sentence."""
+    """A failure that is told in one sentence: what the user asked to be checked does not hold, or a training ended."""
 
 
 def is_mistake(error: BaseException) -> bool:
@@ -34,8 +36,11 @@ def report(error: BaseException, prefix: str = "error") -> int:
     if is_mistake(error):
         print(f"{prefix}: {error}", file=sys.stderr)
         return 2
-    if isinstance(error, CheckFailed):
+    if isinstance(error, (CheckFailed, FloatingPointError)):
         print(f"{prefix}: {error}", file=sys.stderr)
+        return 1
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
+        print(f"{prefix}: {error}: make room, and run the command again.", file=sys.stderr)
         return 1
     traceback.print_exception(error)
     print(f"{prefix}: {type(error).__name__}", file=sys.stderr)

@@ -1,28 +1,35 @@
 """The Lightning trainer of a run: its options, its callbacks, its logs."""
 
 import logging
+import pickle
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
 
 from nmt.data.corpus import Pairs
+from nmt.data.dataset import TrainingData
+from nmt.data.module import TranslationData
 from nmt.decoding.translator import Translator
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.evaluation.scores import Bleu
 from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
-from nmt.run.rundir import RunDirectory
+from nmt.run.exits import FULL_DISK, INTERRUPTED, CheckFailed
+from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
-from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles
+from nmt.text import TokenizerPair
+from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles, newest_whole
 from nmt.training.progress import Progress
-from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, TimeLimit
-from nmt.training.task import TranslationTask
+from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
+from nmt.training.task import NotFinite, TranslationTask
 from nmt.training.validation import ValidationBleu
+
+logger = logging.getLogger(__name__)
 
 
 class Fitting(NamedTuple):
@@ -50,7 +57,7 @@ def build_fitting(
     watching = [_validation_bleu(settings, translator, valid), *probes]
     callbacks = [progress, *watching, *_of_length(settings), *_of_weights(config, run), best]
     # After all that decides and keeps: what it holds is where a resumed run goes on.
-    callbacks.append(LastCheckpoint(run.checkpoints))
+    callbacks += [LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
     loggers = _loggers(config, run)
@@ -71,6 +78,55 @@ def build_fitting(
         default_root_dir=run.path,
     )
     return Fitting(trainer, best, progress)
+
+
+def fit(
+    fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, tokenizers: TokenizerPair
+) -> None:
+    """Trains to the end. Raises CheckFailed, in one sentence, for a loss that is not finite and for a full disk."""
+    trainer = fitting.trainer
+    last = newest_whole(run.checkpoints)
+    logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
+    try:
+        trainer.fit(task, data, ckpt_path=last, weights_only=True)
+    except Stopped:
+        logger.warning("Stopped at step %d, and saved; resume=true goes on from there.", trainer.global_step)
+        raise
+    except SystemExit as stop:
+        logger.warning("Stopped at step %d; resume=true goes on from the last checkpoint.", trainer.global_step)
+        # Lightning ends with 1 after Ctrl-C.
+        if trainer.interrupted and stop.code == 1:
+            sys.exit(INTERRUPTED)
+        raise
+    except pickle.UnpicklingError as error:
+        raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
+    except NotFinite as error:
+        write_json(run.nonfinite, _inspected(error, data.training, tokenizers))
+        raise CheckFailed(f"{error} {_kept(run)} The step's sentences are in {run.nonfinite}.") from error
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        raise CheckFailed(f"The disk is full ({error.filename or run.path}). {_kept(run)} Make room first.") from error
+
+
+def _kept(run: RunDirectory) -> str:
+    kept = newest_whole(run.checkpoints)
+    return f"{kept} is whole: resume=true goes on from it." if kept else "There is no checkpoint yet."
+
+
+def _inspected(error: NotFinite, training: TrainingData, tokenizers: TokenizerPair) -> dict[str, Any]:
+    """What was in the step whose loss or gradient is not finite, in pieces and as text."""
+    source, target = tokenizers
+    examples = training.__getitems__(error.sentences)
+    return {
+        "step": error.step,
+        "loss": str(error.loss),
+        "gradient_norm": str(error.norm),
+        "sentences": [
+            {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
+            for index, ours, theirs in examples
+        ],
+    }
 
 
 def _of_length(settings: Settings) -> list[Callback]:

@@ -1,6 +1,7 @@
 """Which configuration a training runs with: the composed one, or the stored one of the run that it resumes."""
 
 import copy
+import logging
 import os
 import shlex
 from pathlib import Path
@@ -8,8 +9,14 @@ from typing import Any
 
 from nmt.run.compose import Config, Job
 from nmt.run.rundir import RunDirectory
+from nmt.run.trusted import TRAINED, check_targets
+
+logger = logging.getLogger(__name__)
 
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
+# Where to train: steps are shared out among the processes.
+MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
+_BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches", *MACHINE)
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -27,7 +34,7 @@ def new_config(job: Job) -> Config:
 
 
 def resumed_config(job: Job, run: RunDirectory) -> Config:
-    """The stored configuration with the lengths of training that the command line gives.
+    """The stored configuration with the lengths of training and the machine that the command line gives.
 
     Raises FileNotFoundError when there is no run to resume, ValueError when the command line sets anything else to
     another value, or when the run is finished and no length of it is changed.
@@ -35,18 +42,20 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     if not run.started:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored = run.config()
+    check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
     # A run of before there were any goes on without: they change nothing that it learns.
     stored["validation"].setdefault("probes", 0)
+    stored.setdefault("nonfinite_steps", 0)
     config = copy.deepcopy(stored)
     for key in job.given:
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
-        if key not in LENGTHS:
+        if key not in LENGTHS + MACHINE:
             part, before = _difference(key, _get(stored, key), value)
             raise ValueError(
                 f"{part} differs from the run that is resumed ({before}); "
-                f"only {', '.join(LENGTHS)} may: leave it out, or start a new run."
+                f"only {', '.join(LENGTHS + MACHINE)} may: leave it out, or start a new run."
             )
         section, name = key.split(".")
         config[section][name] = value
@@ -57,6 +66,30 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
             "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
         )
     return config
+
+
+def same_steps(config: Config, before: int, now: int) -> Config:
+    """The configuration with which `now` processes train the steps that `before` processes have begun.
+
+    Raises ValueError when the batches of a step cannot be shared out evenly.
+    """
+    accumulate = config["trainer"]["accumulate_grad_batches"]
+    batches = before * accumulate
+    if batches % now:
+        raise ValueError(
+            f"A step of this run has {batches} batches ({before} processes, trainer.accumulate_grad_batches="
+            f"{accumulate}), which {now} processes cannot share out: resume with a number of them that divides it."
+        )
+    if before == now:
+        return config
+    logger.warning(
+        "Resumed by %d instead of %d processes, with trainer.accumulate_grad_batches=%d: steps have the same "
+        "sentences, but dropout and the order of sums differ, so the result is not the same to the last bit.",
+        now,
+        before,
+        batches // now,
+    )
+    return config | {"trainer": config["trainer"] | {"accumulate_grad_batches": batches // now}}
 
 
 def _check_length(max_steps: int | None, run: RunDirectory) -> None:
@@ -73,9 +106,9 @@ def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:
         raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
 
 
-def lengthened_command(command: str, before: Config, after: Config) -> str:
-    """The command line that gives the same result without a stop: the run's own with the lengths that were changed."""
-    changed = {key: _get(after, key) for key in LENGTHS if _get(after, key) != _get(before, key)}
+def changed_command(command: str, before: Config, after: Config) -> str:
+    """The command line that gives the same result at once: the run's own with the lengths and batches that changed."""
+    changed = {key: _get(after, key) for key in LENGTHS + _BATCHES if _get(after, key) != _get(before, key)}
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
     # A schedule in shares of the training keeps those that it began with.

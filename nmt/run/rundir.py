@@ -23,7 +23,8 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.last = self.checkpoints / "last.ckpt"
+        self.last = self.checkpoints / "last.ckpt"  # that of nmt.training.checkpoints
+        self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"
 
     @property
@@ -60,8 +61,8 @@ class RunDirectory:
         """Deletes the files of a run, and no others."""
         for folder in _FOLDERS:
             shutil.rmtree(self.path / folder, ignore_errors=True)
-        for name in (_WEIGHTS, _METRICS, _JOINT, _CONFIG):
-            (self.path / name).unlink(missing_ok=True)
+        for file in (self.weights, self.nonfinite, *(self.path / name for name in (_METRICS, _JOINT, _CONFIG))):
+            file.unlink(missing_ok=True)
         for file in self.path.glob("tokenizer.*.model"):
             file.unlink()
 
@@ -74,7 +75,7 @@ class RunDirectory:
         file = self.path / _CONFIG
         try:
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged: it is not YAML.") from error
         missing = [part for part in _PARTS if not isinstance(config, dict) or not config.get(part)]
         if missing:
@@ -111,7 +112,7 @@ class RunDirectory:
             return {}
         try:
             metrics = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged: it is not JSON.") from error
         if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
             raise ValueError(f"{file} is not the record of a training: it does not say whether that is finished.")
@@ -129,5 +130,9 @@ def write_json(path: Path, content: Any) -> None:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    try:
+        part.write_text(text, encoding="utf-8")
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     os.replace(part, path)

@@ -58,7 +58,7 @@ class Settings:
             self.positive(key)
         for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
             self.positive(key)
-        for key in ("seed", "batching.workers", "checkpoints.recent", "validation.probes"):
+        for key in ("seed", "batching.workers", "checkpoints.recent", "validation.probes", "nonfinite_steps"):
             self._whole(key, at_least=0)
         if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
             raise ValueError(

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,16 +21,24 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.run.build import Trained, build_model, choose_device
-from nmt.run.build_training import build_data, build_task, check_buildable, choose_machine, faster_precision
+from nmt.run.build_training import Machine, build_data, build_task, check_buildable, choose_machine, faster_precision
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
-from nmt.run.exits import INTERRUPTED
-from nmt.run.fit import Fitting, build_fitting, quiet
+from nmt.run.exits import CheckFailed
+from nmt.run.fit import Fitting, build_fitting, fit, quiet
+from nmt.run.lock import locked
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
 from nmt.run.references import read_references
-from nmt.run.resume import check_corpora, lengthened_command, new_config, resumed_config, run_directory
+from nmt.run.resume import (
+    changed_command,
+    check_corpora,
+    new_config,
+    resumed_config,
+    run_directory,
+    same_steps,
+)
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
@@ -59,7 +66,6 @@ def train(job: Job) -> None:
 
     Raises ValueError and FileNotFoundError before anything is trained when the configuration cannot be used.
     """
-    start = time.monotonic()
     run = run_directory(job)
     resume = job.config["resume"]
     if not resume:
@@ -68,6 +74,9 @@ def train(job: Job) -> None:
     quiet(leader=_rank() == 0)
     check_buildable(settings)
     machine = choose_machine(settings.config)
+    if resume:
+        before = run.metrics().get("processes", machine.processes)
+        settings = Settings(same_steps(settings.config, before, machine.processes))
     faster = None if resume else faster_precision(settings.config, machine.device)
     if faster:
         logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
@@ -76,16 +85,50 @@ def train(job: Job) -> None:
     hashes = corpus_hashes(corpora, settings.direction)
     if resume:
         check_corpora(run.metrics().get("corpora", {}), hashes)
+    smaller = None
+    try:
+        _attempt(job, settings, run, machine, hashes)
+    except torch.OutOfMemoryError as error:
+        smaller = _with_smaller_batches(settings, run, machine, error)
+    # After the error is gone, and with it what it held.
+    if smaller is not None:
+        _attempt(job, smaller, run, machine, hashes)
+
+
+def _attempt(job: Job, settings: Settings, run: RunDirectory, machine: Machine, hashes: dict[str, str]) -> None:
+    """Trains from the beginning or the last checkpoint to the end."""
+    start = time.monotonic()
     parts = _build(job, settings, run, machine.processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
-    if _rank() == 0:
-        _store(job, parts, hashes)
-    _fit(fitting, parts, task)
-    if _rank() == 0:
+    if _rank() > 0:
+        fit(fitting, run, task, parts.data, parts.tokenizers)
+        return
+    with locked(run.path):
+        _store(job, parts, fitting, hashes)
+        fit(fitting, run, task, parts.data, parts.tokenizers)
         # Jobs of a sweep may share a process, whose memory is then not that of one of them.
         memory = None if job.sweep_dir else peak_memory_mib()
         _finish(fitting, parts, task, start, memory)
+
+
+def _with_smaller_batches(settings: Settings, run: RunDirectory, machine: Machine, error: Exception) -> Settings:
+    """Half the tokens a batch and twice the batches a step: about the same steps in less memory.
+
+    Raises CheckFailed where it is too late for that, because steps have been made, or where others train too.
+    """
+    config = settings.config
+    tokens, accumulate = config["batching"]["batch_tokens"] // 2, config["trainer"]["accumulate_grad_batches"] * 2
+    change = f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}"
+    if machine.processes > 1 or run.last.is_file():
+        raise CheckFailed(
+            f"The memory of the device is full. Begin again with {change}, or go on with resume=true on a larger one."
+        ) from error
+    logger.warning("The memory of the device is full: beginning again with %s.", change)
+    batching = config["batching"] | {"batch_tokens": tokens}
+    return Settings(
+        config | {"batching": batching, "trainer": config["trainer"] | {"accumulate_grad_batches": accumulate}}
+    )
 
 
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
@@ -145,13 +188,14 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     return build_fitting(parts.settings, parts.run, task, translator, valid, probes.callbacks(), parts.max_steps)
 
 
-def _store(job: Job, parts: Parts, hashes: dict[str, str]) -> None:
+def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> None:
     """Writes what a resumed run and the commands that read it need, before the first step."""
     run, settings, command = parts.run, parts.settings, job.command
     if job.config["resume"]:
-        command = lengthened_command(run.metrics().get("command", command), run.config(), settings.config)
+        command = changed_command(run.metrics().get("command", command), run.config(), settings.config)
     else:
         run.clear()
+        command = changed_command(command, new_config(job), settings.config)
     run.write_config(settings.config)
     run.write_tokenizers(parts.tokenizers, settings.direction)
     run.write_metrics(
@@ -159,6 +203,7 @@ def _store(job: Job, parts: Parts, hashes: dict[str, str]) -> None:
             "finished": False,
             "command": command,
             "seed": settings.config["seed"],
+            "processes": fitting.trainer.world_size,
             "direction": str(settings.direction),
             "parameters": sum(parameter.numel() for parameter in parts.model.parameters()),
             "corpora": hashes,
@@ -166,19 +211,6 @@ def _store(job: Job, parts: Parts, hashes: dict[str, str]) -> None:
             "git_commit": git_commit(),
         }
     )
-
-
-def _fit(fitting: Fitting, parts: Parts, task: TranslationTask) -> None:
-    last = parts.run.last if parts.run.last.is_file() else None
-    logger.info("Run directory: %s%s", parts.run.path, f", resumed from {last.name}" if last else "")
-    try:
-        fitting.trainer.fit(task, parts.data, ckpt_path=last, weights_only=True)
-    except SystemExit as stop:
-        logger.warning("Stopped at step %d; resume=true goes on from the last validation.", fitting.trainer.global_step)
-        # Lightning ends with 1 after Ctrl-C.
-        if fitting.trainer.interrupted and stop.code == 1:
-            sys.exit(INTERRUPTED)
-        raise
 
 
 def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float, memory: int | None) -> None:
@@ -225,5 +257,6 @@ def _rounded(value: torch.Tensor | None) -> float | None:
 
 
 def _rank() -> int:
-    """The number of this process among those of a distributed training; Lightning starts the others with it set."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    """The number of this process among those of a distributed training, as torchrun, SLURM or Lightning give it."""
+    given = (os.environ.get(name) for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"))
+    return int(next((rank for rank in given if rank is not None), "0"))

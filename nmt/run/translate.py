@@ -1,14 +1,18 @@
 """nmt.translate: standard input to standard output, a line for a line."""
 
 import json
+import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from nmt.data.corpus import ByteStream, bounded_lines
 from nmt.decoding.translator import Translation
 from nmt.run.build import build_translator, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file, unknown
+
+logger = logging.getLogger(__name__)
 
 
 def translate(job: Job) -> None:
@@ -34,11 +38,16 @@ def translate(job: Job) -> None:
             print(form(number, found), flush=True)
 
 
-def input_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines of a UTF-8 stream without their LF or CRLF. Raises ValueError naming the one that is not UTF-8."""
-    for number, raw in enumerate(stream, start=1):
+def input_lines(stream: ByteStream, name: str) -> Iterator[str]:
+    """The lines of a UTF-8 stream without their LF or CRLF; a huge one loses its end, with a warning.
+
+    Raises ValueError naming the one that is not UTF-8.
+    """
+    for number, (raw, skipped) in enumerate(bounded_lines(stream), start=1):
+        if skipped:
+            logger.warning("%s, line %d: its last %s bytes are left out, it is too long.", name, number, f"{skipped:,}")
         try:
-            yield raw.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8")
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
 

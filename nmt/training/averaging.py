@@ -1,5 +1,6 @@
 """The mean of the weights of several checkpoints."""
 
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from torch import Tensor
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     """The state_dict whose floating-point tensors are the means over the checkpoints; all else is that of the first.
 
-    Means are taken in float64. Raises ValueError for no files, and where the checkpoints hold other tensors.
+    Means are taken in float64. Raises ValueError for no files, and where the checkpoints hold other tensors or are
+    none.
     """
     if not files:
         raise ValueError("There are no checkpoints to average: give at least one file.")
@@ -24,8 +26,11 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def _state(file: Path) -> dict[str, Tensor]:
-    checkpoint: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-    return dict(checkpoint["state_dict"])
+    try:
+        checkpoint: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        return dict(checkpoint["state_dict"])
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train; it is not loaded.") from error
 
 
 def _mean(tensors: Sequence[Tensor]) -> Tensor:

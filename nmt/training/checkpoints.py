@@ -1,6 +1,10 @@
 """Checkpoints: the best few by the monitored metric, and the last one, which a resumed run starts from."""
 
+import io
+import logging
 import os
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,10 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from nmt.training.stopping import measured
+
+logger = logging.getLogger(__name__)
+
+LAST, PREVIOUS, PART = "last.ckpt", "previous.ckpt", ".part"
 
 
 class BestCheckpoints(ModelCheckpoint):
@@ -74,17 +82,64 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 class WholeFiles(TorchCheckpointIO):
-    """A checkpoint is there whole or not at all, even after a kill while it is written.
+    """A checkpoint is there whole or not at all, even after a kill while it is written, or on a full disk.
 
-    Lightning's own writer moves the file from the system's temporary folder, which on another disk is a copy.
+    Of the last one the one before stays beside it. Lightning's own writer moves the file from the system's temporary
+    folder, which on another disk is a copy.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        with part.open("wb") as file:
-            torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
+        # In memory first: torch's writer hides the reason when a file cannot be written.
+        content = io.BytesIO()
+        torch.save(checkpoint, content)
+        part = path.with_name(path.name + PART)
+        try:
+            with part.open("wb") as file:
+                file.write(content.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        if path.name == LAST and path.exists():
+            os.replace(path, path.with_name(PREVIOUS))
         os.replace(part, path)
+
+
+def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> None:
+    """Turns the counts of batches in a checkpoint, which are of steps of `before` batches, into those of `now`."""
+    fit = checkpoint["loops"]["fit_loop"]
+    progress = fit["epoch_loop.batch_progress"]
+    for counts in (progress["total"], progress["current"], *fit["state_dict"]["combined_loader"]):
+        for name in ("ready", "started", "processed", "completed", "position"):
+            if name in counts:
+                counts[name] = counts[name] // before * now
+
+
+def newest_whole(folder: Path) -> Path | None:
+    """The last checkpoint, or where that is damaged the one before it; None where there is none.
+
+    Deletes what a kill has left half written, and a damaged file. Raises ValueError where none is whole.
+    """
+    for part in folder.glob(f"*{PART}"):
+        part.unlink()
+    found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
+    for path in found:
+        if is_whole(path):
+            return path
+        logger.warning("%s is damaged and was deleted; going on from the checkpoint before it.", path)
+        path.unlink()
+    if found:
+        raise ValueError(f"No checkpoint in {folder} is whole; begin again with overwrite=true.")
+    return None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a checkpoint is complete and each of its parts has the CRC-32 that was stored with it."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return file.testzip() is None
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error):
+        return False

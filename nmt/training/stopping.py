@@ -1,11 +1,20 @@
 """When training ends, and that it ends with a validation: each callback sets `trainer.should_stop` at whole steps."""
 
+import logging
 import math
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from lightning import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping, Timer
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, Timer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+logger = logging.getLogger(__name__)
+
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 def measured(trainer: Trainer, monitor: str) -> bool:
@@ -61,3 +70,60 @@ class FollowPlateau(Callback):
         schedule = trainer.lr_scheduler_configs[0].scheduler
         if isinstance(schedule, ReduceLROnPlateau) and measured(trainer, self._monitor):
             schedule.step(self._sign * trainer.callback_metrics[self._monitor].item())
+
+
+class Stopped(SystemExit):
+    """The training was asked to stop, and a checkpoint of its last step has been written."""
+
+
+class StopOnSignal(Checkpoint):
+    """After SIGINT, SIGTERM or SIGUSR1 ends the step, writes the last checkpoint and raises Stopped.
+
+    SIGUSR1 is what SLURM can be told to send before it takes a machine away. A second signal stops at once. It is a
+    Checkpoint, so that Lightning runs it after the others: a step that validates has written its own.
+    """
+
+    def __init__(self, last: Path) -> None:
+        self._last = last
+        self._signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # Python takes signals in its main thread alone.
+        if threading.current_thread() is threading.main_thread():
+            signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
+            self._before = {each: signal.signal(each, self._ask) for each in dict.fromkeys(signals)}
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        done = trainer.fit_loop.epoch_loop.total_batch_idx + 1
+        validates = trainer.should_stop or done % int(trainer.val_check_batch or 1) == 0
+        if step_is_whole(trainer, batch_idx) and not validates and self._asked(trainer):
+            trainer.save_checkpoint(self._last)
+            raise Stopped(self._code)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._asked(trainer):
+            raise Stopped(self._code)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        self._before = {}
+
+    @property
+    def _code(self) -> int:
+        return _INTERRUPTED if self._signal == signal.SIGINT else _TERMINATED
+
+    def _asked(self, trainer: Trainer) -> bool:
+        """Whether any process has been: all of them stop at the same step."""
+        mine = self._signal is not None
+        return mine if trainer.world_size == 1 else trainer.strategy.reduce_boolean_decision(mine, all=False)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self._signal is not None:
+            raise SystemExit(self._code)
+        self._signal = number
+        name = signal.Signals(number).name
+        logger.warning("%s: saving after this step, then stopping; the signal once more stops at once.", name)

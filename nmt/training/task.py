@@ -1,27 +1,43 @@
 """What one training step computes: token-normalised cross entropy, in nats per target token."""
 
 import hashlib
+import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from lightning import LightningModule
-from lightning.pytorch.plugins.precision import MixedPrecision, Precision
-from lightning.pytorch.utilities.enums import GradClipAlgorithmType
+from lightning.pytorch.plugins.precision import FSDPPrecision
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
+from torch.nn.utils import clip_grad_value_, get_total_norm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from nmt.data.batch import Batch
 from nmt.models.base import Seq2Seq
+from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.loss import summed_nll
+
+logger = logging.getLogger(__name__)
 
 
 def batch_seed(seed: int, batch: int, rank: int) -> int:
     """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches can shift it."""
     digest = hashlib.blake2b(f"{seed}/{batch}/{rank}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+class NotFinite(FloatingPointError):  # noqa: N818
+    """The loss of a step, or the norm of its gradient, is not finite; `sentences` are the indices of its pairs."""
+
+    def __init__(self, step: int, loss: float, norm: float, sentences: list[int]) -> None:
+        super().__init__(
+            f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}: lower optimizer.lr, raise "
+            "schedule.warmup, or let a few such steps be skipped with nonfinite_steps=3, say."
+        )
+        self.step, self.loss, self.norm, self.sentences = step, loss, norm, sentences
 
 
 class TranslationTask(LightningModule):
@@ -39,6 +55,7 @@ class TranslationTask(LightningModule):
         *,
         seed: int,
         label_smoothing: float = 0.0,
+        nonfinite_steps: int = 0,
     ) -> None:
         super().__init__()
         if not 0 <= label_smoothing < 1:
@@ -49,6 +66,9 @@ class TranslationTask(LightningModule):
         self._seed, self._label_smoothing = seed, label_smoothing
         self._step_tokens = 0
         self._step_nll = torch.zeros(())
+        self._step_sentences: list[int] = []
+        self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
+        self._nonfinite_steps, self._skipped = nonfinite_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
 
     def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
@@ -64,15 +84,15 @@ class TranslationTask(LightningModule):
         loss = self.nll(batch, self._label_smoothing)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
+        self._step_sentences += batch.indices.tolist()
         return loss
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Divides the summed gradients by the step's target tokens; Lightning has divided by batches and processes."""
-        total = self._over_processes(float(self._step_tokens))
-        parts = self.trainer.accumulate_grad_batches * self.trainer.world_size
-        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
-        torch._foreach_mul_(gradients, parts / total)
-        self.log("train_loss", self._step_nll / self._step_tokens)
+        """Finds by what the summed gradients have to be divided: Lightning has divided by batches and processes."""
+        total = float(self._over_processes(float(self._step_tokens)))
+        self._gradient_scale = self.trainer.accumulate_grad_batches * self.trainer.world_size / total
+        self._step_loss = self._step_nll / self._step_tokens
+        self.log("train_loss", self._step_loss)
         self.target_tokens += int(total)
         self._step_nll, self._step_tokens = torch.zeros(()), 0
 
@@ -82,15 +102,35 @@ class TranslationTask(LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Lightning's clipping, which under mixed precision refuses fused optimisers for the sake of a loss scaler's
-        hidden factor: bfloat16 has no scaler, and is clipped as float32 is.
+        """Divides the gradients by the step's target tokens and clips them, their norm in the same multiplication.
+
+        A step with a gradient that is not finite is skipped, or ends the training. Lightning's own clipping is kept
+        where gradients carry the factor of a loss scaler, which skips such steps itself, or lie on several devices; for
+        bfloat16, which has no scaler, it would refuse fused optimisers.
         """
-        plugin = self.trainer.precision_plugin
-        if isinstance(plugin, MixedPrecision) and plugin.scaler is None:
-            algorithm = GradClipAlgorithmType(gradient_clip_algorithm or "norm")
-            Precision.clip_gradients(plugin, optimizer, gradient_clip_val or 0, algorithm)
-        else:
+        plugin, sentences, self._step_sentences = self.trainer.precision_plugin, self._step_sentences, []
+        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
+        if getattr(plugin, "scaler", None) is not None or isinstance(plugin, FSDPPrecision):
+            torch._foreach_mul_(gradients, self._gradient_scale)
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+            return
+        norm = get_total_norm(gradients).item() * self._gradient_scale
+        if not math.isfinite(norm):
+            self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, sentences))
+            return
+        limit, by_norm = gradient_clip_val or math.inf, gradient_clip_algorithm != "value"
+        # As torch.nn.utils.clip_grad_norm_ does it.
+        torch._foreach_mul_(gradients, self._gradient_scale * (min(1.0, limit / (norm + 1e-6)) if by_norm else 1.0))
+        if not by_norm:
+            clip_grad_value_(self.parameters(), limit)
+
+    def _skip(self, found: NotFinite) -> None:
+        """Drops the gradients of a step, so that the optimiser changes nothing. Raises it when it is one too many."""
+        if self._skipped >= self._nonfinite_steps:
+            raise found
+        self._skipped += 1
+        logger.warning("Step %d is skipped, %d of %d: %s", found.step, self._skipped, self._nonfinite_steps, found)
+        self.zero_grad(set_to_none=True)
 
     def on_validation_epoch_start(self) -> None:
         self._valid_nll, self._valid_tokens = torch.zeros((), device=self.device), 0
@@ -122,9 +162,15 @@ class TranslationTask(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["target_tokens"] = self.target_tokens
+        checkpoint["skipped_steps"] = self._skipped
+        checkpoint["batches_a_step"] = self.trainer.accumulate_grad_batches
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.target_tokens = checkpoint["target_tokens"]
+        self._skipped = checkpoint.get("skipped_steps", 0)
+        now = self.trainer.accumulate_grad_batches
+        if (before := checkpoint.get("batches_a_step", now)) != now:
+            with_batches_a_step(checkpoint, before, now)
 
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)

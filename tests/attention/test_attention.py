@@ -116,6 +116,16 @@ def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: 
     torch.testing.assert_close(context, attention.attend(queries, keys, keys, mask)[0])
 
 
+@pytest.mark.parametrize("shape", [(7,), (1, 7), (4, 7), (2, 1, 1, 7), (2, 3, 4, 7)])
+def test_a_mask_of_any_shape_that_broadcasts_is_that_of_the_formula(shape: tuple[int, ...]):
+    torch.manual_seed(3)
+    queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 7, 5)
+    mask = torch.rand(shape) < 0.6
+    site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=5, key_dim=5, num_heads=3)
+    fused = kernels.inner_product_context(site.scorer.project_queries(queries), keys, keys, mask, 0.0)
+    torch.testing.assert_close(fused, site.attend(queries, keys, keys, mask)[0])
+
+
 @pytest.mark.parametrize(
     ("dtype", "dropout", "training", "expected"),
     [

@@ -1,7 +1,10 @@
 """A tiny corpus and the real commands, run as a person runs them."""
 
+import contextlib
+import io
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 from attention_runs import RUNS, train_all
+
+from nmt.run.compose import Job, configuration
+from nmt.run.train import train
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
@@ -143,3 +150,44 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of these runs, as the working folder."""
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
+    """The job of a command line, composed by Hydra; to be run in the corpus folder."""
+
+    def make(name: str, **changes: object) -> Job:
+        written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
+        overrides = tiny(**changes) if name == "train" else written
+        return Job(
+            configuration(name, overrides),
+            tuple(key.replace("__", ".") for key in changes),
+            "python -m nmt.train THE COMMAND",
+            None,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(job: Callable[..., Job], session_corpus: Path) -> str:
+    """Trains 9 steps in the session's folder; what that printed."""
+    torch.set_num_threads(1)
+    output = io.StringIO()
+    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
+        train(job("train", trainer__max_steps=9, validation__every=4))
+    return output.getvalue()
+
+
+@pytest.fixture
+def corpus_copy(session_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the session's folder, entered."""
+    folder = shutil.copytree(session_corpus, tmp_path / "copy")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def trained(finished: str, corpus_copy: Path) -> Path:
+    """The finished run in that copy."""
+    return corpus_copy / "run"

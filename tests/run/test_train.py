@@ -1,7 +1,5 @@
 """A training from its configuration to its run directory, and the commands that need nothing but that."""
 
-import contextlib
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -18,52 +16,11 @@ import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
 from nmt.run.build_training import choose_machine, faster_precision
-from nmt.run.compose import Job, configuration
+from nmt.run.compose import Job
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
 from nmt.run.settings import Settings
 from nmt.run.train import _max_steps, train
-
-
-@pytest.fixture(scope="session")
-def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
-    """The job of a command line, composed by Hydra; to be run in the corpus folder."""
-
-    def make(name: str, **changes: object) -> Job:
-        written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
-        overrides = tiny(**changes) if name == "train" else written
-        return Job(
-            configuration(name, overrides),
-            tuple(key.replace("__", ".") for key in changes),
-            "python -m nmt.train THE COMMAND",
-            None,
-        )
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def finished(job: Callable[..., Job], session_corpus: Path) -> str:
-    """Trains 9 steps in the session's folder; what that printed."""
-    torch.set_num_threads(1)
-    output = io.StringIO()
-    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
-        train(job("train", trainer__max_steps=9, validation__every=4))
-    return output.getvalue()
-
-
-@pytest.fixture
-def here(session_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the session's folder, entered."""
-    folder = shutil.copytree(session_corpus, tmp_path / "here")
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
-def trained(finished: str, here: Path) -> Path:
-    """The finished run in that copy."""
-    return here / "run"
 
 
 def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
@@ -107,38 +64,40 @@ def test_a_moved_run_directory_translates_alone(trained: Path, tmp_path: Path) -
 
 
 def test_a_longer_training_equals_one_that_was_long_from_the_start(
-    job: Callable[..., Job], trained: Path, here: Path
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
 ) -> None:
     """And the folder has been moved in between, and its best checkpoints are still known."""
-    trained.rename(here / "moved")
+    trained.rename(corpus_copy / "moved")
     train(job("train", run_dir="moved", trainer__max_steps=13, resume="true"))
     train(job("train", run_dir="long", trainer__max_steps=13, validation__every=4))
     moved, long = (
-        torch.load(here / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("moved", "long")
+        torch.load(corpus_copy / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("moved", "long")
     )
     torch.testing.assert_close(moved["state_dict"], long["state_dict"], rtol=0, atol=0)
-    assert len(list((here / "moved" / "checkpoints").glob("best-*.ckpt"))) == 3
+    assert len(list((corpus_copy / "moved" / "checkpoints").glob("best-*.ckpt"))) == 3
     assert moved["target_tokens"] == long["target_tokens"]
-    metrics = json.loads((here / "moved" / "metrics.json").read_text(encoding="utf-8"))
+    metrics = json.loads((corpus_copy / "moved" / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["command"] == "python -m nmt.train THE COMMAND trainer.max_steps=13"
 
 
 def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
-    job: Callable[..., Job], here: Path
+    job: Callable[..., Job], corpus_copy: Path
 ) -> None:
     shared = {"ema_decay": 0.5, "validation__every": 4}
     train(job("train", **shared, run_dir="resumed", trainer__max_steps=9))
     train(job("train", **shared, run_dir="resumed", trainer__max_steps=13, resume="true"))
     train(job("train", **shared, run_dir="whole", trainer__max_steps=13))
     resumed, whole = (
-        torch.load(here / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("resumed", "whole")
+        torch.load(corpus_copy / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("resumed", "whole")
     )
     for part in ("state_dict", "current_model_state"):
         torch.testing.assert_close(resumed[part], whole[part], rtol=0, atol=0)
     name = "model.encoder.0.feed_forward.inner.weight"
     assert not whole["state_dict"][name].equal(whole["current_model_state"][name])
-    kept = load_file(here / "whole" / "model.safetensors")[name.removeprefix("model.")]
-    best = [torch.load(file, weights_only=True)["state_dict"] for file in here.glob("whole/checkpoints/best-*.ckpt")]
+    kept = load_file(corpus_copy / "whole" / "model.safetensors")[name.removeprefix("model.")]
+    best = [
+        torch.load(file, weights_only=True)["state_dict"] for file in corpus_copy.glob("whole/checkpoints/best-*.ckpt")
+    ]
     assert any(state[name].equal(kept) for state in best)
 
 
@@ -189,19 +148,19 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
-    job: Callable[..., Job], here: Path, changes: dict[str, Any], message: str
+    job: Callable[..., Job], corpus_copy: Path, changes: dict[str, Any], message: str
 ) -> None:
-    (here / "run").mkdir(exist_ok=True)
-    (here / "run" / "config.yaml").write_text(yaml.safe_dump({**job("train").config, "resume": None}))
-    (here / "run" / "model.safetensors").write_bytes(b"")
-    (here / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
+    (corpus_copy / "run").mkdir(exist_ok=True)
+    (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump({**job("train").config, "resume": None}))
+    (corpus_copy / "run" / "model.safetensors").write_bytes(b"")
+    (corpus_copy / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
     with pytest.raises((ValueError, OSError), match=message):
         train(job("train", **changes))
-    assert not (here / "new").exists()
+    assert not (corpus_copy / "new").exists()
 
 
 def test_a_resumed_run_reads_its_own_tokenizers(
-    job: Callable[..., Job], trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+    job: Callable[..., Job], trained: Path, corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def trains(*_: object, **__: object) -> None:
         raise RuntimeError("trains tokenizers again")
@@ -239,19 +198,19 @@ def test_a_cpu_that_is_fast_in_bfloat16_is_named(able, precision, device, expect
     assert _max_steps(settings, rows, processes) == sum(steps)
 
 
-def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], trained: Path, here: Path) -> None:
+def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:
     for side in ("en", "vi"):
-        with (here / f"valid.{side}").open("a", encoding="utf-8") as file:
+        with (corpus_copy / f"valid.{side}").open("a", encoding="utf-8") as file:
             file.write("two.\n")
     with pytest.raises(ValueError, match=r"valid\.en has changed since the run was started"):
         train(job("train", trainer__max_steps=13, resume="true"))
 
 
 def test_evaluation_of_a_split_and_of_files(
-    job: Callable[..., Job], trained: Path, here: Path, capsys: pytest.CaptureFixture[str]
+    job: Callable[..., Job], trained: Path, corpus_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, lines in (("valid", 7), ("test", 1)):
-        (here / f"{name}.en-vi.align").write_text("0-0\n" * lines)
+        (corpus_copy / f"{name}.en-vi.align").write_text("0-0\n" * lines)
     capsys.readouterr()
     evaluate(job("evaluate", run_dir="run"))
     split = capsys.readouterr().out.splitlines()
@@ -267,7 +226,7 @@ def test_evaluation_of_a_split_and_of_files(
     assert len((folder / "sentences.tsv").read_text(encoding="utf-8").splitlines()) == 2
     sentence = json.loads((folder / "sentences.jsonl").read_text(encoding="utf-8"))
     assert set(sentence) == {"line", "chrF2", "source", "hypothesis", "references"}
-    assert sentence["references"] == (here / "test.vi").read_text(encoding="utf-8").splitlines()
+    assert sentence["references"] == (corpus_copy / "test.vi").read_text(encoding="utf-8").splitlines()
     record = json.loads((folder / "scores.json").read_text())
     names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
     assert set(record) == names | {
@@ -316,7 +275,7 @@ def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path, target:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["_target_"] = target
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match=rf"names '{target}', which is no model, attention or search of nmt"):
+    with pytest.raises(ValueError, match=rf"names '{target}', which is no part of nmt.models, nmt.attention"):
         nmt.load(trained)
 
 

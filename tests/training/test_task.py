@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from nmt.data.batch import Batch, collate
 from nmt.models.base import Seq2Seq
 from nmt.text import PAD
-from nmt.training.task import TranslationTask, batch_seed
+from nmt.training.task import NotFinite, TranslationTask, batch_seed
 
 CONSTANT = partial(LambdaLR, lr_lambda=lambda step: 1.0)
 
@@ -25,13 +25,12 @@ def fit(task: TranslationTask, batches: list[Batch], **options: object) -> light
     trainer = lightning.Trainer(
         accelerator="cpu",
         devices=1,
-        max_steps=1,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
-        **{"limit_val_batches": 0, **options},
+        **{"max_steps": 1, "limit_val_batches": 0, **options},
     )
     loader = torch.utils.data.DataLoader(batches, batch_size=None)
     trainer.fit(task, loader, loader)
@@ -87,8 +86,7 @@ def test_smoothing_acts_in_training_only(model: Seq2Seq, batches: list[Batch]) -
 
 
 def test_a_loss_that_is_not_finite_ends_the_training(model: Seq2Seq, batches: list[Batch]) -> None:
-    torch.nn.init.constant_(model.output.bias, torch.nan)
-    task = task_of(model)
+    task = TranslationTask(model, partial(torch.optim.SGD, lr=1e38), CONSTANT, seed=3)
     with pytest.raises(FloatingPointError, match=r"loss on the validation split is nan after step 1: .*optimizer\.lr"):
         fit(task, batches[:1], limit_val_batches=1)
 
@@ -121,3 +119,36 @@ def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
     moved = torch.stack([change.norm() if algorithm == "norm" else change.abs().max() for change in found[0].values()])
     limit = moved.norm() if algorithm == "norm" else moved.max()
     torch.testing.assert_close(limit, torch.tensor(0.7 * 0.05))
+
+
+def poisoned(model: Seq2Seq, token: int) -> Seq2Seq:
+    """The model, whose gradient is NaN for a batch with a certain source token."""
+    own = model.encode
+    model.encode = lambda source, mask: own(source, mask) * (torch.nan if (source == token).any() else 1)
+    return model
+
+
+def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences(model: Seq2Seq) -> None:
+    batches = [collate([(3, [4, 5], [6]), (5, [7], [8, 9])]), collate([(11, [4], [5]), (13, [8], [6])])]
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    task = task_of(poisoned(model, 7))
+    with pytest.raises(
+        NotFinite, match=r"At step 1 the loss is nan and the norm of its gradient nan: lower optimizer"
+    ) as found:
+        fit(task, batches, accumulate_grad_batches=2)
+    assert (found.value.step, found.value.sentences) == (1, [3, 5, 11, 13])
+    torch.testing.assert_close(dict(model.state_dict()), start)
+
+
+def test_as_many_steps_as_allowed_are_skipped_without_a_trace(model: Seq2Seq, caplog: pytest.LogCaptureFixture) -> None:
+    good, bad = collate([(11, [4], [5]), (13, [8], [6])]), collate([(3, [4, 5], [6]), (5, [7], [8, 9])])
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    fit(task_of(model), [good])
+    expected = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(start)
+    task = TranslationTask(poisoned(model, 7), partial(torch.optim.SGD, lr=0.7), CONSTANT, seed=3, nonfinite_steps=1)
+    fit(task, [bad, good], max_steps=2)
+    torch.testing.assert_close(dict(model.state_dict()), expected)
+    assert "Step 1 is skipped, 1 of 1: At step 1 the loss is nan" in caplog.text
+    with pytest.raises(NotFinite):
+        fit(task, [bad])

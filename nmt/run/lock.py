@@ -1,0 +1,34 @@
+"""One training at a time in a run directory."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows locks no folders
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a folder for this process. The lock leaves no file and ends with the process, however that ends.
+
+    Raises ValueError while another process holds the folder. On Windows nothing is locked.
+    """
+    if fcntl is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"Another training is writing to {folder}; wait until it has ended, or choose another run_dir."
+            ) from error
+        yield
+    finally:
+        os.close(handle)

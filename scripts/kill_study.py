@@ -1,0 +1,186 @@
+"""Kills a training at random moments, resumes it each time, and compares it with one that nobody stopped.
+
+    python scripts/kill_study.py --kills 30 --seed 1
+
+The moments are drawn: in the middle of a training batch, also between two that make one step; in the middle of a
+validation, while the loss is measured or while it translates; while a checkpoint is written, after some of its bytes,
+or between the renaming of two files. There the process kills itself with SIGKILL. With --signals N as many SIGTERM and
+SIGINT follow, after which it must save, and end with 143 or 130. The weights of the last checkpoint, the optimiser's
+numbers and the best weights must be the same to the last bit, and the run directory must hold the same files.
+"""
+
+import argparse
+import os
+import random
+import runpy
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import load_file
+
+TRAINING = [
+    "model=transformer",
+    "model.dim=32",
+    "model.ffn_dim=64",
+    "model.num_heads=2",
+    "model.num_layers=1",
+    "model.dropout=0.2",
+    "tokenizer.size=800",
+    "batching.batch_tokens=512",
+    "trainer.accumulate_grad_batches=2",
+    "trainer.accelerator=cpu",
+    "trainer.max_steps=900",
+    "trainer.log_every_n_steps=10",
+    "schedule.warmup=40",
+    "ema_decay=0.9",
+    "checkpoints.keep=2",
+    "checkpoints.recent=2",
+    "validation.every=15",
+    "validation.sentences=20",
+]
+MOMENTS = ("training", "validation loss", "validation BLEU", "writing", "renaming")
+SIGNALS = {"SIGTERM": 143, "SIGINT": 130}
+
+
+class Moment(NamedTuple):
+    """The `number`th time that something happens in a process; `share` of its bytes are written by then."""
+
+    name: str
+    number: int
+    share: float
+
+    @classmethod
+    def draw(cls, name: str, chance: random.Random) -> "Moment":
+        most = {"training": 45, "validation loss": 6, "writing": 4, "renaming": 6, **dict.fromkeys(SIGNALS, 60)}
+        return cls(name, chance.randint(1, most.get(name, 2)), chance.random())
+
+
+def stop_at(moment: Moment) -> None:
+    """Arranges in this process that it is killed, or asked to stop, at a moment."""
+    from nmt.training import checkpoints, validation
+    from nmt.training.task import TranslationTask
+
+    number = signal.Signals[moment.name] if moment.name in SIGNALS else signal.SIGKILL
+    places: dict[str, tuple[Any, str]] = {
+        "validation loss": (TranslationTask, "validation_step"),
+        "validation BLEU": (validation.ValidationBleu, "_measure"),
+        "writing": (checkpoints.os, "fsync"),
+        "renaming": (checkpoints.os, "replace"),
+    }
+    owner, name = places.get(moment.name, (TranslationTask, "training_step"))
+    own, times = getattr(owner, name), Counter[str]()
+
+    def counted(*given: Any, **options: Any) -> Any:
+        times[name] += 1
+        if times[name] == moment.number:
+            if moment.name == "writing":
+                os.ftruncate(given[0], int(moment.share * os.fstat(given[0]).st_size))
+            os.kill(os.getpid(), number)
+        return own(*given, **options)
+
+    setattr(owner, name, counted)
+
+
+def child(moment: Moment, overrides: list[str]) -> None:
+    """`python -m nmt.train` with the overrides, stopped at a moment."""
+    stop_at(moment)
+    sys.argv = ["nmt.train", *overrides]
+    runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
+
+
+def train(overrides: list[str], moment: Moment | None = None) -> subprocess.CompletedProcess[str]:
+    """A training in a process of its own, on one thread: sums must not depend on how they are split."""
+    script = ["-m", "nmt.train"]
+    if moment is not None:
+        script = [__file__, "--child", moment.name, str(moment.number), str(moment.share)]
+    return subprocess.run(
+        [sys.executable, *script, *overrides],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def differences(run: Path, other: Path) -> list[str]:
+    """In which numbers and files two runs differ; logs have a folder for each process that wrote them."""
+    found = []
+    one, two = (torch.load(each / "checkpoints" / "last.ckpt", weights_only=True) for each in (run, other))
+    for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens", "global_step"):
+        found += [f"last.ckpt: {key}"] if not _equal(one[key], two[key]) else []
+    best = [load_file(each / "model.safetensors") for each in (run, other)]
+    found += [] if _equal(*best) else ["model.safetensors"]
+    files = [{str(path.relative_to(each)) for path in each.rglob("*") if path.is_file()} for each in (run, other)]
+    extra = sorted(name for name in files[0] ^ files[1] if not name.startswith("logs/"))
+    return found + [f"{name} is in one of them alone" for name in extra]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)
+
+
+def study(folder: Path, moments: list[Moment]) -> Counter[str]:
+    """How often a process was stopped at each kind of moment. Raises RuntimeError when one ends otherwise."""
+    cache = f"cache_dir={folder / 'cache'}"
+    whole, stopped = (["run_dir=" + str(folder / name), cache, *TRAINING] for name in ("whole", "stopped"))
+    ended = train(whole)
+    if ended.returncode:
+        raise RuntimeError(f"The training that nobody stops ended with {ended.returncode}:\n{ended.stderr}")
+    times = Counter[str]()
+    for number, moment in enumerate(moments, start=1):
+        resume = ["resume=true"] if (folder / "stopped" / "config.yaml").is_file() else []
+        ended = train([*stopped, *resume], moment)
+        expected = SIGNALS.get(moment.name, -signal.SIGKILL)
+        if ended.returncode not in (expected, 0):
+            raise RuntimeError(f"{moment} ended with {ended.returncode}, not {expected}:\n{ended.stderr}")
+        times[moment.name if ended.returncode == expected else "finished before it"] += 1
+        print(f"{number}/{len(moments)} {moment}: {ended.returncode}", file=sys.stderr)
+        if not ended.returncode:
+            break
+    if (folder / "stopped" / "model.safetensors").is_file():
+        return times
+    ended = train([*stopped, "resume=true"])
+    if ended.returncode:
+        raise RuntimeError(f"The last resumed training ended with {ended.returncode}:\n{ended.stderr}")
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=30, help="default: %(default)s")
+    parser.add_argument("--signals", type=int, default=6, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments (default: %(default)s)")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("overrides", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        name, number, share = options.child
+        child(Moment(name, int(number), float(share)), options.overrides)
+        return
+    chance = random.Random(options.seed)
+    names = [MOMENTS[index % len(MOMENTS)] for index in range(options.kills)]
+    names += [list(SIGNALS)[index % 2] for index in range(options.signals)]
+    chance.shuffle(names)
+    with TemporaryDirectory() as name:
+        times = study(Path(name), [Moment.draw(each, chance) for each in names])
+        found = differences(Path(name) / "whole", Path(name) / "stopped")
+    print("stopped:", ", ".join(f"{count} x {name}" for name, count in sorted(times.items())))
+    print("different:", ", ".join(found) or "nothing; every weight is the same to the last bit")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

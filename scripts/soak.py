@@ -1,0 +1,91 @@
+"""A long training of a tiny model, watched from outside: memory, open files and threads from its start to its end.
+
+    python scripts/soak.py --steps 20000
+
+It validates, translates, writes checkpoints and logs all the way; what it holds must not grow. Linux only.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+TRAINING = [
+    "model=transformer",
+    "model.dim=16",
+    "model.ffn_dim=32",
+    "model.num_heads=2",
+    "model.num_layers=1",
+    "tokenizer.size=800",
+    "batching.batch_tokens=256",
+    "trainer.accelerator=cpu",
+    "trainer.log_every_n_steps=100",
+    "validation.every=200",
+    "validation.sentences=4",
+    "validation.patience=100000",
+    "validation.monitor=loss",
+    "checkpoints.recent=2",
+]
+
+
+class Held(NamedTuple):
+    """What a process holds: memory in MiB, open files, threads."""
+
+    memory: float
+    files: int
+    threads: int
+
+    @classmethod
+    def by(cls, process: int) -> "Held":
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+        values = dict(line.split(":", 1) for line in status)
+        files = len(os.listdir(f"/proc/{process}/fd"))
+        return cls(int(values["VmRSS"].split()[0]) / 1024, files, int(values["Threads"]))
+
+
+def watch(folder: Path, steps: int, every: float) -> list[Held]:
+    """What the training held every so many seconds, from its first checkpoint on. Raises RuntimeError if it fails."""
+    options = [f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", f"trainer.max_steps={steps}"]
+    with (folder / "errors").open("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nmt.train", *TRAINING, *options], stdout=subprocess.DEVNULL, stderr=errors
+        )
+        held = []
+        while process.poll() is None:
+            time.sleep(every)
+            if (folder / "run" / "checkpoints" / "last.ckpt").is_file() and not (
+                folder / "run" / "evaluation"
+            ).exists():
+                try:
+                    held.append(Held.by(process.pid))
+                except (FileNotFoundError, ProcessLookupError, KeyError):
+                    break  # it has just ended
+        if process.wait():
+            errors.seek(0)
+            raise RuntimeError(errors.read())
+    return held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=20000, help="default: %(default)s")
+    parser.add_argument("--every", type=float, default=1.0, help="seconds between two looks (default: %(default)s)")
+    options = parser.parse_args()
+    with TemporaryDirectory() as name:
+        held = watch(Path(name), options.steps, options.every)
+    if len(held) < 10:
+        sys.exit("error: The training was too short to be watched; give more --steps or a smaller --every.")
+    tenth = max(1, len(held) // 10)
+    print("| of the training | memory, MiB | open files | threads |\n|---|---|---|---|")
+    for part in (0, len(held) // 2 - tenth // 2, len(held) - tenth):
+        some = held[part : part + tenth]
+        ranges = (f"{min(values):,.0f} to {max(values):,.0f}" for values in zip(*some, strict=True))
+        print(f"| {part / len(held):.0%} to {(part + tenth) / len(held):.0%} | {' | '.join(ranges)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""A checkpoint is whole or not there; a damaged last one gives way to the one before it."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.training.checkpoints import LAST, PREVIOUS, WholeFiles, newest_whole, with_batches_a_step
+
+
+def save(folder: Path, value: int, name: str = LAST) -> Path:
+    WholeFiles().save_checkpoint({"value": torch.full((997,), value)}, folder / name)
+    return folder / name
+
+
+def value(path: Path) -> int:
+    return int(torch.load(path, weights_only=True)["value"][0])
+
+
+def test_the_last_but_one_stays_beside_the_last(tmp_path: Path) -> None:
+    for number in (3, 5, 7):
+        save(tmp_path, number)
+    assert {path.name: value(path) for path in tmp_path.iterdir()} == {LAST: 7, PREVIOUS: 5}
+
+
+def test_another_checkpoint_is_replaced_without_a_copy(tmp_path: Path) -> None:
+    save(tmp_path, 3, "best-step=9.ckpt")
+    save(tmp_path, 5, "best-step=9.ckpt")
+    assert {path.name: value(path) for path in tmp_path.iterdir()} == {"best-step=9.ckpt": 5}
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "one bit", "other bytes"])
+def test_a_damaged_last_one_gives_way_to_the_one_before(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(tmp_path, 3)
+    last = save(tmp_path, 5)
+    content = bytearray(last.read_bytes())
+    content[content.index(torch.full((2,), 5).numpy().tobytes())] ^= 1 if damage == "one bit" else 0
+    broken = {"truncated": content[:-101], "empty": b"", "one bit": content, "other bytes": b"no checkpoint" * 99}
+    last.write_bytes(broken[damage])
+    found = newest_whole(tmp_path)
+    assert found == tmp_path / PREVIOUS
+    assert value(found) == 3
+    assert "last.ckpt is damaged and was deleted; going on from the checkpoint before it" in caplog.text
+    assert not last.exists()
+
+
+def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
+    for path in (save(tmp_path, 3), save(tmp_path, 5), tmp_path / PREVIOUS):
+        path.write_bytes(path.read_bytes()[:99])
+    with pytest.raises(ValueError, match=r"No checkpoint in .* is whole; begin again with overwrite=true"):
+        newest_whole(tmp_path)
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    last = save(tmp_path, 3)
+    (tmp_path / "last.ckpt.part").write_bytes(b"half")
+    assert newest_whole(tmp_path) == last
+    assert list(tmp_path.iterdir()) == [last]
+    assert newest_whole(tmp_path / "absent") is None
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = save(tmp_path, 3)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("nmt.training.checkpoints.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(tmp_path, 5)
+    assert list(tmp_path.iterdir()) == [last]
+    assert value(last) == 3
+
+
+def test_counts_of_batches_become_those_of_other_steps() -> None:
+    def checkpoint(batches: int) -> dict[str, Any]:
+        counts = {"ready": batches, "started": batches, "processed": batches, "completed": batches}
+        progress = {"total": dict(counts), "current": dict(counts), "is_last_batch": False}
+        loop = {"epoch_loop.batch_progress": progress, "state_dict": {"combined_loader": [{"position": batches}]}}
+        return {"loops": {"fit_loop": loop}}
+
+    found = checkpoint(7 * 2)
+    with_batches_a_step(found, before=2, now=6)
+    assert found == checkpoint(7 * 6)
