@@ -27,9 +27,9 @@ def summed_nll(
     cross entropy.
     """
     tokens = target_output != PAD
-    loss: Tensor = LinearCrossEntropy.apply(
-        features[tokens], output.weight, output.bias, target_output[tokens], label_smoothing
-    )
+    given = (features[tokens], output.weight, output.bias, target_output[tokens], label_smoothing)
+    # A Function cannot see for itself whether gradients are wanted.
+    loss: Tensor = LinearCrossEntropy.apply(*given, torch.is_grad_enabled())
     return loss
 
 
@@ -37,22 +37,25 @@ class LinearCrossEntropy(torch.autograd.Function):
     """torch's cross_entropy(linear(features, weight, bias), targets, reduction="sum") that keeps no logits.
 
     The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them.
-    Under autocast the matrix products are in its type; softmax and all sums are in float32 at least.
+    Under autocast the matrix products are in its type, but for float16, in which these small gradients would be lost
+    before a loss scaler could enlarge them; softmax and the loss's sum are in float32 at least.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, wanted: bool
     ) -> Tensor:
         kind = features.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else features.dtype
+        dtype = torch.float32 if dtype == torch.float16 else dtype
         part, block = PART.get(kind, PART["cuda"]), BLOCK.get(kind, BLOCK["cuda"])
         # In both orders, because the CPU's matrix product would turn the wrong one around, once for every part.
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
         # All parts use the memory of the first: new memory costs the CPU more time than what is computed in it.
         rounded = features.new_empty(min(part, len(targets)), len(weight), dtype=dtype)
-        exact = rounded[:block].to(torch.promote_types(dtype, torch.float32))
+        # Never the memory of `rounded`, whose first rows are still needed.
+        exact = torch.empty_like(rounded[:block], dtype=torch.promote_types(dtype, torch.float32))
         loss = exact.new_zeros(())
         grad_features, grad_weight = torch.empty_like(features), torch.zeros_like(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
@@ -64,18 +67,21 @@ class LinearCrossEntropy(torch.autograd.Function):
                 if bias is not None:
                     logits += bias
                 loss += _replace_by_gradient(logits, chosen, smoothing)
+                if not wanted:
+                    continue
                 if grad_bias is not None:
                     grad_bias += logits.sum(dim=0)
                 some.copy_(logits)
-            grad_features[start : start + part] = gradient @ rows
-            grad_weight += gradient.T @ x
+            if wanted:
+                grad_features[start : start + part] = gradient @ rows
+                grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return *(None if found is None else found * grads[0] for found in ctx.saved_tensors), None, None
+        return *(None if found is None else found * grads[0] for found in ctx.saved_tensors), None, None, None
 
 
 def _replace_by_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.text import PAD
 from nmt.training.loss import LinearCrossEntropy, summed_nll
@@ -32,11 +33,12 @@ def features() -> Tensor:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-@pytest.mark.parametrize("part", [1, 3, 512])
+@pytest.mark.parametrize(("part", "block"), [(1, 1), (3, 3), (3, 2), (5, 2), (512, 3), (512, 512)])
 def test_loss_and_gradients_are_torchs(
-    features: Tensor, bias: bool, smoothing: float, part: int, monkeypatch: pytest.MonkeyPatch
+    features: Tensor, bias: bool, smoothing: float, part: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.training.loss.PART", {"cpu": part, "cuda": part})
+    monkeypatch.setattr("nmt.training.loss.BLOCK", {"cpu": block, "cuda": block})
     output = nn.Linear(WIDTH, VOCAB, bias=bias)
     ours, theirs = summed_nll(features, output, TARGETS, smoothing), torchs_own(features, output, smoothing)
     torch.testing.assert_close(ours, theirs)
@@ -49,7 +51,7 @@ def test_the_gradient_is_that_of_finite_differences(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("nmt.training.loss.PART", {"cpu": 2, "cuda": 2})
     x, weight, bias = (torch.randn(shape, dtype=torch.double).requires_grad_() for shape in ((5, 3), (7, 3), (7,)))
     targets = torch.tensor([1, 6, 2, 2, 4])
-    assert torch.autograd.gradcheck(lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2), (x, weight, bias))
+    assert torch.autograd.gradcheck(lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2, True), (x, weight, bias))
 
 
 def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:
@@ -63,6 +65,28 @@ def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:
     for ours, theirs, wanted in zip(*found, exact, strict=True):
         assert ours.dtype == theirs.dtype == torch.float32
         assert (ours - wanted).norm() <= 1.2 * (theirs - wanted).norm() + 1e-3 * wanted.norm()
+
+
+def test_more_tokens_than_a_block_have_torchs_gradients_at_the_sizes_in_use() -> None:
+    torch.manual_seed(5)
+    features, targets = torch.randn(2, 1601, WIDTH, requires_grad=True), torch.randint(PAD + 1, VOCAB, (2, 1601))
+    output = nn.Linear(WIDTH, VOCAB)
+    theirs = functional.cross_entropy(output(features).flatten(0, 1), targets.flatten(), reduction="sum")
+    pairs = zip(
+        gradients(summed_nll(features, output, targets), features, output),
+        gradients(theirs, features, output),
+        strict=True,
+    )
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected)
+
+
+def test_without_gradients_only_the_loss_is_computed(features: Tensor) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        alone = summed_nll(features, output, TARGETS)
+    assert counter.get_total_flops() == 2 * int((TARGETS != PAD).sum()) * WIDTH * VOCAB
+    torch.testing.assert_close(alone, summed_nll(features, output, TARGETS))
 
 
 def test_large_logits_do_not_overflow(features: Tensor) -> None:
