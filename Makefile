@@ -41,12 +41,12 @@ lint: .venv/installed-dev
 	$(VENV) ruff check
 	$(VENV) mypy
 
-# On a corpus of your own: .venv/bin/python scripts/benchmark.py --help
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 tests/test_fuzz.py
 	.venv/bin/python scripts/kill_study.py
 	.venv/bin/python scripts/soak.py
 
+# On a corpus of your own: .venv/bin/python scripts/benchmark.py --help
 bench: .venv/installed
 	.venv/bin/python scripts/benchmark.py parts
 	@for model in bahdanau luong transformer; do \

@@ -2,7 +2,8 @@
 
     python scripts/soak.py --steps 20000
 
-It validates, translates, writes checkpoints and logs all the way; what it holds must not grow. Linux only.
+It validates, translates, writes checkpoints and logs all the way. Ends with 1 when memory has grown by more than a
+twentieth from the first tenth to the last, or there are more files or threads. Linux only.
 """
 
 import argparse
@@ -85,6 +86,9 @@ def main() -> None:
         some = held[part : part + tenth]
         ranges = (f"{min(values):,.0f} to {max(values):,.0f}" for values in zip(*some, strict=True))
         print(f"| {part / len(held):.0%} to {(part + tenth) / len(held):.0%} | {' | '.join(ranges)} |")
+    first, last = (Held(*map(max, zip(*some, strict=True))) for some in (held[:tenth], held[-tenth:]))
+    grown = last.memory > 1.05 * first.memory or last.files > first.files or last.threads > first.threads
+    sys.exit(f"error: It holds more at its end, {last}, than at its start, {first}." if grown else 0)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,8 @@ def prefers_fused(queries: Tensor, dropout: float) -> bool:
     On a GPU it does. On the CPU only in float32 and without dropout: with dropout torch computes the formula too, with
     slower random numbers, and in bfloat16 the kernel's backward takes many times as long as the formula's.
     """
-    return queries.is_cuda or (queries.dtype == torch.float32 and dropout == 0)
+    on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
+    return queries.is_cuda or on_cpu
 
 
 def inner_product_context(

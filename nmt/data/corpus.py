@@ -1,5 +1,6 @@
 """Aligned plain-text files: PREFIX.en and PREFIX.vi, a sentence a line; lines of equal number are translations."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
 
 ByteStream = BufferedIOBase | BinaryIO
 LONGEST_LINE = 2**20
@@ -71,8 +74,8 @@ def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
 
     Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line.
-    Raises FileNotFoundError, and ValueError for an empty file or, naming the line, for bytes that are not UTF-8 and for
-    more than LONGEST_LINE bytes.
+    Of a line only LONGEST_LINE bytes are read, with a warning. Raises FileNotFoundError, and ValueError for an empty
+    file or, naming the line, for bytes that are not UTF-8.
     """
     if not path.is_file():
         raise FileNotFoundError(
@@ -83,10 +86,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     with path.open("rb") as file:
         for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
             if skipped:
-                raise ValueError(
-                    f"{path}, line {number}: {len(raw) + skipped:,} bytes; a line is a sentence, of at most "
-                    f"{LONGEST_LINE:,}: is this a text file with a sentence a line?"
-                )
+                logger.warning("%s, line %d: too long, its last %s bytes are left out.", path, number, f"{skipped:,}")
             try:
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:

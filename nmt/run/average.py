@@ -1,6 +1,7 @@
 """nmt.average: a new run directory whose weights are the mean of a run's checkpoints."""
 
 import logging
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -90,5 +91,8 @@ def _goodness(file: Path, sign: int) -> tuple[float, int]:
 
 
 def _checkpoint(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    try:
+        found: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train; it is not loaded.") from error
     return found

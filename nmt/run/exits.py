@@ -49,7 +49,8 @@ def report(error: BaseException, prefix: str = "error") -> int:
 
 def exit_code(action: Callable[[], int]) -> int:
     """The exit code of an action that returns one, whatever stops it; prints the error that does."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for each in (signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)):
+        signal.signal(each, _terminate)
     try:
         code = action()
         sys.stdout.flush()

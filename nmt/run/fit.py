@@ -5,14 +5,14 @@ import pickle
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
 
 from nmt.data.corpus import Pairs
-from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
 from nmt.decoding.translator import Translator
 from nmt.evaluation.sanity import looks_tokenized
@@ -20,13 +20,12 @@ from nmt.evaluation.scores import Bleu
 from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
 from nmt.run.exits import FULL_DISK, INTERRUPTED, CheckFailed
-from nmt.run.rundir import RunDirectory, write_json
+from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
-from nmt.text import TokenizerPair
 from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles, newest_whole
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
-from nmt.training.task import NotFinite, TranslationTask
+from nmt.training.task import TranslationTask
 from nmt.training.validation import ValidationBleu
 
 logger = logging.getLogger(__name__)
@@ -80,12 +79,12 @@ def build_fitting(
     return Fitting(trainer, best, progress)
 
 
-def fit(
-    fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, tokenizers: TokenizerPair
-) -> None:
-    """Trains to the end. Raises CheckFailed, in one sentence, for a loss that is not finite and for a full disk."""
+def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:
+    """Trains to the end, from the checkpoint `last` if there is one.
+
+    Raises NotFinite, ValueError for a checkpoint that is none, and CheckFailed for a full disk.
+    """
     trainer = fitting.trainer
-    last = newest_whole(run.checkpoints)
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
     try:
         trainer.fit(task, data, ckpt_path=last, weights_only=True)
@@ -100,33 +99,16 @@ def fit(
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
-    except NotFinite as error:
-        write_json(run.nonfinite, _inspected(error, data.training, tokenizers))
-        raise CheckFailed(f"{error} {_kept(run)} The step's sentences are in {run.nonfinite}.") from error
     except OSError as error:
         if error.errno not in FULL_DISK:
             raise
-        raise CheckFailed(f"The disk is full ({error.filename or run.path}). {_kept(run)} Make room first.") from error
+        raise CheckFailed(f"The disk is full ({error.filename or run.path}). {kept(run)} Make room first.") from error
 
 
-def _kept(run: RunDirectory) -> str:
-    kept = newest_whole(run.checkpoints)
-    return f"{kept} is whole: resume=true goes on from it." if kept else "There is no checkpoint yet."
-
-
-def _inspected(error: NotFinite, training: TrainingData, tokenizers: TokenizerPair) -> dict[str, Any]:
-    """What was in the step whose loss or gradient is not finite, in pieces and as text."""
-    source, target = tokenizers
-    examples = training.__getitems__(error.sentences)
-    return {
-        "step": error.step,
-        "loss": str(error.loss),
-        "gradient_norm": str(error.norm),
-        "sentences": [
-            {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
-            for index, ours, theirs in examples
-        ],
-    }
+def kept(run: RunDirectory) -> str:
+    """A sentence on what a training that failed can go on from."""
+    whole = newest_whole(run.checkpoints)
+    return f"{whole} is whole: resume=true goes on from it." if whole else "There is no checkpoint yet."
 
 
 def _of_length(settings: Settings) -> list[Callback]:

@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 # Where to train: steps are shared out among the processes.
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
-_BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches", *MACHINE)
+_MAY_CHANGE = (*LENGTHS, *MACHINE, "nonfinite_steps")
+_BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -51,14 +52,14 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
-        if key not in LENGTHS + MACHINE:
+        if key not in _MAY_CHANGE:
             part, before = _difference(key, _get(stored, key), value)
             raise ValueError(
                 f"{part} differs from the run that is resumed ({before}); "
-                f"only {', '.join(LENGTHS + MACHINE)} may: leave it out, or start a new run."
+                f"only {', '.join(_MAY_CHANGE)} may: leave it out, or start a new run."
             )
-        section, name = key.split(".")
-        config[section][name] = value
+        *section, name = key.split(".")
+        (config[section[0]] if section else config)[name] = value
     _check_length(config["trainer"]["max_steps"], run)
     if run.finished and config == stored:
         raise ValueError(
@@ -68,28 +69,25 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     return config
 
 
-def same_steps(config: Config, before: int, now: int) -> Config:
-    """The configuration with which `now` processes train the steps that `before` processes have begun.
+def same_steps(config: Config, batches: int, processes: int) -> Config:
+    """The configuration with which so many processes train steps of `batches` batches, all processes together.
 
     Raises ValueError when the batches of a step cannot be shared out evenly.
     """
-    accumulate = config["trainer"]["accumulate_grad_batches"]
-    batches = before * accumulate
-    if batches % now:
+    if batches % processes:
         raise ValueError(
-            f"A step of this run has {batches} batches ({before} processes, trainer.accumulate_grad_batches="
-            f"{accumulate}), which {now} processes cannot share out: resume with a number of them that divides it."
+            f"A step of this run has {batches} batches, which {processes} processes cannot share out: resume with a "
+            "number of them that divides it."
         )
-    if before == now:
-        return config
-    logger.warning(
-        "Resumed by %d instead of %d processes, with trainer.accumulate_grad_batches=%d: steps have the same "
-        "sentences, but dropout and the order of sums differ, so the result is not the same to the last bit.",
-        now,
-        before,
-        batches // now,
-    )
-    return config | {"trainer": config["trainer"] | {"accumulate_grad_batches": batches // now}}
+    accumulate = batches // processes
+    if accumulate != config["trainer"]["accumulate_grad_batches"]:
+        logger.warning(
+            "Resumed by %d processes, with trainer.accumulate_grad_batches=%d: steps have the same sentences, but "
+            "dropout and the order of sums differ, so the result is not the same to the last bit.",
+            processes,
+            accumulate,
+        )
+    return config | {"trainer": config["trainer"] | {"accumulate_grad_batches": accumulate}}
 
 
 def _check_length(max_steps: int | None, run: RunDirectory) -> None:
@@ -108,7 +106,7 @@ def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:
 
 def changed_command(command: str, before: Config, after: Config) -> str:
     """The command line that gives the same result at once: the run's own with the lengths and batches that changed."""
-    changed = {key: _get(after, key) for key in LENGTHS + _BATCHES if _get(after, key) != _get(before, key)}
+    changed = {key: _get(after, key) for key in (*_MAY_CHANGE, *_BATCHES) if _get(after, key) != _get(before, key)}
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
     # A schedule in shares of the training keeps those that it began with.

@@ -37,6 +37,11 @@ class RunDirectory:
         """Whether training has come to its end: the best weights are saved and scored."""
         return self.started and self.weights.is_file() and self.metrics().get("finished", False)
 
+    def state(self) -> tuple[bytes, ...]:
+        """What the folder says of its run now; other than before when a training has written to it."""
+        files = (self.path / name for name in (_CONFIG, _METRICS))
+        return tuple(file.read_bytes() for file in files if file.is_file())
+
     def require_finished(self) -> None:
         """Raises FileNotFoundError or ValueError when this is no run directory or its training has not ended."""
         if not self.path.is_dir():

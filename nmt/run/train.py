@@ -26,7 +26,7 @@ from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
-from nmt.run.fit import Fitting, build_fitting, fit, quiet
+from nmt.run.fit import Fitting, build_fitting, fit, kept, quiet
 from nmt.run.lock import locked
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
@@ -39,10 +39,12 @@ from nmt.run.resume import (
     run_directory,
     same_steps,
 )
-from nmt.run.rundir import RunDirectory
+from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
+from nmt.training.checkpoints import newest_whole, tidy
+from nmt.training.task import NotFinite
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ def train(job: Job) -> None:
     Raises ValueError and FileNotFoundError before anything is trained when the configuration cannot be used.
     """
     run = run_directory(job)
-    resume = job.config["resume"]
+    resume, before = job.config["resume"], run.state()
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
@@ -75,8 +77,9 @@ def train(job: Job) -> None:
     check_buildable(settings)
     machine = choose_machine(settings.config)
     if resume:
-        before = run.metrics().get("processes", machine.processes)
-        settings = Settings(same_steps(settings.config, before, machine.processes))
+        mine = machine.processes * settings.config["trainer"]["accumulate_grad_batches"]
+        batches = run.metrics().get("batches_a_step", mine)
+        settings = Settings(same_steps(settings.config, batches, machine.processes))
     faster = None if resume else faster_precision(settings.config, machine.device)
     if faster:
         logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
@@ -87,29 +90,55 @@ def train(job: Job) -> None:
         check_corpora(run.metrics().get("corpora", {}), hashes)
     smaller = None
     try:
-        _attempt(job, settings, run, machine, hashes)
+        _attempt(job, settings, run, machine, hashes, before)
     except torch.OutOfMemoryError as error:
         smaller = _with_smaller_batches(settings, run, machine, error)
     # After the error is gone, and with it what it held.
     if smaller is not None:
-        _attempt(job, smaller, run, machine, hashes)
+        _attempt(job, smaller, run, machine, hashes, run.state())
 
 
-def _attempt(job: Job, settings: Settings, run: RunDirectory, machine: Machine, hashes: dict[str, str]) -> None:
-    """Trains from the beginning or the last checkpoint to the end."""
+def _attempt(
+    job: Job, settings: Settings, run: RunDirectory, machine: Machine, hashes: dict[str, str], before: tuple[bytes, ...]
+) -> None:
+    """Trains from the beginning or the last checkpoint to the end; `before` is what the folder held at the start."""
     start = time.monotonic()
     parts = _build(job, settings, run, machine.processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
+    # Not what another process may be about to delete.
+    last = newest_whole(run.checkpoints) if job.config["resume"] else None
     if _rank() > 0:
-        fit(fitting, run, task, parts.data, parts.tokenizers)
+        fit(fitting, run, task, parts.data, last)
         return
     with locked(run.path):
+        if run.state() != before:
+            raise ValueError(f"Another training has written to {run.path} meanwhile; run the command again.")
         _store(job, parts, fitting, hashes)
-        fit(fitting, run, task, parts.data, parts.tokenizers)
+        tidy(run.checkpoints, last)
+        try:
+            fit(fitting, run, task, parts.data, last)
+        except NotFinite as error:
+            write_json(run.nonfinite, _inspected(error, parts))
+            raise CheckFailed(f"{error} {kept(run)} Sentences of the step are in {run.nonfinite}.") from error
         # Jobs of a sweep may share a process, whose memory is then not that of one of them.
         memory = None if job.sweep_dir else peak_memory_mib()
         _finish(fitting, parts, task, start, memory)
+
+
+def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
+    """What was in the step whose loss or gradient is not finite, in pieces and as text."""
+    source, target = parts.tokenizers
+    examples = parts.data.training.__getitems__(error.sentences)
+    return {
+        "step": error.step,
+        "loss": str(error.loss),
+        "gradient_norm": str(error.norm),
+        "sentences": [
+            {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
+            for index, ours, theirs in examples
+        ],
+    }
 
 
 def _with_smaller_batches(settings: Settings, run: RunDirectory, machine: Machine, error: Exception) -> Settings:
@@ -120,7 +149,7 @@ def _with_smaller_batches(settings: Settings, run: RunDirectory, machine: Machin
     config = settings.config
     tokens, accumulate = config["batching"]["batch_tokens"] // 2, config["trainer"]["accumulate_grad_batches"] * 2
     change = f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}"
-    if machine.processes > 1 or run.last.is_file():
+    if machine.processes > 1 or list(run.checkpoints.glob("*.ckpt")):
         raise CheckFailed(
             f"The memory of the device is full. Begin again with {change}, or go on with resume=true on a larger one."
         ) from error
@@ -203,7 +232,7 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
             "finished": False,
             "command": command,
             "seed": settings.config["seed"],
-            "processes": fitting.trainer.world_size,
+            "batches_a_step": fitting.trainer.world_size * settings.config["trainer"]["accumulate_grad_batches"],
             "direction": str(settings.direction),
             "parameters": sum(parameter.numel() for parameter in parts.model.parameters()),
             "corpora": hashes,
@@ -218,7 +247,9 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
     run, settings = parts.run, parts.settings
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
-    safetensors.torch.save_model(parts.model, str(run.weights))
+    part = run.weights.with_name(run.weights.name + ".part")
+    safetensors.torch.save_model(parts.model, str(part))
+    os.replace(part, run.weights)
     scores = _evaluate(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
@@ -258,5 +289,8 @@ def _rounded(value: torch.Tensor | None) -> float | None:
 
 def _rank() -> int:
     """The number of this process among those of a distributed training, as torchrun, SLURM or Lightning give it."""
-    given = (os.environ.get(name) for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"))
+    if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:
+        return 1
+    # A shell that SLURM has started has its SLURM_PROCID too, and so have the processes that Lightning starts from it.
+    given = (os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
     return int(next((rank for rank in given if rank is not None), "0"))

@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,6 +19,8 @@ from nmt.training.stopping import measured
 logger = logging.getLogger(__name__)
 
 LAST, PREVIOUS, PART = "last.ckpt", "previous.ckpt", ".part"
+DAMAGED = "last.damaged.ckpt"
+_NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
 
 
 class BestCheckpoints(ModelCheckpoint):
@@ -71,13 +74,17 @@ class RecentCheckpoints(ModelCheckpoint):
 
 
 def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The state of a ModelCheckpoint with the same files in another folder."""
+    """The state of a ModelCheckpoint with the same files in another folder; those that are not there are forgotten.
+
+    A state may be older than the files: a checkpoint that it names has then been replaced by a better one.
+    """
 
     def here(path: str) -> str:
-        return str(folder / Path(path).name) if path else path
+        moved = folder / Path(path).name
+        return str(moved) if _NAME.fullmatch(moved.name) and moved.is_file() else ""
 
     paths = {key: here(state[key]) for key in ("best_model_path", "kth_best_model_path")}
-    best = {here(path): score for path, score in state["best_k_models"].items()}
+    best = {here(path): score for path, score in state["best_k_models"].items() if here(path)}
     return state | paths | {"best_k_models": best, "dirpath": str(folder)}
 
 
@@ -121,19 +128,22 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 def newest_whole(folder: Path) -> Path | None:
     """The last checkpoint, or where that is damaged the one before it; None where there is none.
 
-    Deletes what a kill has left half written, and a damaged file. Raises ValueError where none is whole.
+    Raises ValueError where none is whole.
     """
+    found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
+    whole = next((path for path in found if is_whole(path)), None)
+    if found and whole is None:
+        raise ValueError(f"No checkpoint in {folder} is whole; begin again with overwrite=true.")
+    return whole
+
+
+def tidy(folder: Path, whole: Path | None) -> None:
+    """Removes what a kill has left half written, and puts a damaged last checkpoint, not the `whole` one, aside."""
     for part in folder.glob(f"*{PART}"):
         part.unlink()
-    found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
-    for path in found:
-        if is_whole(path):
-            return path
-        logger.warning("%s is damaged and was deleted; going on from the checkpoint before it.", path)
-        path.unlink()
-    if found:
-        raise ValueError(f"No checkpoint in {folder} is whole; begin again with overwrite=true.")
-    return None
+    if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
+        os.replace(last, folder / DAMAGED)
+        logger.warning("%s is damaged and is now %s; going on from the one before it.", last, DAMAGED)
 
 
 def is_whole(path: Path) -> bool:
@@ -141,5 +151,5 @@ def is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error):
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
         return False

@@ -86,13 +86,13 @@ class StopOnSignal(Checkpoint):
     def __init__(self, last: Path) -> None:
         self._last = last
         self._signal: int | None = None
-        self._before: dict[int, Any] = {}
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Python takes signals in its main thread alone.
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # After Lightning's own, which it puts back itself. Python takes signals in its main thread alone.
         if threading.current_thread() is threading.main_thread():
             signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
-            self._before = {each: signal.signal(each, self._ask) for each in dict.fromkeys(signals)}
+            for each in signals:
+                signal.signal(each, self._ask)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -106,11 +106,6 @@ class StopOnSignal(Checkpoint):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._asked(trainer):
             raise Stopped(self._code)
-
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
-        self._before = {}
 
     @property
     def _code(self) -> int:

@@ -34,8 +34,8 @@ class NotFinite(FloatingPointError):  # noqa: N818
 
     def __init__(self, step: int, loss: float, norm: float, sentences: list[int]) -> None:
         super().__init__(
-            f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}: lower optimizer.lr, raise "
-            "schedule.warmup, or let a few such steps be skipped with nonfinite_steps=3, say."
+            f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}: begin again with a lower "
+            "optimizer.lr or a longer schedule.warmup, or let some such steps be skipped with nonfinite_steps=3."
         )
         self.step, self.loss, self.norm, self.sentences = step, loss, norm, sentences
 
@@ -118,14 +118,17 @@ class TranslationTask(LightningModule):
         if not math.isfinite(norm):
             self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, sentences))
             return
-        limit, by_norm = gradient_clip_val or math.inf, gradient_clip_algorithm != "value"
+        limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
+        by_norm = gradient_clip_algorithm != "value"
         # As torch.nn.utils.clip_grad_norm_ does it.
         torch._foreach_mul_(gradients, self._gradient_scale * (min(1.0, limit / (norm + 1e-6)) if by_norm else 1.0))
         if not by_norm:
             clip_grad_value_(self.parameters(), limit)
 
     def _skip(self, found: NotFinite) -> None:
-        """Drops the gradients of a step, so that the optimiser changes nothing. Raises it when it is one too many."""
+        """Drops the gradients of a step, so that the optimiser changes no weight; the schedule and what averages
+        weights go on. Raises it when it is one too many.
+        """
         if self._skipped >= self._nonfinite_steps:
             raise found
         self._skipped += 1

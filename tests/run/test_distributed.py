@@ -25,6 +25,8 @@ STEPS = {
 }
 TWO = {"trainer__devices": 2, "trainer__strategy": "ddp"}
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
+
 Start = Callable[..., subprocess.Popen[str]]
 Tiny = Callable[..., list[str]]
 
@@ -63,16 +65,16 @@ def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: T
 def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, tiny: Tiny) -> None:
     two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
     assert two.stderr is not None
-    next(line for line in two.stderr if line.startswith("step 30/"))
+    next(line for line in two.stderr if line.startswith("step 3/"))
     two.send_signal(signal.SIGTERM)
     errors = two.communicate()[1]
     assert two.returncode == 143, errors
     step = last(corpus / "two")["global_step"]
-    assert 30 <= step < 50
+    assert 3 <= step < 50
     resumed = start("train", *tiny(**STEPS, trainer__devices=1, run_dir="two"), "resume=true", "trainer.strategy=auto")
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
     errors = ended(resumed)
-    assert "Resumed by 1 instead of 2 processes, with trainer.accumulate_grad_batches=4" in errors
+    assert "Resumed by 1 processes, with trainer.accumulate_grad_batches=4" in errors
     ended(one)
     close(corpus)
 

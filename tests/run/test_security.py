@@ -1,5 +1,6 @@
 """A run directory or a folder of maps that was made to do harm is refused with a sentence, and nothing in it is run."""
 
+import hashlib
 import io
 import json
 import pickle
@@ -81,8 +82,10 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_loaded(
             file.writestr("archive/version", "3\n")
             file.writestr("archive/byteorder", "little")
         (trained / "checkpoints" / name).write_bytes(content.getvalue())
-    refused(lambda: train(job("train", resume="true", trainer__max_steps=99)))
-    refused(lambda: average(job("average", run_dir="run", out="averaged")))
+    with pytest.raises(ValueError, match=r"is damaged or not a checkpoint of nmt\.train"):
+        average(job("average", run_dir="run", out="averaged", number=2))
+    with pytest.raises(ValueError, match=r"last\.ckpt is not a checkpoint of nmt\.train"):
+        train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
 
 
@@ -117,6 +120,24 @@ def test_a_list_of_a_billion_values_is_not_walked_through(trained: Path) -> None
     )
     (trained / "config.yaml").write_text(bomb + config.replace("model:\n", "model:\n  more: *a8\n", 1))
     with pytest.raises(ValueError, match="has more than 10,000 values"):
+        nmt.load(trained)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "!!pairs [a: {_target_: numpy.load, _args_: [x]}]",
+        "!!omap [a: {_target_: numpy.load, _args_: [x]}]",
+        "!!set {a, b}",
+        "!!binary aGFybQ==",
+        "&a [*a]",
+        "2026-11-22",
+    ],
+)
+def test_other_kinds_of_values_are_refused(trained: Path, more: str) -> None:
+    config = (trained / "config.yaml").read_text(encoding="utf-8")
+    (trained / "config.yaml").write_text(config.replace("model:\n", f"model:\n  more: {more}\n", 1))
+    with pytest.raises(ValueError, match=r"which no configuration has|more than 10,000 values"):
         nmt.load(trained)
 
 
@@ -171,7 +192,7 @@ def test_maps_with_a_pickle_or_a_claim_of_ten_gigabytes_are_refused(maps: Path, 
         else:
             np.lib.format.write_array_header_1_0(array, {"descr": "<f4", "fortran_order": False, "shape": (5 * 2**29,)})
     (maps / entry["file"]).write_bytes(content.getvalue())
-    entry["sha256"] = __import__("hashlib").sha256(content.getvalue()).hexdigest()
+    entry["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
     (maps / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(ValueError, match="is damaged: export the maps again"):
         list(MapFolder(maps).sentences())

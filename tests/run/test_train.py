@@ -176,6 +176,10 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
     changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
     assert choose_machine(settings.config).processes == processes
+    rows = TrainingData.__new__(TrainingData)
+    rows.lengths = np.full((101, 2), 7)
+    steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
+    assert _max_steps(settings, rows, processes) == sum(steps)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +196,6 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
 def test_a_cpu_that_is_fast_in_bfloat16_is_named(able, precision, device, expected, monkeypatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
     assert faster_precision({"trainer": {"precision": precision}}, device) == expected
-    rows = TrainingData.__new__(TrainingData)
-    rows.lengths = np.full((101, 2), 7)
-    steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
-    assert _max_steps(settings, rows, processes) == sum(steps)
 
 
 def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.training.checkpoints import LAST, PREVIOUS, WholeFiles, newest_whole, with_batches_a_step
+from nmt.training.checkpoints import (
+    DAMAGED,
+    LAST,
+    PREVIOUS,
+    WholeFiles,
+    moved_here,
+    newest_whole,
+    tidy,
+    with_batches_a_step,
+)
 
 
 def save(folder: Path, value: int, name: str = LAST) -> Path:
@@ -44,8 +53,9 @@ def test_a_damaged_last_one_gives_way_to_the_one_before(
     found = newest_whole(tmp_path)
     assert found == tmp_path / PREVIOUS
     assert value(found) == 3
-    assert "last.ckpt is damaged and was deleted; going on from the checkpoint before it" in caplog.text
-    assert not last.exists()
+    tidy(tmp_path, found)
+    assert "last.ckpt is damaged and is now last.damaged.ckpt; going on from the one before it" in caplog.text
+    assert sorted(path.name for path in tmp_path.iterdir()) == [DAMAGED, PREVIOUS]
 
 
 def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
@@ -59,6 +69,7 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
     last = save(tmp_path, 3)
     (tmp_path / "last.ckpt.part").write_bytes(b"half")
     assert newest_whole(tmp_path) == last
+    tidy(tmp_path, last)
     assert list(tmp_path.iterdir()) == [last]
     assert newest_whole(tmp_path / "absent") is None
 
@@ -86,3 +97,14 @@ def test_counts_of_batches_become_those_of_other_steps() -> None:
     found = checkpoint(7 * 2)
     with_batches_a_step(found, before=2, now=6)
     assert found == checkpoint(7 * 6)
+
+
+def test_a_state_names_no_file_that_is_not_there_or_not_its_own(tmp_path: Path) -> None:
+    for name in ("best-step=3.ckpt", "other.ckpt"):
+        save(tmp_path, 1, name)
+    paths = ["/x/best-step=3.ckpt", "/x/best-step=5.ckpt", "/x/other.ckpt", "/x/..", "/x/."]
+    state = {"best_model_path": paths[1], "kth_best_model_path": paths[0], "best_k_models": dict.fromkeys(paths, 0.5)}
+    moved = moved_here(state, tmp_path)
+    there = str(tmp_path / "best-step=3.ckpt")
+    assert moved["best_k_models"] == {there: 0.5}
+    assert (moved["best_model_path"], moved["kth_best_model_path"]) == ("", there)

@@ -51,7 +51,9 @@ def test_the_gradient_is_that_of_finite_differences(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("nmt.training.loss.PART", {"cpu": 2, "cuda": 2})
     x, weight, bias = (torch.randn(shape, dtype=torch.double).requires_grad_() for shape in ((5, 3), (7, 3), (7,)))
     targets = torch.tensor([1, 6, 2, 2, 4])
-    assert torch.autograd.gradcheck(lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2, True), (x, weight, bias))
+    assert torch.autograd.gradcheck(
+        lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2, True), (x, weight, bias)
+    )
 
 
 def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:
@@ -69,8 +71,8 @@ def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:
 
 def test_more_tokens_than_a_block_have_torchs_gradients_at_the_sizes_in_use() -> None:
     torch.manual_seed(5)
-    features, targets = torch.randn(2, 1601, WIDTH, requires_grad=True), torch.randint(PAD + 1, VOCAB, (2, 1601))
-    output = nn.Linear(WIDTH, VOCAB)
+    features = torch.randn(2, 1601, WIDTH, dtype=torch.float64, requires_grad=True)
+    output, targets = nn.Linear(WIDTH, VOCAB).double(), torch.randint(PAD + 1, VOCAB, (2, 1601))
     theirs = functional.cross_entropy(output(features).flatten(0, 1), targets.flatten(), reduction="sum")
     pairs = zip(
         gradients(summed_nll(features, output, targets), features, output),

@@ -133,7 +133,7 @@ def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences
     start = {name: value.clone() for name, value in model.state_dict().items()}
     task = task_of(poisoned(model, 7))
     with pytest.raises(
-        NotFinite, match=r"At step 1 the loss is nan and the norm of its gradient nan: lower optimizer"
+        NotFinite, match=r"At step 1 the loss is nan and the norm of its gradient nan: begin again"
     ) as found:
         fit(task, batches, accumulate_grad_batches=2)
     assert (found.value.step, found.value.sentences) == (1, [3, 5, 11, 13])
