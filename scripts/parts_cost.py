@@ -38,22 +38,24 @@ def dropout(sentences: int, length: int, width: int) -> Part:
     return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
 
 
-def loss(sentences: int, length: int, width: int, vocab: int) -> Part:
-    """The output layer and cross entropy: of all positions at once, or as the task computes it."""
+def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
+    """The output layer and cross entropy: of all positions at once, or as the task computes it; also in bfloat16."""
     torch.manual_seed(1)
     targets = torch.randint(EOS + 1, vocab, (sentences, length))
     # A tenth is padding.
     targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
-    ways = (partial(way, outputs, layer, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
+    in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
+    ways = (partial(in_bfloat16(way), outputs, layer, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
     does = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
+    does += ", bfloat16" if autocast else ""
     return Part(*(partial(_there_and_back, way, [outputs, layer.weight]) for way in ways), does)
 
 
 def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothing: float) -> Tensor:
     """torch's cross entropy of all positions, which leaves out padding itself."""
     return functional.cross_entropy(
-        layer(outputs).flatten(0, 1),
+        layer(outputs).flatten(0, 1).float(),
         targets.flatten(),
         ignore_index=PAD,
         reduction="sum",
@@ -82,7 +84,13 @@ def rows(number: int, length: int, width: int, layers: int) -> Part:
 
 def parts() -> list[Part]:
     """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens; of a search with 320 rows."""
-    return [dropout(100, 40, 1024), loss(110, 40, 256, 8000), int8(320, 256, 8000), rows(320, 40, 256, 3)]
+    return [
+        dropout(100, 40, 1024),
+        loss(110, 40, 256, 8000),
+        loss(110, 40, 256, 8000, True),
+        int8(320, 256, 8000),
+        rows(320, 40, 256, 3),
+    ]
 
 
 def _there_and_back(compute: Callable[[], Tensor], wanted: list[Tensor]) -> None:

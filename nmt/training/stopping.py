@@ -98,7 +98,7 @@ class StopOnSignal(Checkpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         done = trainer.fit_loop.epoch_loop.total_batch_idx + 1
-        validates = trainer.should_stop or done % int(trainer.val_check_batch or 1) == 0
+        validates = trainer.should_stop or done % (trainer.val_check_batch or 1) == 0
         if step_is_whole(trainer, batch_idx) and not validates and self._asked(trainer):
             trainer.save_checkpoint(self._last)
             raise Stopped(self._code)
