@@ -49,4 +49,4 @@ def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, ti
             break
     output, errors = process.communicate()
     assert (process.returncode, output) == (143, "")
-    assert "resume=true goes on from the last validation" in errors
+    assert "and saved; resume=true goes on from there" in errors

@@ -45,7 +45,7 @@ def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
 def test_training_ends_with_a_validation_and_the_best_weights(trained: Path) -> None:
     """9 steps are no multiple of 4: the last validation is at step 9."""
     checkpoints = {path.name for path in (trained / "checkpoints").iterdir()}
-    assert checkpoints == {"best-step=4.ckpt", "best-step=8.ckpt", "best-step=9.ckpt", "last.ckpt"}
+    assert checkpoints == {"best-step=4.ckpt", "best-step=8.ckpt", "best-step=9.ckpt", "last.ckpt", "previous.ckpt"}
     best = json.loads((trained / "metrics.json").read_text(encoding="utf-8"))["best"]
     stored = torch.load(trained / "checkpoints" / f"best-step={best['step']}.ckpt", weights_only=True)["state_dict"]
     for name, value in load_file(trained / "model.safetensors").items():
