@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from nmt.data.corpus import LONGEST_LINE, Direction, bounded_lines, iter_parallel, read_lines
+from nmt.data.corpus import LONGEST_LINE, Direction, bounded_lines, iter_parallel, read_lines, text_lines
 from nmt.evaluation.alignment import read_alignments
 from nmt.evaluation.map_files import MANIFEST, MapFolder
 from nmt.run.compose import configuration
 from nmt.run.rundir import RunDirectory
-from nmt.run.translate import input_lines
 from nmt.text import Tokenizer, normalize, train_tokenizer
 
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
@@ -136,7 +135,7 @@ def test_a_huge_line_is_cut_between_two_characters(more: int, letter: str, end: 
 @given(LINES)
 @settings(suppress_health_check=SLOW)
 def test_any_input_is_lines_or_refused(content: bytes) -> None:
-    found, refused = tried(lambda: list(input_lines(io.BytesIO(content), "F")))
+    found, refused = tried(lambda: list(text_lines(io.BytesIO(content), "F")))
     if found is None:
         assert "not UTF-8" in refused
         return

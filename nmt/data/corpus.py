@@ -70,6 +70,19 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
         yield kept, skipped + len(line) - len(kept)
 
 
+def text_lines(file: ByteStream, name: str) -> Iterator[str]:
+    """The lines of a UTF-8 file without their LF or CRLF and a byte order mark at the start; a huge one loses its end,
+    with a warning. Raises ValueError naming the one that is not UTF-8.
+    """
+    for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
+        if skipped:
+            logger.warning("%s, line %d: too long, its last %s bytes are left out.", name, number, f"{skipped:,}")
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
+
+
 def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
 
@@ -82,16 +95,12 @@ def iter_lines(path: Path) -> Iterator[str]:
             f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
             "data/README.md says where published corpora come from."
         )
-    number = 0
+    empty = True
     with path.open("rb") as file:
-        for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
-            if skipped:
-                logger.warning("%s, line %d: too long, its last %s bytes are left out.", path, number, f"{skipped:,}")
-            try:
-                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file.") from error
-    if not number:
+        for line in text_lines(file, str(path)):
+            empty = False
+            yield line
+    if empty:
         raise ValueError(f"{path} is empty; give a file with at least one line.")
 
 

@@ -1,13 +1,11 @@
 """nmt.average: a new run directory whose weights are the mean of a run's checkpoints."""
 
 import logging
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 
 from nmt.run.build import Trained, build_model, choose_device, load_run
 from nmt.run.compose import Job
@@ -17,7 +15,7 @@ from nmt.run.record import print_run, scores_record
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.training.averaging import mean_weights
-from nmt.training.checkpoints import BestCheckpoints
+from nmt.training.checkpoints import BestCheckpoints, load_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -80,19 +78,11 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
 
 
 def _step(file: Path) -> int:
-    return int(_checkpoint(file)["global_step"])
+    return int(load_checkpoint(file)["global_step"])
 
 
 def _goodness(file: Path, sign: int) -> tuple[float, int]:
     """The checkpoint's own validation score, times -1 where `sign` says that less is better; then the later one."""
-    found = _checkpoint(file)
+    found = load_checkpoint(file)
     [state] = (state for name, state in found["callbacks"].items() if name.startswith(BestCheckpoints.__name__))
     return -sign * float(state["current_score"]), int(found["global_step"])
-
-
-def _checkpoint(file: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train; it is not loaded.") from error
-    return found

@@ -1,18 +1,15 @@
 """nmt.translate: standard input to standard output, a line for a line."""
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from nmt.data.corpus import ByteStream, bounded_lines
+from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation
 from nmt.run.build import build_translator, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import existing_file, unknown
-
-logger = logging.getLogger(__name__)
 
 
 def translate(job: Job) -> None:
@@ -31,25 +28,11 @@ def translate(job: Job) -> None:
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     # A person waits for the translation of a line before writing the next.
     read_ahead = 1 if sys.stdin.isatty() else config["read_ahead"]
-    lines = _paired(input_lines(sys.stdin.buffer, "Standard input"), prefixes, config["prefixes"])
+    lines = _paired(text_lines(sys.stdin.buffer, "Standard input"), prefixes, config["prefixes"])
     for number, found in enumerate(translator.stream(lines, read_ahead), start=1):
         # An empty line has no translation, and no row of its own.
         if found or form is not _tsv:
             print(form(number, found), flush=True)
-
-
-def input_lines(stream: ByteStream, name: str) -> Iterator[str]:
-    """The lines of a UTF-8 stream without their LF or CRLF; a huge one loses its end, with a warning.
-
-    Raises ValueError naming the one that is not UTF-8.
-    """
-    for number, (raw, skipped) in enumerate(bounded_lines(stream), start=1):
-        if skipped:
-            logger.warning("%s, line %d: its last %s bytes are left out, it is too long.", name, number, f"{skipped:,}")
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
 
 
 def _prefixes(config: Config) -> Iterator[str] | None:
@@ -60,7 +43,7 @@ def _prefixes(config: Config) -> Iterator[str] | None:
 
     def lines() -> Iterator[str]:
         with file.open("rb") as stream:
-            yield from input_lines(stream, str(file))
+            yield from text_lines(stream, str(file))
 
     return lines()
 

@@ -13,6 +13,7 @@ TRAINED = (*LOADED, "nmt.training.schedules", "torch.optim", *_LOGGERS)
 
 # More than any configuration has: YAML can write a list of a billion values in a few lines.
 _MOST = 10_000
+_REMEDY = "it is not loaded: use a run directory that nmt.train wrote."
 
 
 def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = None) -> None:
@@ -25,9 +26,9 @@ def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = 
     own = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
         if name == "_target_" and value not in own and not _is_of(str(value), allowed):
-            raise ValueError(f"{file} names '{value}', which is no part of {', '.join(allowed)}; it is not loaded.")
+            raise ValueError(f"{file} names '{value}', which is no part of {', '.join(allowed)}; {_REMEDY}")
         if "${" in str(value):
-            raise ValueError(f"{file} holds '{value}', which is not resolved; it is not loaded.")
+            raise ValueError(f"{file} holds '{value}', which is not resolved; {_REMEDY}")
 
 
 def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
@@ -37,7 +38,7 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         name, value = waiting.pop()
         number += 1
         if number > _MOST:
-            raise ValueError(f"{file} has more than {_MOST:,} values and is no configuration of nmt; it is not loaded.")
+            raise ValueError(f"{file} has more than {_MOST:,} values and is no configuration of nmt; {_REMEDY}")
         if type(value) is dict:
             # A key is text as well.
             waiting += [(str(key), part) for key, part in value.items()] + [("", key) for key in value]
@@ -46,7 +47,7 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         elif value is None or type(value) in (str, int, float, bool):
             yield name, value
         else:
-            raise ValueError(f"{file} holds a {type(value).__name__}, which no configuration has; it is not loaded.")
+            raise ValueError(f"{file} holds a {type(value).__name__}, which no configuration has; {_REMEDY}")
 
 
 def _is_of(target: str, packages: Collection[str]) -> bool:

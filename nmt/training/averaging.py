@@ -1,12 +1,11 @@
 """The mean of the weights of several checkpoints."""
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
+
+from nmt.training.checkpoints import load_checkpoint
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
@@ -17,20 +16,12 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     """
     if not files:
         raise ValueError("There are no checkpoints to average: give at least one file.")
-    states = [_state(file) for file in files]
+    states = [dict(load_checkpoint(file)["state_dict"]) for file in files]
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:
             raise ValueError(f"{file} and {files[0]} hold different weights: average checkpoints of one training.")
     return {name: _mean([state[name] for state in states]) for name in states[0]}
-
-
-def _state(file: Path) -> dict[str, Tensor]:
-    try:
-        checkpoint: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-        return dict(checkpoint["state_dict"])
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train; it is not loaded.") from error
 
 
 def _mean(tensors: Sequence[Tensor]) -> Tensor:

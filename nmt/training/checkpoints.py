@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import pickle
 import re
 import zipfile
 import zlib
@@ -144,6 +145,17 @@ def tidy(folder: Path, whole: Path | None) -> None:
     if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
         os.replace(last, folder / DAMAGED)
         logger.warning("%s is damaged and is now %s; going on from the one before it.", last, DAMAGED)
+
+
+def load_checkpoint(file: Path) -> dict[str, Any]:
+    """What a checkpoint holds, read when it is used. Raises ValueError when it is damaged or none of a training's."""
+    try:
+        found = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train: train again.") from error
+    if not isinstance(found, dict) or "state_dict" not in found:
+        raise ValueError(f"{file} holds no weights of a training: train again.")
+    return found
 
 
 def is_whole(path: Path) -> bool:

@@ -66,7 +66,7 @@ class TranslationTask(LightningModule):
         self._seed, self._label_smoothing = seed, label_smoothing
         self._step_tokens = 0
         self._step_nll = torch.zeros(())
-        self._step_sentences: list[int] = []
+        self._step_sentences: list[Tensor] = []
         self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
         self._nonfinite_steps, self._skipped = nonfinite_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
@@ -84,7 +84,7 @@ class TranslationTask(LightningModule):
         loss = self.nll(batch, self._label_smoothing)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
-        self._step_sentences += batch.indices.tolist()
+        self._step_sentences.append(batch.indices)
         return loss
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
@@ -116,7 +116,8 @@ class TranslationTask(LightningModule):
             return
         norm = get_total_norm(gradients).item() * self._gradient_scale
         if not math.isfinite(norm):
-            self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, sentences))
+            indices = torch.cat(sentences).tolist()
+            self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, indices))
             return
         limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
         by_norm = gradient_clip_algorithm != "value"

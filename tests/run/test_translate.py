@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import nmt.run.translate
+from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.run.compose import Job
 from nmt.run.exits import report
-from nmt.run.translate import input_lines, translate
+from nmt.run.translate import translate
 
 
 class Upper(Translator):
@@ -114,4 +115,4 @@ def test_the_lines_before_an_invalid_byte_are_translated(
 
 def test_only_line_feeds_end_a_line() -> None:
     data = "\ufeffone\r\n\ntwo\u2028three\x85\rfour\nfive".encode()
-    assert list(input_lines(io.BytesIO(data), "F")) == ["one", "", "two\u2028three\x85\rfour", "five"]
+    assert list(text_lines(io.BytesIO(data), "F")) == ["one", "", "two\u2028three\x85\rfour", "five"]
