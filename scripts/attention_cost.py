@@ -1,4 +1,4 @@
-"""Time and memory of every score by length: by its formula, by torch's fused kernel, and as the models compute it."""
+"""Time and memory of every score by length: by its formula, by a fused kernel, and as the models compute it."""
 
 import argparse
 import statistics
@@ -44,11 +44,21 @@ def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
     return weights @ values
 
 
+def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """The additive score by the project's own kernels for GPUs."""
+    from nmt.attention.triton_kernels import triton_additive_score  # triton is there where a GPU is
+
+    projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
+    weights: Tensor = site.normalizer(triton_additive_score(projected, keys, site.scorer.vector), mask)
+    return weights @ values
+
+
 def ways(site: Attention) -> dict[str, Way]:
     """The ways to compute a site's context."""
     if site.scorer.inner_product:
         return {"explicit": explicit, "fused": fused}
-    return {"explicit, in blocks": explicit, "plain formula": plain}
+    found: dict[str, Way] = {"explicit, in blocks": explicit, "plain formula": plain}
+    return found | {"Triton": in_triton} if torch.cuda.is_available() else found
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
