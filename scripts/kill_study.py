@@ -44,6 +44,8 @@ TRAINING = [
     "checkpoints.recent=2",
     "validation.every=15",
     "validation.sentences=20",
+    # A training that ends early would not be there to be killed.
+    "validation.patience=100000",
 ]
 MOMENTS = ("training", "validation loss", "validation BLEU", "writing", "renaming")
 SIGNALS = {"SIGTERM": 143, "SIGINT": 130}

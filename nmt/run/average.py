@@ -5,9 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-
-from nmt.run.build import Trained, build_model, choose_device, load_run
+from nmt.run.build import Trained, build_model, choose_device, load_run, save_weights
 from nmt.run.compose import Job
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
@@ -43,7 +41,7 @@ def average(job: Job) -> None:
     shutil.copytree(
         path, out.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoints", "logs", "evaluation")
     )
-    safetensors.torch.save_model(model, str(out.weights))
+    save_weights(model, out.weights)
     metrics = {
         **source.run.metrics(),
         "command": job.command,

@@ -1,5 +1,7 @@
 """From a configuration or a run directory to objects: model, search, translator."""
 
+import errno
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +22,7 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.compose import CONFIGS, Config, make
 from nmt.run.precision import check_precision, with_precision
 from nmt.run.refusals import check_type, unknown
-from nmt.run.rundir import RunDirectory
+from nmt.run.rundir import RunDirectory, replaced
 from nmt.run.trusted import LOADED, check_targets
 from nmt.text import TokenizerPair
 
@@ -72,6 +74,17 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
     model = with_precision(model.eval(), precision, place)
     return Trained(run, config, direction, tokenizers, model, place, precision)
+
+
+def save_weights(model: Seq2Seq, path: Path) -> None:
+    """Writes a model's weights, whole or not at all. Raises OSError when the disk is full."""
+    try:
+        with replaced(path) as part:
+            safetensors.torch.save_model(model, str(part))
+    except SafetensorError as error:
+        # It tells the system's error number in its text alone.
+        number = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
 def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Trained]:

@@ -4,7 +4,8 @@ import logging
 import pickle
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ def build_fitting(
 def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:
     """Trains to the end, from the checkpoint `last` if there is one.
 
-    Raises NotFinite, ValueError for a checkpoint that is none, and CheckFailed for a full disk.
+    Raises NotFinite, and ValueError for a checkpoint that is none.
     """
     trainer = fitting.trainer
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
@@ -99,16 +100,25 @@ def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: Transl
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
+
+
+@contextmanager
+def told_full_disk(run: RunDirectory) -> Iterator[None]:
+    """Turns the error of a full disk into CheckFailed, which says what there is to go on from."""
+    try:
+        yield
     except OSError as error:
         if error.errno not in FULL_DISK:
             raise
-        raise CheckFailed(f"The disk is full ({error.filename or run.path}). {kept(run)} Make room first.") from error
+        raise CheckFailed(f"The disk is full ({error.filename or run.path}). Make room. {kept(run)}") from error
 
 
 def kept(run: RunDirectory) -> str:
     """A sentence on what a training that failed can go on from."""
     whole = newest_whole(run.checkpoints)
-    return f"{whole} is whole: resume=true goes on from it." if whole else "There is no checkpoint yet."
+    if whole:
+        return f"{whole} is whole: resume=true goes on from it."
+    return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
 
 
 def _of_length(settings: Settings) -> list[Callback]:

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from nmt.data.corpus import Direction
 from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
+_TOKENIZERS, _PART = "tokenizer.*.model", ".part"
 _PARTS = ("model", "search", "direction", "data")
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
 
@@ -59,7 +62,7 @@ class RunDirectory:
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
-        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
             raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
 
     def clear(self) -> None:
@@ -68,12 +71,20 @@ class RunDirectory:
             shutil.rmtree(self.path / folder, ignore_errors=True)
         for file in (self.weights, self.nonfinite, *(self.path / name for name in (_METRICS, _JOINT, _CONFIG))):
             file.unlink(missing_ok=True)
-        for file in self.path.glob("tokenizer.*.model"):
-            file.unlink()
+        for pattern in (_TOKENIZERS, f"*{_PART}"):
+            for file in self.path.glob(pattern):
+                file.unlink()
+
+    def _foreign(self) -> Iterator[Path]:
+        """What is in the folder and is not of those files that are written before the run counts as started."""
+        for path in self.path.iterdir():
+            if path.name not in (_METRICS, _JOINT) and not path.match(_TOKENIZERS) and path.suffix != _PART:
+                yield path
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Writes the configuration; from then on the run counts as started."""
-        _write(self.path / _CONFIG, yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        _write(self.path / _CONFIG, text.encode())
 
     def config(self) -> dict[str, Any]:
         """The stored configuration. Raises ValueError when the file is not readable or not that of a training."""
@@ -93,10 +104,10 @@ class RunDirectory:
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
         """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""
         if tokenizers.joint:
-            (self.path / _JOINT).write_bytes(tokenizers.source.model)
+            _write(self.path / _JOINT, tokenizers.source.model)
         else:
-            self._tokenizer_file(direction.source).write_bytes(tokenizers.source.model)
-            self._tokenizer_file(direction.target).write_bytes(tokenizers.target.model)
+            _write(self._tokenizer_file(direction.source), tokenizers.source.model)
+            _write(self._tokenizer_file(direction.target), tokenizers.target.model)
 
     def tokenizers(self, direction: Direction) -> TokenizerPair:
         """The stored tokenizers; one object on both sides when they are joint."""
@@ -129,15 +140,23 @@ class RunDirectory:
 
 def write_json(path: Path, content: Any) -> None:
     """Replaces a JSON file by a whole one."""
-    _write(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    _write(path, f"{text}\n".encode())
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    with replaced(path) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file beside `path` to be written, which takes its place at the end, or is gone when writing failed."""
+    part = path.with_name(path.name + _PART)
     try:
-        part.write_text(text, encoding="utf-8")
-    except OSError:
+        yield part
+    except BaseException:
         part.unlink(missing_ok=True)
         raise
     os.replace(part, path)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors.torch
 import torch
 
 from nmt.data.batch import Example
@@ -20,13 +19,13 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
-from nmt.run.build import Trained, build_model, choose_device
+from nmt.run.build import Trained, build_model, choose_device, save_weights
 from nmt.run.build_training import Machine, build_data, build_task, check_buildable, choose_machine, faster_precision
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
-from nmt.run.fit import Fitting, build_fitting, fit, kept, quiet
+from nmt.run.fit import Fitting, build_fitting, fit, kept, quiet, told_full_disk
 from nmt.run.lock import locked
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
@@ -114,16 +113,17 @@ def _attempt(
     with locked(run.path):
         if run.state() != before:
             raise ValueError(f"Another training has written to {run.path} meanwhile; run the command again.")
-        _store(job, parts, fitting, hashes)
-        tidy(run.checkpoints, last)
-        try:
-            fit(fitting, run, task, parts.data, last)
-        except NotFinite as error:
-            write_json(run.nonfinite, _inspected(error, parts))
-            raise CheckFailed(f"{error} {kept(run)} Sentences of the step are in {run.nonfinite}.") from error
-        # Jobs of a sweep may share a process, whose memory is then not that of one of them.
-        memory = None if job.sweep_dir else peak_memory_mib()
-        _finish(fitting, parts, task, start, memory)
+        with told_full_disk(run):
+            _store(job, parts, fitting, hashes)
+            tidy(run.checkpoints, last)
+            try:
+                fit(fitting, run, task, parts.data, last)
+            except NotFinite as error:
+                write_json(run.nonfinite, _inspected(error, parts))
+                raise CheckFailed(f"{error} {kept(run)} Sentences of the step are in {run.nonfinite}.") from error
+            # Jobs of a sweep may share a process, whose memory is then not that of one of them.
+            memory = None if job.sweep_dir else peak_memory_mib()
+            _finish(fitting, parts, task, start, memory)
 
 
 def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
@@ -225,7 +225,6 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
     else:
         run.clear()
         command = changed_command(command, new_config(job), settings.config)
-    run.write_config(settings.config)
     run.write_tokenizers(parts.tokenizers, settings.direction)
     run.write_metrics(
         {
@@ -240,6 +239,8 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
             "git_commit": git_commit(),
         }
     )
+    # The last: only what has a configuration can be resumed.
+    run.write_config(settings.config)
 
 
 def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float, memory: int | None) -> None:
@@ -247,9 +248,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
     run, settings = parts.run, parts.settings
     best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
     task.load_state_dict(best["state_dict"])
-    part = run.weights.with_name(run.weights.name + ".part")
-    safetensors.torch.save_model(parts.model, str(part))
-    os.replace(part, run.weights)
+    save_weights(parts.model, run.weights)
     scores = _evaluate(parts)
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
