@@ -42,7 +42,7 @@ lint: .venv/installed-dev
 	$(VENV) mypy
 
 soak: .venv/installed-dev
-	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 tests/test_fuzz.py
+	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
 	.venv/bin/python scripts/kill_study.py
 	.venv/bin/python scripts/soak.py
 

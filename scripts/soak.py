@@ -49,7 +49,7 @@ class Held(NamedTuple):
 
 
 def watch(folder: Path, steps: int, every: float) -> list[Held]:
-    """What the training held every so many seconds, from its first checkpoint on. Raises RuntimeError if it fails."""
+    """What it held every so often, from its first checkpoint to its last step. Raises RuntimeError if it fails."""
     options = [f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", f"trainer.max_steps={steps}"]
     with (folder / "errors").open("w+") as errors:
         process = subprocess.Popen(
@@ -58,13 +58,15 @@ def watch(folder: Path, steps: int, every: float) -> list[Held]:
         held = []
         while process.poll() is None:
             time.sleep(every)
-            if (folder / "run" / "checkpoints" / "last.ckpt").is_file() and not (
-                folder / "run" / "evaluation"
-            ).exists():
-                try:
-                    held.append(Held.by(process.pid))
-                except (FileNotFoundError, ProcessLookupError, KeyError):
-                    break  # it has just ended
+            if not (folder / "run" / "checkpoints" / "last.ckpt").is_file():
+                continue
+            try:
+                now = Held.by(process.pid)
+            except (FileNotFoundError, ProcessLookupError, KeyError):
+                break  # it has just ended
+            # What comes after the training, the score of the test split, has a memory of its own.
+            if not list((folder / "run").glob("model.safetensors*")):
+                held.append(now)
         if process.wait():
             errors.seek(0)
             raise RuntimeError(errors.read())

@@ -17,11 +17,15 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from nmt.data.corpus import LONGEST_LINE, Direction, bounded_lines, iter_parallel, read_lines, text_lines
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.translator import Translator
 from nmt.evaluation.alignment import read_alignments
 from nmt.evaluation.map_files import MANIFEST, MapFolder
+from nmt.run.build import build_model
 from nmt.run.compose import configuration
 from nmt.run.rundir import RunDirectory
-from nmt.text import Tokenizer, normalize, train_tokenizer
+from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("soak", max_examples=6000, deadline=None)
@@ -140,6 +144,24 @@ def test_any_input_is_lines_or_refused(content: bytes) -> None:
         assert "not UTF-8" in refused
         return
     assert len(found) == content.count(b"\n") + bool(content and not content.endswith(b"\n"))
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer: Tokenizer) -> Translator:
+    pair, tiny = TokenizerPair(tokenizer, tokenizer), ["model=luong", "model.embedding_dim=5"]
+    sizes = ["model.encoder_dim=6", "model.decoder_dim=7", "model.num_layers=1"]
+    model = build_model(configuration("train", ["run_dir=none", *tiny, *sizes]), pair)
+    return Translator(model, pair, BeamSearch(beam_size=2, constraints=Constraints(max_length=4)))
+
+
+@given(st.lists(TEXT, max_size=4))
+@settings(suppress_health_check=SLOW)
+def test_any_lines_are_translated_and_empty_ones_are_not(
+    translator: Translator, tokenizer: Tokenizer, lines: list[str]
+) -> None:
+    found = list(translator.stream((line, "") for line in lines))
+    assert [len(each) for each in found] == [int(bool(tokenizer.encode(normalize(line)))) for line in lines]
+    assert not any("\n" in each.text for some in found for each in some)
 
 
 LINKS: SearchStrategy[str] = st.text("0123456789-? \t,abc−٣", max_size=30)

@@ -27,6 +27,7 @@ from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.fit import Fitting, build_fitting, fit, kept, quiet, told_full_disk
 from nmt.run.lock import locked
+from nmt.run.memory import halved, out_of_memory
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
 from nmt.run.references import read_references
@@ -87,14 +88,20 @@ def train(job: Job) -> None:
     hashes = corpus_hashes(corpora, settings.direction)
     if resume:
         check_corpora(run.metrics().get("corpora", {}), hashes)
-    smaller = None
     try:
         _attempt(job, settings, run, machine, hashes, before)
+        return
     except torch.OutOfMemoryError as error:
-        smaller = _with_smaller_batches(settings, run, machine, error)
+        # Not where steps would be lost, or where others train too.
+        if machine.processes > 1 or list(run.checkpoints.glob("*.ckpt")):
+            raise out_of_memory(settings.config, halved_before=False) from error
     # After the error is gone, and with it what it held.
-    if smaller is not None:
-        _attempt(job, smaller, run, machine, hashes, run.state())
+    smaller, change = halved(settings.config)
+    logger.warning("The memory of the device is full: beginning again with %s.", change)
+    try:
+        _attempt(job, Settings(smaller), run, machine, hashes, run.state())
+    except torch.OutOfMemoryError as error:
+        raise out_of_memory(smaller, halved_before=True) from error
 
 
 def _attempt(
@@ -139,25 +146,6 @@ def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
             for index, ours, theirs in examples
         ],
     }
-
-
-def _with_smaller_batches(settings: Settings, run: RunDirectory, machine: Machine, error: Exception) -> Settings:
-    """Half the tokens a batch and twice the batches a step: about the same steps in less memory.
-
-    Raises CheckFailed where it is too late for that, because steps have been made, or where others train too.
-    """
-    config = settings.config
-    tokens, accumulate = config["batching"]["batch_tokens"] // 2, config["trainer"]["accumulate_grad_batches"] * 2
-    change = f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}"
-    if machine.processes > 1 or list(run.checkpoints.glob("*.ckpt")):
-        raise CheckFailed(
-            f"The memory of the device is full. Begin again with {change}, or go on with resume=true on a larger one."
-        ) from error
-    logger.warning("The memory of the device is full: beginning again with %s.", change)
-    batching = config["batching"] | {"batch_tokens": tokens}
-    return Settings(
-        config | {"batching": batching, "trainer": config["trainer"] | {"accumulate_grad_batches": accumulate}}
-    )
 
 
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
