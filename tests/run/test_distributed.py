@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -23,7 +24,7 @@ STEPS = {
     "optimizer__lr": 0.3,
     "schedule": "constant",
 }
-TWO = {"trainer__devices": 2, "trainer__strategy": "ddp"}
+TWO = {"trainer__devices": 2, "trainer": "ddp"}
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
 
@@ -92,8 +93,8 @@ def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Star
         time.sleep(0.1)
     assert _is_zombie(other) or not Path(f"/proc/{other}").exists()
     assert two.returncode != 0
-    if dies == "the other":
-        assert errors.strip().splitlines()[-1]
+    # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
+    assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
 
 
 def _is_child_training(process: int, parent: int) -> bool:

@@ -173,7 +173,7 @@ def test_a_resumed_run_reads_its_own_tokenizers(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callable[..., Job], processes: int) -> None:
-    changes = {"trainer__devices": processes, "trainer__strategy": "ddp"} if processes > 1 else {}
+    changes = {"trainer": "ddp", "trainer__devices": processes} if processes > 1 else {}
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
     assert choose_machine(settings.config).processes == processes
     rows = TrainingData.__new__(TrainingData)
