@@ -46,7 +46,7 @@ def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
 
 def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """The additive score by the project's own kernels for GPUs."""
-    from nmt.attention.triton_kernels import triton_additive_score  # triton is there where a GPU is
+    from triton_kernels import triton_additive_score  # triton is there where a GPU is
 
     projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
     weights: Tensor = site.normalizer(triton_additive_score(projected, keys, site.scorer.vector), mask)

@@ -65,7 +65,7 @@ def test_libraries_stay_where_they_belong(file: Path) -> None:
     if file != PACKAGE / "run" / "compose.py":
         assert not roots & {"hydra", "omegaconf"}
     if package(file) in ONLY_TORCH:
-        assert roots <= TENSOR_LIBRARIES | ({"triton"} if file.stem == "triton_kernels" else set())
+        assert roots <= TENSOR_LIBRARIES
     if file.stem in SEES_ARRAYS:
         assert "torch" not in roots
 

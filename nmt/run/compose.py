@@ -54,10 +54,13 @@ class Job:
     """Where a sweep wants this job's files; None outside of sweeps."""
 
 
-def command(name: str, description: str | None, run: str, after_sweep: str | None = None) -> NoReturn:
+def command(
+    name: str, description: str | None, run: str, after_sweep: str | None = None, words: str | None = None
+) -> NoReturn:
     """Runs a command of the application with the arguments in sys.argv, and exits.
 
     What `after_sweep`, such a function too, says of the jobs of a sweep is printed after them, however they ended.
+    Arguments that are no key=value become the list under the key `words`, where a command has one.
 
     `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
     when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
@@ -67,7 +70,19 @@ def command(name: str, description: str | None, run: str, after_sweep: str | Non
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(help_text(CONFIGS, name, description or ""))
         sys.exit(0)
+    if words:
+        sys.argv[1:] = _gathered(sys.argv[1:], words)
     sys.exit(exit_code(lambda: _run(name, run, after_sweep)))
+
+
+def _gathered(arguments: list[str], key: str) -> list[str]:
+    """The arguments, those that are no key=value as one list under a key; an address may have = in it."""
+    words = [
+        each for each in arguments if not each.startswith("-") and ("=" not in each or "://" in each.split("=")[0])
+    ]
+    quoted = ['"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words]
+    others = [each for each in arguments if each not in words]
+    return [f"{key}=[{','.join(quoted)}]", *others] if words else others
 
 
 def configuration(name: str, overrides: Sequence[str]) -> Config:

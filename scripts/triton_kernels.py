@@ -1,7 +1,8 @@
 """The additive score on a GPU: Triton kernels that hold tanh(q + k) in registers, forward and backward.
 
-`kernels.additive_score` is the formula in blocks that every device can run; here is the same function for CUDA. triton
-comes with torch's CUDA builds; its interpreter (TRITON_INTERPRET=1) runs these kernels on a CPU.
+The models take `nmt.attention.kernels.additive_score`, the formula in blocks that every device can run; `benchmark.py
+attention` measures these beside it where there is a GPU. triton comes with torch's CUDA builds; its interpreter
+(TRITON_INTERPRET=1) runs the kernels on a CPU.
 """
 
 from typing import Any, no_type_check
@@ -139,6 +140,6 @@ def triton_additive_score(
     keys: Float[Tensor, "batch heads keys hidden"],
     vector: Float[Tensor, "heads hidden"],
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """`kernels.additive_score` on a GPU."""
+    """v . tanh(q + k) for every query and key on a GPU, computed in float32."""
     scores: Tensor = TritonAdditiveScore.apply(queries, keys.to(queries.dtype), vector.to(queries.dtype))
     return scores

@@ -1,0 +1,120 @@
+"""nmt.download; what comes over the net is tried in tests/data/test_download.py."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Command
+
+from nmt.data.corpus import Direction
+from nmt.data.download import Limits
+from nmt.run import download as module
+from nmt.run.compose import CONFIGS, Job, configuration
+from nmt.run.download import download
+from nmt.run.exits import CheckFailed
+
+CORPUS = {"a.en": b"one\n", "a.vi": "một\n".encode()}
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files of the one corpus that is known, one of them under its name at the source."""
+    (tmp_path / "corpus").mkdir()
+    files = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in CORPUS.items()}
+    facts = {"licence": "CC0", "citation": "Nobody", "url": "https://localhost:1/", "files": files}
+    facts["files"]["a.vi"]["path"] = "deep/data.vi"
+    (tmp_path / "corpus" / "tiny.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
+    monkeypatch.setattr(module, "CONFIGS", tmp_path)
+    monkeypatch.setattr(module, "Limits", lambda most: Limits(most, silence=0.5, tries=1))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "copies" / "deep").mkdir(parents=True)
+    (tmp_path / "copies" / "a.en").write_bytes(CORPUS["a.en"])
+    (tmp_path / "copies" / "deep" / "data.vi").write_bytes(CORPUS["a.vi"])
+    return tmp_path
+
+
+def run(*overrides: str) -> None:
+    config = configuration("download", overrides)
+    download(Job(config=config, given=(), command="", sweep_dir=None))
+
+
+def test_a_folder_gives_the_files_that_the_web_would(
+    known: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        run("what=tiny", "from=copies")
+    assert capsys.readouterr().out.splitlines() == ["data/tiny/a.en", "data/tiny/a.vi"]
+    assert {name: (known / "data" / "tiny" / name).read_bytes() for name in CORPUS} == CORPUS
+    assert "tiny. Licence: CC0. Cite: Nobody." in caplog.text
+    # What is there and whole needs no web.
+    run("what=[tiny]")
+
+
+def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
+    (known / "copies" / "a.en").write_bytes(b"two\n")
+    with pytest.raises(ValueError, match=r"copies/a\.en has the sha256 .* Name another folder\."):
+        run("what=tiny", "from=copies")
+    (known / "data" / "tiny").mkdir(parents=True)
+    (known / "data" / "tiny" / "a.en").write_bytes(b"mine\n")
+    (known / "copies" / "a.en").write_bytes(CORPUS["a.en"])
+    with pytest.raises(ValueError, match=r"data/tiny/a\.en has the sha256 .* Delete it first\."):
+        run("what=tiny", "from=copies")
+    with pytest.raises(ValueError, match=r"data/tiny/a\.en has the sha256 .* Delete it, or choose another folder\."):
+        run("what=tiny")
+    assert (known / "data" / "tiny" / "a.en").read_bytes() == b"mine\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "told"),
+    [
+        (["what=tinny"], ValueError, r"Unknown corpus 'tinny'\. Did you mean 'tiny'\?"),
+        (["what=[]"], ValueError, "nothing to download"),
+        (["what='http://localhost/a.txt'"], ValueError, "no https:// address"),
+        (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
+        (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
+        (["what='https://localhost/%2e%2e%2fa'"], ValueError, "does not end with the name of a file"),
+        (["what='https://localhost/a.zip'", "from=copies"], ValueError, r"is for corpora known by name"),
+        (["what=tiny", "max_gib=0"], ValueError, "max_gib is 0"),
+        (["what=tiny", "from=nowhere"], FileNotFoundError, "nowhere has neither a.en"),
+        (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en cannot be had .* from=FOLDER takes a corpus"),
+    ],
+)
+def test_what_cannot_be_done_is_told(known: Path, overrides: list[str], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        run(*overrides)
+    assert not (known / "data" / "tiny" / "a.en").exists()
+
+
+def test_an_archive_is_taken_out_beside_it(
+    known: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fetched(url: str, path: Path, *_: object) -> bool:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("deep/b.en", "two\n")
+        return True
+
+    monkeypatch.setattr(module, "fetch", fetched)
+    run("what='https://localhost/x/en-vi.txt.zip?a=b'")
+    assert capsys.readouterr().out == "data/en-vi.txt/deep/b.en\n"
+    assert (known / "data" / "en-vi.txt" / "deep" / "b.en").read_text() == "two\n"
+
+
+def test_words_without_a_key_are_what_is_wanted(command: Command, corpus: Path) -> None:
+    ended = command("download", "iwslt16", "out=x", "https://localhost/a?b=c")
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.errors.startswith("error: Unknown corpus 'iwslt16'. Did you mean 'iwslt15'?")
+
+
+@pytest.mark.parametrize("name", ["iwslt15", "envi"])
+def test_a_corpus_lands_where_its_configuration_reads_it(name: str) -> None:
+    facts = yaml.safe_load((CONFIGS / "corpus" / f"{name}.yaml").read_text(encoding="utf-8"))
+    data = configuration("train", ["run_dir=none", f"data={name}"])["data"]
+    prefixes = [data["train"]] if isinstance(data["train"], str) else data["train"]
+    prefixes = [*prefixes, *(value for key, value in data.items() if key not in ("name", "train"))]
+    direction = Direction.parse("en-vi")
+    wanted = {f"{prefix}.{language}" for prefix in prefixes for language in (direction.source, direction.target)}
+    assert {f"data/{name}/{file}" for file in facts["files"]} == wanted
+    assert all(len(facts["files"][file].get("sha256", "0" * 64)) == 64 for file in facts["files"])
