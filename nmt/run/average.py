@@ -1,14 +1,15 @@
 """nmt.average: a new run directory whose weights are the mean of a run's checkpoints."""
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
+from nmt.models import Seq2Seq
 from nmt.run.build import Trained, build_model, choose_device, load_run, save_weights
 from nmt.run.compose import Job
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
+from nmt.run.lock import locked
 from nmt.run.record import print_run, scores_record
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
@@ -37,10 +38,16 @@ def average(job: Job) -> None:
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
     model = build_model(source.config, source.tokenizers)
     model.load_state_dict(weights)
+    with locked(out.path):
+        _write(source, model, files, out, job)
+
+
+def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job) -> None:
+    """The averaged run, finished with its last file, and its scores."""
+    config = job.config
     out.clear()
-    shutil.copytree(
-        path, out.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoints", "logs", "evaluation")
-    )
+    out.write_config(source.config)
+    out.write_tokenizers(source.tokenizers, source.direction)
     save_weights(model, out.weights)
     metrics = {
         **source.run.metrics(),

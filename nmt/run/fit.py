@@ -114,8 +114,11 @@ def told_full_disk(run: RunDirectory) -> Iterator[None]:
 
 
 def kept(run: RunDirectory) -> str:
-    """A sentence on what a training that failed can go on from."""
-    whole = newest_whole(run.checkpoints)
+    """A sentence on what a training whose disk was full can go on from."""
+    try:
+        whole = newest_whole(run.checkpoints)
+    except ValueError as error:
+        return str(error)
     if whole:
         return f"{whole} is whole: resume=true goes on from it."
     return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
@@ -179,5 +182,6 @@ def _stop_early(settings: Settings) -> StopEarly:
 
 def _loggers(config: Config, run: RunDirectory) -> list[Logger]:
     # A resumed run logs beside what it has logged before: the CSV logger would delete that.
-    version = len(list(run.logs.glob("version_*")))
+    versions = [int(number) for path in run.logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
+    version = max(versions, default=-1) + 1
     return [make(node)(save_dir=run.logs, name="", version=version) for node in config["logger"].values()]

@@ -13,7 +13,8 @@ except ImportError:  # Windows locks no folders
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder for this process. The lock leaves no file and ends with the process, however that ends.
+    """Holds a folder for this process. The lock leaves no file and ends with the process, however that ends, also where
+    processes that it has forked, such as loaders of data, live on for a while.
 
     Raises ValueError while another process holds the folder. On Windows nothing is locked.
     """
@@ -22,6 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
+    _held.add(handle)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -31,4 +33,19 @@ def locked(folder: Path) -> Iterator[None]:
             ) from error
         yield
     finally:
+        _held.remove(handle)
         os.close(handle)
+
+
+_held: set[int] = set()
+
+
+def _let_go() -> None:
+    """A lock is held until every process that has inherited it closes it."""
+    for handle in _held:
+        os.close(handle)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -1,30 +1,46 @@
 """A device whose memory is full: half the tokens a batch and twice the batches a step, once."""
 
+from typing import NamedTuple
+
 from nmt.run.compose import Config
-from nmt.run.exits import CheckFailed
 
 
-def halved(config: Config) -> tuple[Config, str]:
-    """The configuration of about the same steps in less memory, and the settings that make it."""
-    batching, trainer = config["batching"], config["trainer"]
-    tokens, accumulate = batching["batch_tokens"] // 2, trainer["accumulate_grad_batches"] * 2
-    smaller = config | {
-        "batching": batching | {"batch_tokens": tokens},
-        "trainer": trainer | {"accumulate_grad_batches": accumulate},
-    }
-    return smaller, f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}"
+class Halved(NamedTuple):
+    """A configuration of about the same steps in less memory, and the settings that make it."""
+
+    config: Config
+    change: str
 
 
-def out_of_memory(config: Config, halved_before: bool) -> CheckFailed:
-    """The failure of a training that cannot begin again by itself, with what a person can do."""
-    tokens = config["batching"]["batch_tokens"]
-    if halved_before:
-        return CheckFailed(
-            f"The memory of the device is full, and with half the batches (batching.batch_tokens={tokens}) too: "
-            "begin again with a smaller model, or leave out long sentences (filters.max_tokens)."
-        )
-    change = halved(config)[1]
-    return CheckFailed(
-        f"The memory of the device is full (batching.batch_tokens={tokens}). Begin again with {change} overwrite=true, "
-        "or go on with resume=true on a device with more."
-    )
+class BatchTooLarge(Exception):  # noqa: N818
+    """A training ran out of memory; `longest` is the number of tokens of its longest sentence."""
+
+    def __init__(self, config: Config, longest: int) -> None:
+        super().__init__("out of memory")
+        self.config, self.longest = config, longest
+
+    @property
+    def can_be_halved(self) -> bool:
+        """Whether the longest sentence fits into half a batch."""
+        return bool(self.config["batching"]["batch_tokens"] // 2 >= self.longest)
+
+    def halved(self) -> Halved:
+        """Half the tokens a batch, and twice the batches a step."""
+        batching, trainer = self.config["batching"], self.config["trainer"]
+        tokens, accumulate = batching["batch_tokens"] // 2, trainer["accumulate_grad_batches"] * 2
+        config = self.config | {
+            "batching": batching | {"batch_tokens": tokens},
+            "trainer": trainer | {"accumulate_grad_batches": accumulate},
+        }
+        return Halved(config, f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}")
+
+    def remedy(self, halved_before: bool = False) -> str:
+        """What a person can do where the training cannot begin again by itself."""
+        tokens = self.config["batching"]["batch_tokens"]
+        full = f"The memory of the device is full with batching.batch_tokens={tokens}"
+        if halved_before or not self.can_be_halved:
+            return (
+                f"{full}, and the longest sentence has {self.longest} tokens: begin again with a smaller model, or "
+                "leave out long sentences with filters.max_tokens, and overwrite=true."
+            )
+        return f"{full}. Begin again with {self.halved().change} overwrite=true, or resume=true on a larger device."

@@ -13,6 +13,8 @@ import torch
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Direction, file_pair
 from nmt.evaluation.scores import Score
+from nmt.models.base import Seq2Seq
+from nmt.run.settings import Settings
 
 _PRINTED = 2
 _PACKAGES = ("nmt-attention", "torch", "lightning", "hydra-core", "sentencepiece", "sacrebleu", "datasets", "numpy")
@@ -46,6 +48,20 @@ def git_commit() -> str | None:
         return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
+
+
+def training_record(settings: Settings, model: Seq2Seq, processes: int, hashes: dict[str, str]) -> dict[str, Any]:
+    """What is known of a training before its first step."""
+    return {
+        "finished": False,
+        "seed": settings.config["seed"],
+        "batches_a_step": processes * settings.config["trainer"]["accumulate_grad_batches"],
+        "direction": str(settings.direction),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "corpora": hashes,
+        "versions": versions(),
+        "git_commit": git_commit(),
+    }
 
 
 def peak_memory_mib() -> int | None:

@@ -47,15 +47,18 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     # A run of before there were any goes on without: they change nothing that it learns.
     stored["validation"].setdefault("probes", 0)
     stored.setdefault("nonfinite_steps", 0)
+    asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
-    for key in job.given:
+    for key in (leaf for given in job.given for leaf in _leaves(given, _get(job.config, given), _get(stored, given))):
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
+        # What the run itself has changed: for less memory, or another number of processes.
+        if key in asked and value == asked[key]:
+            continue
         if key not in _MAY_CHANGE:
-            part, before = _difference(key, _get(stored, key), value)
             raise ValueError(
-                f"{part} differs from the run that is resumed ({before}); "
+                f"{key} differs from the run that is resumed ({_get(stored, key)}); "
                 f"only {', '.join(_MAY_CHANGE)} may: leave it out, or start a new run."
             )
         *section, name = key.split(".")
@@ -116,13 +119,17 @@ def changed_command(command: str, before: Config, after: Config) -> str:
     return shlex.join([*kept, *given])
 
 
-def _difference(key: str, before: Any, now: Any) -> tuple[str, Any]:
-    """The dotted key of the first leaf in which two values differ, and its value in the first."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in [*before, *now]:
-            if before.get(name) != now.get(name):
-                return _difference(f"{key}.{name}", before.get(name), now.get(name))
-    return key, before
+def batches(config: Config) -> Config:
+    """Under their dotted keys, the settings that a run may change by itself."""
+    return {key: _get(config, key) for key in _BATCHES}
+
+
+def _leaves(key: str, value: Any, other: Any) -> list[str]:
+    """The dotted keys below one that are no groups in both values: a chosen group is given key by key."""
+    if not (isinstance(value, dict) and isinstance(other, dict)):
+        return [key]
+    names = dict.fromkeys([*other, *value])
+    return [leaf for name in names for leaf in _leaves(f"{key}.{name}", value.get(name), other.get(name))]
 
 
 def _get(config: Config, key: str) -> Any:

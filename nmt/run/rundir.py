@@ -14,7 +14,7 @@ from nmt.data.corpus import Direction
 from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
-_TOKENIZERS, _PART = "tokenizer.*.model", ".part"
+_PART = ".part"
 _PARTS = ("model", "search", "direction", "data")
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
 
@@ -62,24 +62,17 @@ class RunDirectory:
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
-        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
+        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
 
     def clear(self) -> None:
         """Deletes the files of a run, and no others."""
         for folder in _FOLDERS:
             shutil.rmtree(self.path / folder, ignore_errors=True)
-        for file in (self.weights, self.nonfinite, *(self.path / name for name in (_METRICS, _JOINT, _CONFIG))):
-            file.unlink(missing_ok=True)
-        for pattern in (_TOKENIZERS, f"*{_PART}"):
-            for file in self.path.glob(pattern):
-                file.unlink()
-
-    def _foreign(self) -> Iterator[Path]:
-        """What is in the folder and is not of those files that are written before the run counts as started."""
-        for path in self.path.iterdir():
-            if path.name not in (_METRICS, _JOINT) and not path.match(_TOKENIZERS) and path.suffix != _PART:
-                yield path
+        tokenizers = [path.name for path in self.path.glob("tokenizer.*.model")]
+        for name in (self.weights.name, self.nonfinite.name, _METRICS, _JOINT, *tokenizers, _CONFIG):
+            for file in (self.path / name, self.path / f"{name}{_PART}"):
+                file.unlink(missing_ok=True)
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Writes the configuration; from then on the run counts as started."""
@@ -156,6 +149,8 @@ def replaced(path: Path) -> Iterator[Path]:
     part = path.with_name(path.name + _PART)
     try:
         yield part
+        with part.open("rb") as written:
+            os.fsync(written.fileno())  # a power cut may come
     except BaseException:
         part.unlink(missing_ok=True)
         raise

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,13 +26,14 @@ from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
-from nmt.run.fit import Fitting, build_fitting, fit, kept, quiet, told_full_disk
+from nmt.run.fit import Fitting, build_fitting, fit, quiet, told_full_disk
 from nmt.run.lock import locked
-from nmt.run.memory import halved, out_of_memory
+from nmt.run.memory import BatchTooLarge
 from nmt.run.probes import Probes, write_film
-from nmt.run.record import corpus_hashes, git_commit, peak_memory_mib, print_run, scores_record, versions
+from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.run.references import read_references
 from nmt.run.resume import (
+    batches,
     changed_command,
     check_corpora,
     new_config,
@@ -43,7 +45,8 @@ from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
-from nmt.training.checkpoints import newest_whole, tidy
+from nmt.training.checkpoints import load_checkpoint, newest_whole, tidy
+from nmt.training.stopping import Stopped
 from nmt.training.task import NotFinite
 
 logger = logging.getLogger(__name__)
@@ -91,17 +94,17 @@ def train(job: Job) -> None:
     try:
         _attempt(job, settings, run, machine, hashes, before)
         return
-    except torch.OutOfMemoryError as error:
-        # Not where steps would be lost, or where others train too.
-        if machine.processes > 1 or list(run.checkpoints.glob("*.ckpt")):
-            raise out_of_memory(settings.config, halved_before=False) from error
+    except BatchTooLarge as error:
+        # Not where a checkpoint would be lost, or where others train too.
+        if machine.processes > 1 or list(run.checkpoints.glob("*.ckpt")) or not error.can_be_halved:
+            raise CheckFailed(error.remedy()) from error
+        smaller = error.halved()
     # After the error is gone, and with it what it held.
-    smaller, change = halved(settings.config)
-    logger.warning("The memory of the device is full: beginning again with %s.", change)
+    logger.warning("The memory of the device is full: beginning again with %s.", smaller.change)
     try:
-        _attempt(job, Settings(smaller), run, machine, hashes, run.state())
-    except torch.OutOfMemoryError as error:
-        raise out_of_memory(smaller, halved_before=True) from error
+        _attempt(job, Settings(smaller.config), run, machine, hashes, run.state())
+    except BatchTooLarge as error:
+        raise CheckFailed(error.remedy(halved_before=True)) from error
 
 
 def _attempt(
@@ -115,19 +118,23 @@ def _attempt(
     # Not what another process may be about to delete.
     last = newest_whole(run.checkpoints) if job.config["resume"] else None
     if _rank() > 0:
-        fit(fitting, run, task, parts.data, last)
+        # The leader's exit code tells; another one here would be taken for a death.
+        with suppress(Stopped):
+            fit(fitting, run, task, parts.data, last)
         return
     with locked(run.path):
         if run.state() != before:
             raise ValueError(f"Another training has written to {run.path} meanwhile; run the command again.")
         with told_full_disk(run):
-            _store(job, parts, fitting, hashes)
             tidy(run.checkpoints, last)
+            _store(job, parts, fitting, hashes)
             try:
                 fit(fitting, run, task, parts.data, last)
             except NotFinite as error:
                 write_json(run.nonfinite, _inspected(error, parts))
-                raise CheckFailed(f"{error} {kept(run)} Sentences of the step are in {run.nonfinite}.") from error
+                raise CheckFailed(f"{error} The step's sentences are in {run.nonfinite}.") from error
+            except torch.OutOfMemoryError as error:
+                raise BatchTooLarge(settings.config, int(parts.data.training.lengths.max())) from error
             # Jobs of a sweep may share a process, whose memory is then not that of one of them.
             memory = None if job.sweep_dir else peak_memory_mib()
             _finish(fitting, parts, task, start, memory)
@@ -151,7 +158,8 @@ def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
-    if job.config["resume"]:
+    # A run that was killed while its first files were written has no tokenizers yet.
+    if job.config["resume"] and run.metrics():
         pair = run.tokenizers(direction)
     else:
         pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
@@ -207,37 +215,39 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
 
 def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> None:
     """Writes what a resumed run and the commands that read it need, before the first step."""
-    run, settings, command = parts.run, parts.settings, job.command
-    if job.config["resume"]:
+    run, settings, command, resume = parts.run, parts.settings, job.command, job.config["resume"]
+    asked = run.metrics().get("asked", batches(run.config())) if resume else batches(new_config(job))
+    if resume:
         command = changed_command(run.metrics().get("command", command), run.config(), settings.config)
     else:
         run.clear()
         command = changed_command(command, new_config(job), settings.config)
-    run.write_tokenizers(parts.tokenizers, settings.direction)
-    run.write_metrics(
-        {
-            "finished": False,
-            "command": command,
-            "seed": settings.config["seed"],
-            "batches_a_step": fitting.trainer.world_size * settings.config["trainer"]["accumulate_grad_batches"],
-            "direction": str(settings.direction),
-            "parameters": sum(parameter.numel() for parameter in parts.model.parameters()),
-            "corpora": hashes,
-            "versions": versions(),
-            "git_commit": git_commit(),
-        }
-    )
-    # The last: only what has a configuration can be resumed.
-    run.write_config(settings.config)
+    try:
+        run.write_config(settings.config)
+        run.write_tokenizers(parts.tokenizers, settings.direction)
+        record = training_record(settings, parts.model, fitting.trainer.world_size, hashes)
+        run.write_metrics({**record, "command": command, "asked": asked})
+    except OSError:
+        # The same command shall begin again.
+        if not resume:
+            run.clear()
+        raise
 
 
 def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float, memory: int | None) -> None:
     """Saves the best checkpoint's weights, scores the test split, and prints where the run lies and its scores."""
     run, settings = parts.run, parts.settings
-    best = torch.load(fitting.best.best_model_path, map_location="cpu", weights_only=True)
+    if not fitting.best.best_model_path:
+        raise CheckFailed(f"{run.checkpoints} has no best checkpoint any more: begin again with overwrite=true.")
+    best = load_checkpoint(Path(fitting.best.best_model_path))
     task.load_state_dict(best["state_dict"])
     save_weights(parts.model, run.weights)
-    scores = _evaluate(parts)
+    try:
+        scores = _evaluate(parts)
+    except torch.OutOfMemoryError as error:
+        raise CheckFailed(
+            "The memory of the device is full. The training is whole: resume=true trainer.accelerator=cpu scores it."
+        ) from error
     seconds = fitting.progress.training_seconds
     record: dict[str, Any] = run.metrics() | {
         "finished": True,

@@ -149,10 +149,13 @@ def tidy(folder: Path, whole: Path | None) -> None:
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
     """What a checkpoint holds, read when it is used. Raises ValueError when it is damaged or none of a training's."""
+    damaged = f"{file} is damaged or not a checkpoint of nmt.train: train again."
+    if not is_whole(file):
+        raise ValueError(damaged)
     try:
         found = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{file} is damaged or not a checkpoint of nmt.train: train again.") from error
+        raise ValueError(damaged) from error
     if not isinstance(found, dict) or "state_dict" not in found:
         raise ValueError(f"{file} holds no weights of a training: train again.")
     return found

@@ -35,7 +35,8 @@ class NotFinite(FloatingPointError):  # noqa: N818
     def __init__(self, step: int, loss: float, norm: float, sentences: list[int]) -> None:
         super().__init__(
             f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}: begin again with a lower "
-            "optimizer.lr or a longer schedule.warmup, or let some such steps be skipped with nonfinite_steps=3."
+            "optimizer.lr or a longer schedule.warmup and overwrite=true, or go on with resume=true nonfinite_steps=3, "
+            "which skips up to three such steps."
         )
         self.step, self.loss, self.norm, self.sentences = step, loss, norm, sentences
 
@@ -91,7 +92,7 @@ class TranslationTask(LightningModule):
         """Finds by what the summed gradients have to be divided: Lightning has divided by batches and processes."""
         total = float(self._over_processes(float(self._step_tokens)))
         self._gradient_scale = self.trainer.accumulate_grad_batches * self.trainer.world_size / total
-        self._step_loss = self._step_nll / self._step_tokens
+        self._step_loss = self._over_processes(self._step_nll) / total
         self.log("train_loss", self._step_loss)
         self.target_tokens += int(total)
         self._step_nll, self._step_tokens = torch.zeros(()), 0
@@ -116,7 +117,7 @@ class TranslationTask(LightningModule):
             return
         norm = get_total_norm(gradients).item() * self._gradient_scale
         if not math.isfinite(norm):
-            indices = torch.cat(sentences).tolist()
+            indices = self._of_all_processes(torch.cat(sentences).tolist())
             self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, indices))
             return
         limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
@@ -175,6 +176,13 @@ class TranslationTask(LightningModule):
         now = self.trainer.accumulate_grad_batches
         if (before := checkpoint.get("batches_a_step", now)) != now:
             with_batches_a_step(checkpoint, before, now)
+
+    def _of_all_processes(self, indices: list[int]) -> list[int]:
+        if self.trainer.world_size == 1:
+            return indices
+        gathered: list[list[int]] = [[]] * self.trainer.world_size
+        torch.distributed.all_gather_object(gathered, indices)
+        return [index for each in gathered for index in each]
 
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)

@@ -106,8 +106,8 @@ def start(corpus: Path) -> Iterator[Start]:
 
     yield popen
     for process in started:
-        process.kill()
-        process.wait()
+        with process:  # closes its pipes
+            process.kill()
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

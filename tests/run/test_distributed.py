@@ -1,6 +1,7 @@
 """Two processes train as one does with the same steps; a dead one ends the other; one goes on where two stopped."""
 
 import json
+import logging
 import os
 import re
 import signal
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
+
+from nmt.run.fit import quiet
 
 STEPS = {
     "trainer__max_steps": 50,
@@ -72,7 +76,8 @@ def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, 
     assert two.returncode == 143, errors
     step = last(corpus / "two")["global_step"]
     assert 3 <= step < 50
-    resumed = start("train", *tiny(**STEPS, trainer__devices=1, run_dir="two"), "resume=true", "trainer.strategy=auto")
+    # The command that began it, with another number of devices.
+    resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=true")
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
     errors = ended(resumed)
     assert "Resumed by 1 processes, with trainer.accumulate_grad_batches=4" in errors
@@ -95,6 +100,11 @@ def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Star
     assert two.returncode != 0
     # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
     assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
+
+
+def test_the_line_that_names_a_dead_process_is_not_silenced() -> None:
+    quiet(leader=True)
+    assert logging.getLogger(_ChildProcessObserver.__module__).isEnabledFor(logging.INFO)
 
 
 def _is_child_training(process: int, parent: int) -> bool:

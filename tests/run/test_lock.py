@@ -24,6 +24,32 @@ def test_a_folder_is_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_is_forked_does_not_hold_it(tmp_path: Path) -> None:
+    script = f"""
+import os, time
+from pathlib import Path
+from nmt.run.lock import locked
+with locked(Path({str(tmp_path)!r})):
+    os.fork()
+    print("held", flush=True)
+    time.sleep(60)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        assert [process.stdout.readline() for _ in range(2)] == ["held\n"] * 2  # of both
+        process.kill()
+        process.wait()
+        with locked(tmp_path):
+            pass
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+
+
 def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_dead(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
 ) -> None:

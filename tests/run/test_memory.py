@@ -33,7 +33,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> Limit:
     return set_limit
 
 
-def test_the_batches_are_halved_once_and_the_steps_stay_as_large(
+def test_the_batches_are_halved_once_and_the_same_command_goes_on(
     corpus: Path,
     job: Callable[..., Job],
     limit: Limit,
@@ -43,7 +43,7 @@ def test_the_batches_are_halved_once_and_the_steps_stay_as_large(
     monkeypatch.chdir(corpus)
     limit(60, since=0)
     with caplog.at_level(logging.WARNING):
-        train(job("train", trainer__max_steps=4))
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
     change = "batching.batch_tokens=50 trainer.accumulate_grad_batches=2"
     assert f"The memory of the device is full: beginning again with {change}." in caplog.text
     run = RunDirectory(Path("run"))
@@ -51,6 +51,11 @@ def test_the_batches_are_halved_once_and_the_steps_stay_as_large(
     assert run.config()["trainer"]["accumulate_grad_batches"] == 2
     assert run.metrics()["steps"] == 4
     assert all(setting in run.metrics()["command"] for setting in change.split())
+    train(job("train", trainer__max_steps=6, batching__batch_tokens=101, resume="true"))
+    assert run.metrics()["steps"] == 6
+    assert run.config()["batching"]["batch_tokens"] == 50
+    with pytest.raises(ValueError, match=r"batching\.batch_tokens differs from the run that is resumed \(50\)"):
+        train(job("train", trainer__max_steps=8, batching__batch_tokens=100, resume="true"))
 
 
 def test_when_half_is_too_much_it_ends_with_a_sentence(
@@ -58,8 +63,36 @@ def test_when_half_is_too_much_it_ends_with_a_sentence(
 ) -> None:
     monkeypatch.chdir(corpus)
     limit(0, since=0)
-    with pytest.raises(CheckFailed, match=r"half the batches \(batching\.batch_tokens=50\) too: begin again with a"):
+    with pytest.raises(
+        CheckFailed, match=r"full with batching\.batch_tokens=50, .* with a smaller model, or leave out"
+    ):
         train(job("train", trainer__max_steps=4))
+
+
+def test_batches_that_cannot_be_halved_are_not(
+    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    limit(0, since=0)
+    with pytest.raises(
+        CheckFailed, match=r"full with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"
+    ):
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=61))
+
+
+def test_a_training_that_cannot_be_scored_is_whole(
+    corpus: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.chdir(corpus)
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.run.train._evaluate", full)
+        with pytest.raises(CheckFailed, match=r"whole: resume=true trainer\.accelerator=cpu scores it"):
+            train(job("train", trainer__max_steps=4))
+    train(job("train", trainer__max_steps=4, resume="true"))
+    assert capsys.readouterr().out.startswith("run\ntest BLEU")
 
 
 def test_steps_that_were_made_are_not_thrown_away(
@@ -68,7 +101,7 @@ def test_steps_that_were_made_are_not_thrown_away(
     monkeypatch.chdir(corpus)
     limit(0, since=3)
     told = (
-        r"Begin again with batching\.batch_tokens=50 trainer\.accumulate_grad_batches=2 overwrite=true, or go on with"
+        r"Begin again with batching\.batch_tokens=50 trainer\.accumulate_grad_batches=2 overwrite=true, or resume=true"
     )
     with pytest.raises(CheckFailed, match=told):
         train(job("train", trainer__max_steps=6, validation__every=2))
