@@ -1,0 +1,107 @@
+"""What may be wrong with a parallel corpus, line by line: found and counted, and nothing changed."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, field
+
+from nmt.data.corpus import Direction
+from nmt.text import changes, normalize
+
+MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
+
+Check = Callable[[str, str], bool]
+"""check(source, target) of two lines as they stand in their files."""
+
+_ENTITY = re.compile(r"&(?:\w+|#\d+);")
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
+_DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
+_VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
+
+
+@dataclass
+class Inspection:
+    """How many pairs of a corpus have what, and the numbers of the first lines that do, from 1."""
+
+    pairs: int = 0
+    words: tuple[int, int] = (0, 0)
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def note(self, kind: str, examples: int) -> None:
+        """Counts the running pair under a kind."""
+        self.counts[kind] += 1
+        lines = self.lines.setdefault(kind, [])
+        if len(lines) < examples:
+            lines.append(self.pairs)
+
+
+def checks(direction: Direction) -> dict[str, Check]:
+    """What is looked for in each pair by itself; swapped languages where one of the two is Vietnamese."""
+    found: dict[str, Check] = {
+        "a side is empty": lambda source, target: not (normalize(source) and normalize(target)),
+        "both sides are the same": lambda source, target: source == target != "",
+        f"more than {MANY_WORDS} words": lambda *sides: any(len(side.split()) > MANY_WORDS for side in sides),
+        f"more than {MANY_TIMES} times the words": _unequal,
+        f"{MANY_SENTENCES} sentences more or fewer": _other_sentences,
+        "not in NFC": lambda *sides: any("nfc" in changes(side) for side in sides),
+        "HTML entities": lambda *sides: any(_ENTITY.search(side) for side in sides),
+        "doubled quotes of CSV": lambda *sides: any('""' in side for side in sides),
+        "control characters": lambda *sides: any("control" in changes(side) for side in sides),
+        "spaces other than single plain ones": lambda *sides: any("spaces" in changes(side) for side in sides),
+        "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
+    }
+    if (direction.source == "vi") != (direction.target == "vi"):
+        found["languages swapped"] = _swapped_to if direction.target == "vi" else _swapped_from
+    return found
+
+
+def inspect(
+    pairs: Iterable[tuple[str, str]], wanted: dict[str, Check], held_out: Set[str] = frozenset(), examples: int = 2
+) -> Inspection:
+    """Goes once through the pairs. `held_out` are normalised lines of other splits that should not be here.
+
+    A pair that was there before is a duplicate; a source that was there before with another target is not, but counted.
+    Lines are compared as they are after normalisation.
+    """
+    found, seen, sources = Inspection(), set[int](), set[int]()
+    for source, target in pairs:
+        found.pairs += 1
+        found.words = (found.words[0] + len(source.split()), found.words[1] + len(target.split()))
+        for kind in (kind for kind, check in wanted.items() if check(source, target)):
+            found.note(kind, examples)
+        source, target = normalize(source), normalize(target)
+        # Of each line 8 bytes, not its text.
+        pair, alone = hash((source, target)), hash(source)
+        if pair in seen:
+            found.note("duplicates of a pair", examples)
+        elif source and alone in sources:
+            found.note("a source again, with another target", examples)
+        if source in held_out or target in held_out:
+            found.note("a side is in another split", examples)
+        seen.add(pair)
+        sources.add(alone)
+    return found
+
+
+def _unequal(source: str, target: str) -> bool:
+    shorter, longer = sorted([len(source.split()), len(target.split())])
+    return longer > MANY_TIMES * max(1, shorter)
+
+
+def _other_sentences(source: str, target: str) -> bool:
+    return abs(len(_SENTENCE_END.findall(source)) - len(_SENTENCE_END.findall(target))) >= MANY_SENTENCES
+
+
+def _is_vietnamese(line: str) -> bool:
+    """Whether a third of the words have a letter that Vietnamese has and English has not; of three words at least."""
+    words = line.split()
+    return len(words) > 2 and 3 * sum(bool(_VIETNAMESE.search(word)) for word in words) >= len(words)
+
+
+def _swapped_to(source: str, target: str) -> bool:
+    return _is_vietnamese(source) and not _is_vietnamese(target)
+
+
+def _swapped_from(source: str, target: str) -> bool:
+    return _swapped_to(target, source)

@@ -1,0 +1,78 @@
+"""nmt.prepare: what is wrong with the corpora of a training, and what its filters leave."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.data.corpus import Direction, check_files, file_pair, iter_parallel, read_pairs
+from nmt.data.dataset import training_dataset
+from nmt.data.inspection import Inspection, checks, inspect
+from nmt.data.vocabulary import tokenizers as trained_tokenizers
+from nmt.evaluation.tables import Table
+from nmt.run.compose import Job
+from nmt.run.resume import new_config
+from nmt.run.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_CRLF = "lines that end in CR LF"
+# What is there is in every corpus of a kind, and no single line is an example.
+_OF_ALL = ("punctuation between spaces", _CRLF)
+
+
+def prepare(job: Job) -> None:
+    """Prints the report on every corpus, and what is left for training; fills the cache that nmt.train reads.
+
+    Raises ValueError and FileNotFoundError as nmt.train does.
+    """
+    settings = Settings(new_config(job))
+    splits, direction = settings.splits, settings.direction
+    check_files([*splits.train, *splits.held_out], direction)
+    held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
+    found = {}
+    for prefix in dict.fromkeys([*splits.train, *splits.held_out]):
+        logger.info("Reading %s", prefix)
+        others = set[str]().union(*(lines for other, lines in held_out.items() if other != prefix))
+        found[prefix] = inspect(iter_parallel(*file_pair(prefix, direction)), checks(direction), others)
+        if ends := sum(_crlf(path) for path in file_pair(prefix, direction)):
+            found[prefix].counts[_CRLF] = ends
+    print(_table(found, direction).markdown())
+    print()
+    for line in _examples(found):
+        print(line)
+    cache = Path(str(job.config["cache_dir"]))
+    pair = trained_tokenizers(splits.train, direction, **settings.config["tokenizer"], cache_dir=cache)
+    _, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
+    print()
+    print(f"Training data: {report}")
+
+
+def _lines(prefix: str, direction: Direction) -> set[str]:
+    pairs = read_pairs(prefix, direction)
+    return {line for side in pairs for line in side if line}
+
+
+def _crlf(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(line.endswith(b"\r\n") for line in file)
+
+
+def _table(found: dict[str, Inspection], direction: Direction) -> Table:
+    """A column for each corpus and a row for each kind of finding that there is."""
+    kinds = dict.fromkeys([*checks(direction), *(kind for each in found.values() for kind in each.counts)])
+    rows = [["pairs", *(f"{each.pairs:,}" for each in found.values())]]
+    for side, language in enumerate((direction.source, direction.target)):
+        rows.append([f"words, {language}", *(f"{each.words[side]:,}" for each in found.values())])
+    rows += [[kind, *(f"{each.counts[kind]:,}" for each in found.values())] for kind in kinds]
+    return Table(["", *(_name(prefix) for prefix in found)], rows)
+
+
+def _examples(found: dict[str, Inspection]) -> Iterator[str]:
+    for prefix, each in found.items():
+        for kind, lines in each.lines.items():
+            if kind not in _OF_ALL:
+                yield f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}"
+
+
+def _name(prefix: str) -> str:
+    return Path(prefix).name.removeprefix("sample:")

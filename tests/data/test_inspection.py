@@ -1,0 +1,82 @@
+import pytest
+
+from nmt.data.corpus import Direction
+from nmt.data.inspection import checks, inspect
+from nmt.text import normalize
+
+EN_VI = Direction("en", "vi")
+GOOD = ("We drink a cup of tea.", "Chúng tôi uống một tách trà.")
+
+WRONG = {
+    "a side is empty": ("\u00a0", "Một."),
+    "both sides are the same": ("CNN", "CNN"),
+    "more than 100 words": ("word " * 100 + "word", "từ " * 99 + "từ"),
+    "more than 3 times the words": ("One.", "Một hai ba bốn."),
+    "2 sentences more or fewer": ('He said: "Yes." He left! Why?', "Anh ấy đi"),
+    "not in NFC": ("tea", "tra\u0300"),
+    "HTML entities": ("Tom &amp; I", "Tom và tôi"),
+    "doubled quotes of CSV": ('"He said ""no"""', "Anh ấy nói không"),
+    "control characters": ("a\x07b", "a b"),
+    "spaces other than single plain ones": ("a  b", "a b"),
+    "punctuation between spaces": ("a , b", "a, b"),
+    "languages swapped": ("Chúng tôi uống trà.", "We drink tea."),
+}
+
+
+def kinds(source: str, target: str, direction: Direction = EN_VI) -> set[str]:
+    return set(inspect([(source, target)], checks(direction)).counts)
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert kinds(*GOOD) == set()
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_wrong_is_found(kind: str) -> None:
+    assert kind in kinds(*WRONG[kind])
+
+
+def test_every_kind_has_its_example() -> None:
+    assert set(WRONG) == set(checks(EN_VI))
+
+
+@pytest.mark.parametrize("kind", ["more than 100 words", "more than 3 times the words", "2 sentences more or fewer"])
+def test_limits_are_no_lower_than_they_say(kind: str) -> None:
+    just = {
+        "more than 100 words": ("word " * 100, "từ " * 100),
+        "more than 3 times the words": ("One.", "Một hai ba."),
+        "2 sentences more or fewer": ("Yes. He left.", "Vâng. Anh ấy đi. Rồi."),
+    }
+    assert kind not in kinds(*just[kind])
+
+
+@pytest.mark.parametrize(("direction", "expected"), [("vi-en", True), ("en-vi", False), ("en-de", False)])
+def test_vietnamese_is_known_on_either_side(direction: str, expected: bool) -> None:
+    found = kinds("We drink tea now.", "Chúng tôi uống trà.", Direction.parse(direction))
+    assert ("languages swapped" in found) == expected
+
+
+def test_names_do_not_swap_languages() -> None:
+    assert "languages swapped" not in kinds("Nguyễn Văn An met Mr. Smith.", "Nguyễn Văn An gặp ông Smith.")
+
+
+def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted() -> None:
+    pairs = [GOOD, ("  We drink a cup of tea. ", GOOD[1]), (GOOD[0], "Ta uống trà."), ("x", "Ngủ."), ("", "")]
+    found = inspect(pairs, {}, {normalize("Ngủ."), "x"}, examples=1)
+    assert found.pairs == 5
+    assert found.words == (19, 16)
+    assert dict(found.counts) == {
+        "duplicates of a pair": 1,
+        "a source again, with another target": 1,
+        "a side is in another split": 1,
+    }
+    assert found.lines == {
+        "duplicates of a pair": [2],
+        "a source again, with another target": [3],
+        "a side is in another split": [4],
+    }
+
+
+def test_only_the_first_lines_of_a_kind_are_examples() -> None:
+    found = inspect([("", "")] * 5, checks(EN_VI), examples=2)
+    assert (found.counts["a side is empty"], found.lines["a side is empty"]) == (5, [1, 2])
