@@ -5,8 +5,8 @@
   python -m nmt.download iwslt15 from=/copies/iwslt    from a folder that has the files
   python -m nmt.download https://host/corpus.zip       any file or archive; an archive is taken out beside it
 
-What broke off goes on with the same command. Prints the files that are there now. Corpora known by name: see
-data/README.md.
+What broke off goes on with the same command, what is there is left alone. Prints the files that are there now.
+Corpora known by name: envi, iwslt15; data/README.md says what they are.
 """
 
 from nmt.run.compose import command

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nmt.data.corpus import Direction
 from nmt.text import changes, normalize
@@ -49,6 +50,7 @@ def checks(direction: Direction) -> dict[str, Check]:
         "doubled quotes of CSV": lambda *sides: any('""' in side for side in sides),
         "control characters": lambda *sides: any("control" in changes(side) for side in sides),
         "spaces other than single plain ones": lambda *sides: any("spaces" in changes(side) for side in sides),
+        "the sign U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
     if (direction.source == "vi") != (direction.target == "vi"):
@@ -56,31 +58,41 @@ def checks(direction: Direction) -> dict[str, Check]:
     return found
 
 
+class Seen(NamedTuple):
+    """Hashes of the pairs and of the sources that were there before: their text is not held."""
+
+    pairs: set[int]
+    sources: set[int]
+
+
 def inspect(
-    pairs: Iterable[tuple[str, str]], wanted: dict[str, Check], held_out: Set[str] = frozenset(), examples: int = 2
+    pairs: Iterable[tuple[str, str]],
+    wanted: dict[str, Check],
+    held_out: Set[str] = frozenset(),
+    seen: Seen | None = None,
+    examples: int = 2,
 ) -> Inspection:
     """Goes once through the pairs. `held_out` are normalised lines of other splits that should not be here.
 
-    A pair that was there before is a duplicate; a source that was there before with another target is not, but counted.
-    Lines are compared as they are after normalisation.
+    A pair that was there before, here or in what was `seen`, is a duplicate; a source that was there before with
+    another target is not, but counted. Lines are compared as they are after normalisation.
     """
-    found, seen, sources = Inspection(), set[int](), set[int]()
+    found, seen = Inspection(), seen or Seen(set(), set())
     for source, target in pairs:
         found.pairs += 1
         found.words = (found.words[0] + len(source.split()), found.words[1] + len(target.split()))
         for kind in (kind for kind, check in wanted.items() if check(source, target)):
             found.note(kind, examples)
         source, target = normalize(source), normalize(target)
-        # Of each line 8 bytes, not its text.
         pair, alone = hash((source, target)), hash(source)
-        if pair in seen:
+        if pair in seen.pairs:
             found.note("duplicates of a pair", examples)
-        elif source and alone in sources:
+        elif source and alone in seen.sources:
             found.note("a source again, with another target", examples)
         if source in held_out or target in held_out:
             found.note("a side is in another split", examples)
-        seen.add(pair)
-        sources.add(alone)
+        seen.pairs.add(pair)
+        seen.sources.add(alone)
     return found
 
 
@@ -95,7 +107,7 @@ def _other_sentences(source: str, target: str) -> bool:
 
 def _is_vietnamese(line: str) -> bool:
     """Whether a third of the words have a letter that Vietnamese has and English has not; of three words at least."""
-    words = line.split()
+    words = normalize(line).split()
     return len(words) > 2 and 3 * sum(bool(_VIETNAMESE.search(word)) for word in words) >= len(words)
 
 

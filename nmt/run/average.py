@@ -34,11 +34,14 @@ def average(job: Job) -> None:
     if path.resolve().is_relative_to(out.path.resolve()):
         raise ValueError(f"out is {out.path}, which is or holds the run that is averaged; name another folder.")
     out.require_free(config["overwrite"])
+    before = out.state()
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
     model = build_model(source.config, source.tokenizers)
     model.load_state_dict(weights)
     with locked(out.path):
+        if out.state() != before:
+            raise ValueError(f"Another command has written to {out.path} meanwhile; run this one again.")
         _write(source, model, files, out, job)
 
 

@@ -70,18 +70,21 @@ def command(
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(help_text(CONFIGS, name, description or ""))
         sys.exit(0)
-    if words:
-        sys.argv[1:] = _gathered(sys.argv[1:], words)
-    sys.exit(exit_code(lambda: _run(name, run, after_sweep)))
+    sys.exit(exit_code(lambda: _run(name, run, after_sweep, words)))
 
 
 def _gathered(arguments: list[str], key: str) -> list[str]:
-    """The arguments, those that are no key=value as one list under a key; an address may have = in it."""
+    """The arguments, those that are no key=value as one list under a key; an address may have = in it.
+
+    Raises ValueError when the key is given too.
+    """
     words = [
         each for each in arguments if not each.startswith("-") and ("=" not in each or "://" in each.split("=")[0])
     ]
     quoted = ['"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words]
     others = [each for each in arguments if each not in words]
+    if words and any(each.startswith(f"{key}=") for each in others):
+        raise ValueError(f"'{words[0]}' and {key}= are given: write all names as words, or all in {key}=[A,B].")
     return [f"{key}=[{','.join(quoted)}]", *others] if words else others
 
 
@@ -105,7 +108,9 @@ def make(node: Config, **arguments: Any) -> Any:
         raise error.__cause__ or error from None
 
 
-def _run(name: str, run: str, after_sweep: str | None) -> int:
+def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int:
+    if words:
+        sys.argv[1:] = _gathered(sys.argv[1:], words)
     # Hydra prints and exits 1 by itself otherwise.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sweep = bool({"-m", "--multirun"} & set(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """nmt.download: corpora from the web or a folder, verified."""
 
 import logging
+import math
 import shutil
 import time
 from pathlib import Path, PurePosixPath
@@ -10,10 +11,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 
 from nmt.data.archives import extract, stem
-from nmt.data.download import Digest, DownloadFailed, Limits, Progress, fetch
+from nmt.data.download import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.run.compose import CONFIGS, Config, Job
 from nmt.run.exits import CheckFailed
-from nmt.run.refusals import unknown
+from nmt.run.refusals import folder_to_write, unknown
 from nmt.run.rundir import replaced
 
 logger = logging.getLogger(__name__)
@@ -34,22 +35,23 @@ def download(job: Job) -> None:
     be had.
     """
     config = job.config
-    wanted = config["what"] if isinstance(config["what"], list) else [config["what"]]
+    wanted = [str(name) for name in (config["what"] if isinstance(config["what"], list) else [config["what"]])]
     if not wanted:
         raise ValueError("There is nothing to download: name a corpus or an https:// address.")
     gib = config["max_gib"]
-    if not gib > 0:
-        raise ValueError(f"max_gib is {gib}; it must be more than 0.")
-    limits, out = Limits(int(gib * 2**30)), Path(str(config["out"]))
+    if not 0 < gib < math.inf:
+        raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
+    limits, out = Limits(int(gib * 2**30)), folder_to_write("out", config["out"])
     known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
     # All names before the first byte.
-    plans = [_plan(str(name), out, known) for name in wanted]
-    if config["from"] is not None and (web := [str(name) for name in wanted if str(name) not in known]):
+    plans = [_plan(name, out, known) for name in wanted]
+    _check_apart(plans)
+    if config["from"] is not None and (web := [name for name in wanted if name not in known]):
         raise ValueError(f"from={config['from']} is for corpora known by name, and {web[0]} is none.")
     try:
         for name, files in zip(wanted, plans, strict=True):
-            if str(name) in known:
-                _tell(str(name), known[str(name)])
+            if name in known:
+                _tell(name, known[name])
             for file in files:
                 for path in _bring(file, config, limits):
                     print(path)
@@ -60,7 +62,7 @@ def download(job: Job) -> None:
 def _plan(name: str, out: Path, known: dict[str, Path]) -> list[_File]:
     """The files of a corpus or of an address."""
     if "://" in name:
-        return [_File(name, out / _file_name(name), _file_name(name), None)]
+        return [_File(checked_address(name), out / _file_name(name), _file_name(name), None)]
     if name not in known:
         raise ValueError(f"{unknown('corpus', name, known)} An address begins with https://.")
     corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
@@ -71,6 +73,16 @@ def _plan(name: str, out: Path, known: dict[str, Path]) -> list[_File]:
         url = facts.get("url") or urljoin(corpus["url"], published)
         files.append(_File(url, out / name / written, published, digest))
     return files
+
+
+def _check_apart(plans: list[list[_File]]) -> None:
+    """Raises ValueError when two files would be written to one place."""
+    urls: dict[str, str] = {}
+    for file in (file for files in plans for file in files):
+        # An archive takes two: its own and that of what is in it.
+        for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
+            if (other := urls.setdefault(path, file.url)) != file.url:
+                raise ValueError(f"{other} and {file.url} would both be written to {path}: give them one by one.")
 
 
 def _file_name(url: str) -> str:
@@ -92,13 +104,12 @@ def _bring(file: _File, config: Config, limits: Limits) -> list[Path]:
         _copy(file, Path(str(config["from"])))
         return [file.path]
     name = stem(file.path.name) if file.digest is None and config["extract"] else None
-    if name and file.path.exists():
+    if name and (folder := file.path.with_name(name)).is_dir():
+        logger.info("%s is there already", folder)
+        return sorted(path for path in folder.rglob("*") if path.is_file())
+    if not fetch(file.url, file.path, file.digest, limits, _progress(file.path.name)):
         logger.info("%s is there already", file.path)
-    elif not fetch(file.url, file.path, file.digest, limits, _progress(file.path.name)):
-        logger.info("%s is there already, and whole", file.path)
-    if not name:
-        return [file.path]
-    return extract(file.path, file.path.with_name(name), limits.most_bytes)
+    return extract(file.path, folder, limits.most_bytes) if name else [file.path]
 
 
 def _copy(file: _File, folder: Path) -> None:
@@ -119,23 +130,27 @@ def _copy(file: _File, folder: Path) -> None:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with replaced(file.path) as part:
             shutil.copyfile(found, part)
+            if file.digest and (objection := file.digest.objection(part)):
+                raise ValueError(f"{objection} {found} changed while it was copied.")
 
 
 def _progress(name: str, seconds: float = 5.0) -> Progress:
     """Logs how much of a file has come, how fast, and the time left, every so often."""
-    size = came = 0
-    begun = told = time.monotonic()
+    begun: list[tuple[float, int]] = []
+    told = time.monotonic()
 
-    def tell(new: int, total: int) -> None:
-        nonlocal size, came, told
-        # The first is what was there before.
-        size, came = size + new, came + (new if size else 0)
+    def tell(size: int, total: int) -> None:
+        nonlocal told
         now = time.monotonic()
-        if now - told < seconds or size >= total > 0:
+        if not begun:
+            begun.append((now, size))
+        if now - told < seconds or size == total:
             return
-        told, rate = now, came / (now - begun)
-        left = f", {round((total - size) / rate) // 60}:{round((total - size) / rate) % 60:02d} left" if total else ""
+        told = now
+        start, before = begun[0]
+        rate = (size - before) / max(now - start, 1e-9)
         whole = f" of {total / 1e6:,.1f}" if total else ""
+        left = f", {round((total - size) / rate)} s left" if total and rate > 0 else ""
         logger.info("%s: %.1f%s MB, %.2f MB a second%s", name, size / 1e6, whole, rate / 1e6, left)
 
     return tell

@@ -33,8 +33,9 @@ def locked(folder: Path) -> Iterator[None]:
             ) from error
         yield
     finally:
-        _held.remove(handle)
-        os.close(handle)
+        if handle in _held:  # not in a process that was forked meanwhile
+            _held.remove(handle)
+            os.close(handle)
 
 
 _held: set[int] = set()

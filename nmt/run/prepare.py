@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.data.corpus import Direction, check_files, file_pair, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
-from nmt.data.inspection import Inspection, checks, inspect
+from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.evaluation.tables import Table
 from nmt.run.compose import Job
@@ -29,13 +29,14 @@ def prepare(job: Job) -> None:
     splits, direction = settings.splits, settings.direction
     check_files([*splits.train, *splits.held_out], direction)
     held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
-    found = {}
-    for prefix in dict.fromkeys([*splits.train, *splits.held_out]):
-        logger.info("Reading %s", prefix)
-        others = set[str]().union(*(lines for other, lines in held_out.items() if other != prefix))
-        found[prefix] = inspect(iter_parallel(*file_pair(prefix, direction)), checks(direction), others)
-        if ends := sum(_crlf(path) for path in file_pair(prefix, direction)):
-            found[prefix].counts[_CRLF] = ends
+    found, training = {}, Seen(set(), set())
+    for prefix in splits.train:
+        found[f"{prefix} (training)" if prefix in held_out else prefix] = _inspected(
+            prefix, direction, set[str]().union(*held_out.values()), training
+        )
+    for prefix in held_out:
+        others = (lines for other, lines in held_out.items() if other != prefix)
+        found[prefix] = _inspected(prefix, direction, set[str]().union(*others), None)
     print(_table(found, direction).markdown())
     print()
     for line in _examples(found):
@@ -45,6 +46,15 @@ def prepare(job: Job) -> None:
     _, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     print()
     print(f"Training data: {report}")
+
+
+def _inspected(prefix: str, direction: Direction, others: set[str], seen: Seen | None) -> Inspection:
+    logger.info("Reading %s", prefix)
+    files = file_pair(prefix, direction)
+    found = inspect(iter_parallel(*files), checks(direction), others, seen)
+    if ends := sum(_crlf(path) for path in files):
+        found.counts[_CRLF] = ends
+    return found
 
 
 def _lines(prefix: str, direction: Direction) -> set[str]:
@@ -64,7 +74,7 @@ def _table(found: dict[str, Inspection], direction: Direction) -> Table:
     for side, language in enumerate((direction.source, direction.target)):
         rows.append([f"words, {language}", *(f"{each.words[side]:,}" for each in found.values())])
     rows += [[kind, *(f"{each.counts[kind]:,}" for each in found.values())] for kind in kinds]
-    return Table(["", *(_name(prefix) for prefix in found)], rows)
+    return Table(["", *_titles(list(found))], rows)
 
 
 def _examples(found: dict[str, Inspection]) -> Iterator[str]:
@@ -74,5 +84,7 @@ def _examples(found: dict[str, Inspection]) -> Iterator[str]:
                 yield f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}"
 
 
-def _name(prefix: str) -> str:
-    return Path(prefix).name.removeprefix("sample:")
+def _titles(prefixes: list[str]) -> list[str]:
+    """The last parts of the prefixes, or all of them where two are the same."""
+    short = [Path(prefix).name.removeprefix("sample:") for prefix in prefixes]
+    return short if len(set(short)) == len(short) else prefixes

@@ -62,8 +62,12 @@ class RunDirectory:
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
-        if not self.started and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if not self.started and self.path.exists() and not self._is_free():
             raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
+
+    def _is_free(self) -> bool:
+        """Whether the folder is empty, but for the first file of a run that was killed while it was written."""
+        return self.path.is_dir() and all(path.name == _CONFIG + _PART for path in self.path.iterdir())
 
     def clear(self) -> None:
         """Deletes the files of a run, and no others."""

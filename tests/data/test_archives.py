@@ -98,6 +98,49 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, name: str, content: bytes 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_header_cannot_take_all_memory(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("a" * 2 * 2**20)
+    with gzip.open(tmp_path / "a.tgz", "wb") as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with pytest.raises(ValueError, match=r"is damaged or no archive \(a header of 2,0"):
+        extract(tmp_path / "a.tgz", tmp_path / "out", 10**9)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_that_comes_out_in_one_piece_is_refused(tmp_path: Path, compression: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", compression) as archive:
+        archive.writestr("a", b"a")
+    with pytest.raises(ValueError, match="encrypted or not compressed as usual"):
+        extract(tmp_path / "a.zip", tmp_path / "out", 1000)
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", "a/b"], ["a/b", "a"], ["a" * 300], ["a\x07"], ["\udcff"]])
+def test_names_that_cannot_be_are_refused(tmp_path: Path, names: list[str]) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    with pytest.raises(ValueError, match=r"is damaged or no archive|would be written elsewhere"):
+        extract(tmp_path / "a.tar", tmp_path / "out", 1000)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+def test_there_are_no_more_files_than_a_corpus_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.archives._MOST_FILES", 4)
+    zipped(tmp_path / "a.zip", {str(number): b"" for number in range(5)})
+    with pytest.raises(ValueError, match="more than 4 files"):
+        extract(tmp_path / "a.zip", tmp_path / "out", 1000)
+
+
+@pytest.mark.parametrize("name", ["a.tar.bz2", "a.tar.xz", "a.tgz", "a.zip"])
+def test_a_wrong_byte_is_found(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name, {"noise": bytes(i * i % 251 for i in range(9999))})
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) // 2] ^= 255
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged or no archive"):
+        extract(tmp_path / name, tmp_path / "out", 10**6)
+
+
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     zipped(tmp_path / "a.zip", FILES)
     (tmp_path / "out").mkdir()

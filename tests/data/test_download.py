@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from nmt.data.download import Digest, DownloadFailed, Limits, fetch
+from nmt.data.download import Digest, DownloadFailed, Limits, checked_address, fcntl, fetch
 
 CONTENT = bytes(range(256)) * 4099
 RIGHT = Digest("sha256", hashlib.sha256(CONTENT).hexdigest())
@@ -54,7 +54,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         else:
             self.send_response(200)
-        self.send_header("ETag", self.etag)
+        if self.etag:
+            self.send_header("ETag", self.etag)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
         self.wfile.write(body[start:upto])
@@ -73,7 +74,7 @@ def slow(handler: Handler) -> None:
 
 def changed(handler: Handler) -> None:
     handler.content(CONTENT[::-1] if handler.first else CONTENT, upto=500_000 if handler.first else None)
-    type(handler).etag = '"new"'
+    type(handler).etag = handler.etag.replace("old", "new")
 
 
 def of_unknown_length(handler: Handler) -> None:
@@ -167,7 +168,11 @@ def test_a_part_that_is_too_long_is_fetched_again(server: str, tmp_path: Path) -
     assert Handler.asked == [f"bytes={len(CONTENT) + 4}-", None]
 
 
-def test_a_file_that_changes_meanwhile_is_not_patched_together(server: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("etag", ['"old"', 'W/"old"', ""])
+def test_a_file_that_changes_meanwhile_is_not_patched_together(
+    server: str, tmp_path: Path, etag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "etag", etag)
     assert fetch(f"{server}/changed", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == CONTENT
 
@@ -176,6 +181,21 @@ def test_a_part_of_who_knows_what_is_not_gone_on_with(server: str, tmp_path: Pat
     (tmp_path / "file.part").write_bytes(b"something else")
     assert fetch(f"{server}/right", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_what_cannot_be_gone_on_with_is_not_left_behind(server: str, tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match=r"are missing.* The same command begins again\."):
+        fetch(f"{server}/never_whole", tmp_path / "file", None, QUICK._replace(tries=1))
+    assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
+
+
+@pytest.mark.skipif(fcntl is None, reason="Windows locks no files")
+def test_two_processes_do_not_write_one_file(server: str, tmp_path: Path) -> None:
+    with (tmp_path / "file.part").open("ab") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        with pytest.raises(DownloadFailed, match="Another process is fetching"):
+            fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
+    assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
 
 
 def test_a_corrupted_file_is_refused_and_deleted(server: str, tmp_path: Path) -> None:
@@ -190,8 +210,7 @@ def test_a_file_that_is_there_is_verified_and_left_alone(server: str, tmp_path: 
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(ValueError, match="Delete it, or choose another folder"):
         fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
-    with pytest.raises(ValueError, match="nothing tells whether it is whole"):
-        fetch(f"{server}/right", tmp_path / "file", None, QUICK)
+    assert not fetch(f"{server}/right", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == b"mine"
     assert Handler.asked == []
 
@@ -215,7 +234,7 @@ def test_what_cannot_be_had_is_told(server: str, tmp_path: Path, name: str, told
 def test_a_file_that_is_too_large_is_not_taken(server: str, tmp_path: Path, name: str) -> None:
     with pytest.raises(DownloadFailed, match=r"at most 700,000 are taken"):
         fetch(f"{server}/{name}", tmp_path / "file", RIGHT, QUICK._replace(most_bytes=700_000))
-    assert not (tmp_path / "file").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
 
 
 def test_a_certificate_that_nobody_trusts_is_refused(
@@ -231,10 +250,25 @@ def test_a_host_that_does_not_answer_is_told(tmp_path: Path) -> None:
         fetch("https://localhost:1/file", tmp_path / "file", RIGHT, QUICK)
 
 
-@pytest.mark.parametrize("url", ["http://localhost/file", "file:///etc/hostname", "ftp://localhost/file", "https:///a"])
+@pytest.mark.parametrize(
+    "url", ["http://localhost/file", "file:///etc/hostname", "ftp://a/b", "https:///a", "https://me:word@a/b"]
+)
 def test_only_https_is_taken(tmp_path: Path, url: str) -> None:
     with pytest.raises(ValueError, match="no https:// address"):
         fetch(url, tmp_path / "file")
+
+
+@pytest.mark.parametrize("url", ["https://a..b/x", "https://[::1/a.zip", "https://a:b/c", f"https://{'a' * 70}/b"])
+def test_an_address_that_is_none_is_told(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ValueError, match="is no address"):
+        fetch(url, tmp_path / "file")
+
+
+def test_letters_beyond_ascii_are_encoded() -> None:
+    assert (
+        checked_address("https://báo.vn:8/tập 1.zip?q=ă&r=%20")
+        == "https://xn--bo-mia.vn:8/t%E1%BA%ADp%201.zip?q=%C4%83&r=%20"
+    )
 
 
 def test_git_knows_a_blob_by_another_digest(tmp_path: Path) -> None:
@@ -243,8 +277,9 @@ def test_git_knows_a_blob_by_another_digest(tmp_path: Path) -> None:
     assert Digest("git_sha1", "ce013625030ba8dba906f756967f9e9ca394464a").objection(tmp_path / "file") == ""
 
 
-def test_progress_adds_up_to_the_whole(server: str, tmp_path: Path) -> None:
+def test_progress_goes_up_to_the_whole_and_never_back(server: str, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK, lambda new, total: told.append((new, total)))
-    assert sum(new for new, _ in told) == len(CONTENT)
-    assert {total for _, total in told} == {len(CONTENT)}
+    fetch(f"{server}/broken_off", tmp_path / "file", RIGHT, QUICK, lambda size, total: told.append((size, total)))
+    assert [size for size, _ in told] == sorted(size for size, _ in told)
+    assert told[0] == (0, len(CONTENT))
+    assert told[-1] == (len(CONTENT), len(CONTENT))

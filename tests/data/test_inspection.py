@@ -1,7 +1,9 @@
+import unicodedata
+
 import pytest
 
 from nmt.data.corpus import Direction
-from nmt.data.inspection import checks, inspect
+from nmt.data.inspection import Seen, checks, inspect
 from nmt.text import normalize
 
 EN_VI = Direction("en", "vi")
@@ -18,6 +20,7 @@ WRONG = {
     "doubled quotes of CSV": ('"He said ""no"""', "Anh ấy nói không"),
     "control characters": ("a\x07b", "a b"),
     "spaces other than single plain ones": ("a  b", "a b"),
+    "the sign U+2581": ("a \u2581 b", "a b"),
     "punctuation between spaces": ("a , b", "a, b"),
     "languages swapped": ("Chúng tôi uống trà.", "We drink tea."),
 }
@@ -54,6 +57,18 @@ def test_limits_are_no_lower_than_they_say(kind: str) -> None:
 def test_vietnamese_is_known_on_either_side(direction: str, expected: bool) -> None:
     found = kinds("We drink tea now.", "Chúng tôi uống trà.", Direction.parse(direction))
     assert ("languages swapped" in found) == expected
+
+
+def test_vietnamese_that_is_not_composed_is_known_too() -> None:
+    decomposed = unicodedata.normalize("NFD", "Chúng tôi uống trà.")
+    assert "languages swapped" in kinds(decomposed, "We drink tea.")
+
+
+def test_a_pair_of_another_corpus_is_a_duplicate_where_both_are_for_training() -> None:
+    seen = Seen(set(), set())
+    inspect([GOOD], {}, seen=seen)
+    assert inspect([GOOD], {}, seen=seen).counts == {"duplicates of a pair": 1}
+    assert inspect([GOOD], {}).counts == {}
 
 
 def test_names_do_not_swap_languages() -> None:

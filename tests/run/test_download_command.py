@@ -1,6 +1,7 @@
 """nmt.download; what comes over the net is tried in tests/data/test_download.py."""
 
 import hashlib
+import re
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from conftest import Command
 from nmt.data.corpus import Direction
 from nmt.data.download import Limits
 from nmt.run import download as module
-from nmt.run.compose import CONFIGS, Job, configuration
+from nmt.run.compose import CONFIGS, Job, _gathered, configuration
 from nmt.run.download import download
 from nmt.run.exits import CheckFailed
 
@@ -77,6 +78,10 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
         (["what='https://localhost/%2e%2e%2fa'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/a.zip'", "from=copies"], ValueError, r"is for corpora known by name"),
         (["what=tiny", "max_gib=0"], ValueError, "max_gib is 0"),
+        (["what=tiny", "max_gib=inf"], ValueError, "max_gib is inf"),
+        (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, which cannot be made a folder"),
+        (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is no https:// address"),
+        (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "nowhere has neither a.en"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en cannot be had .* from=FOLDER takes a corpus"),
     ],
@@ -100,6 +105,39 @@ def test_an_archive_is_taken_out_beside_it(
     run("what='https://localhost/x/en-vi.txt.zip?a=b'")
     assert capsys.readouterr().out == "data/en-vi.txt/deep/b.en\n"
     assert (known / "data" / "en-vi.txt" / "deep" / "b.en").read_text() == "two\n"
+    # What is there is left alone.
+    monkeypatch.setattr(module, "fetch", None)
+    run("what='https://localhost/x/en-vi.txt.zip?a=b'")
+    assert capsys.readouterr().out == "data/en-vi.txt/deep/b.en\n"
+
+
+def test_progress_is_told_from_the_first_report_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    tell = module._progress("a.zip")
+    with caplog.at_level("INFO"):
+        for seconds, size in ((106, 2_000_000), (108, 3_000_000), (112, 5_000_000), (120, 9_000_000)):
+            now[0] = seconds
+            tell(size, 9_000_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a.zip: 2.0 of 9.0 MB, 0.00 MB a second",
+        "a.zip: 5.0 of 9.0 MB, 0.50 MB a second, 8 s left",
+    ]
+
+
+def test_arguments_without_a_key_become_a_list() -> None:
+    arguments = ["envi", "out=x", 'https://a/b?c="d"', "--help"]
+    assert _gathered(arguments, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
+    with pytest.raises(ValueError, match=r"'envi' and what= are given"):
+        _gathered(["envi", "what=iwslt15"], "what")
+
+
+def test_help_names_every_corpus() -> None:
+    text = (Path(module.__file__).parents[1] / "download.py").read_text(encoding="utf-8")
+    [names] = re.findall(r"known by name: (.*);", text)
+    assert names.split(", ") == sorted(path.stem for path in (CONFIGS / "corpus").glob("*.yaml"))
 
 
 def test_words_without_a_key_are_what_is_wanted(command: Command, corpus: Path) -> None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from nmt.run.lock import locked
 with locked(Path({str(tmp_path)!r})):
     os.fork()
-    print("held", flush=True)
+    os.write(1, b"held\\n")
     time.sleep(60)
 """
     process = subprocess.Popen(
@@ -47,6 +47,7 @@ with locked(Path({str(tmp_path)!r})):
             pass
     finally:
         os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         process.stdout.close()
 
 
