@@ -115,7 +115,7 @@ def _write(
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     raw = chain.from_iterable(iter_parallel(*file_pair(prefix, direction)) for prefix in prefixes)
     held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
-    kept = filters.keep_texts(_normalized(raw, direction, changed), held_out, dropped)
+    kept = filters.keep_texts(_normalized(raw, direction, changed), held_out, dropped, direction)
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
             source, target = (

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int
 
-from nmt.data.corpus import Pairs
+from nmt.data.corpus import Direction, Pairs
+from nmt.data.inspection import swapped_check
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Filters:
     max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, EOS counted.
     drop_duplicates: keep only the first of equal pairs.
     drop_overlap: drop a pair whose source or whose target also stands in the held-out corpora.
+    drop_swapped: drop a pair whose sides are in each other's language, where one of the two is Vietnamese.
     Raises ValueError for limits that no pair can satisfy.
     """
 
@@ -26,6 +28,7 @@ class Filters:
     max_ratio: float = 3.0
     drop_duplicates: bool = True
     drop_overlap: bool = True
+    drop_swapped: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens < 2:
@@ -38,14 +41,16 @@ class Filters:
             )
 
     def keep_texts(
-        self, pairs: Iterable[tuple[str, str]], held_out: Pairs, dropped: Counter[str]
+        self, pairs: Iterable[tuple[str, str]], held_out: Pairs, dropped: Counter[str], direction: Direction
     ) -> Iterator[tuple[str, str]]:
-        """The pairs that pass by their text; the others are counted in `dropped`: 'empty', 'duplicate' or 'overlap'.
+        """The pairs that pass by their text; the others are counted in `dropped`: 'empty', 'duplicate', 'overlap' or
+        'swapped'.
 
         Lines are compared as they stand, so both corpora must be normalised. A pair counts under the first reason. Of
         each pair a digest of 16 bytes is remembered, not its text. The counts are whole after the last pair.
         """
         seen: set[bytes] = set()
+        swapped = swapped_check(direction) if self.drop_swapped else None
         held_out_sources, held_out_targets = set(held_out.source), set(held_out.target)
         for source, target in pairs:
             digest = _digest(source, target) if self.drop_duplicates else b""
@@ -55,6 +60,8 @@ class Filters:
                 dropped["duplicate"] += 1
             elif self.drop_overlap and (source in held_out_sources or target in held_out_targets):
                 dropped["overlap"] += 1
+            elif swapped and swapped(source, target):
+                dropped["swapped"] += 1
             else:
                 yield source, target
             seen.add(digest)

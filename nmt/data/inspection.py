@@ -53,9 +53,15 @@ def checks(direction: Direction) -> dict[str, Check]:
         "the sign U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
-    if (direction.source == "vi") != (direction.target == "vi"):
-        found["languages swapped"] = _swapped_to if direction.target == "vi" else _swapped_from
-    return found
+    swapped = swapped_check(direction)
+    return found | {"languages swapped": swapped} if swapped else found
+
+
+def swapped_check(direction: Direction) -> Check | None:
+    """Whether the sides of a pair are in each other's language; None where neither is Vietnamese."""
+    if direction.target == "vi":
+        return _swapped_to
+    return _swapped_from if direction.source == "vi" else None
 
 
 class Seen(NamedTuple):
@@ -107,7 +113,8 @@ def _other_sentences(source: str, target: str) -> bool:
 
 def _is_vietnamese(line: str) -> bool:
     """Whether a third of the words have a letter that Vietnamese has and English has not; of three words at least."""
-    words = normalize(line).split()
+    line = normalize(line)
+    words = line.split() if _VIETNAMESE.search(line) else []
     return len(words) > 2 and 3 * sum(bool(_VIETNAMESE.search(word)) for word in words) >= len(words)
 
 

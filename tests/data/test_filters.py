@@ -4,10 +4,11 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
-from nmt.data.corpus import Pairs
+from nmt.data.corpus import Direction, Pairs
 from nmt.data.filters import Filters
 
 NOTHING = Pairs([], [])
+EN_VI = Direction("en", "vi")
 
 
 def test_kept_and_dropped_add_up():
@@ -20,7 +21,7 @@ def test_kept_and_dropped_add_up():
 
 def kept(filters: Filters, pairs: list[tuple[str, str]], held_out: Pairs) -> tuple[list[tuple[str, str]], Counter[str]]:
     dropped = Counter[str]()
-    return list(filters.keep_texts(pairs, held_out, dropped)), dropped
+    return list(filters.keep_texts(pairs, held_out, dropped, EN_VI)), dropped
 
 
 def test_filtering_twice_drops_nothing_more():
@@ -56,11 +57,25 @@ def test_a_source_among_the_held_out_targets_is_no_overlap():
     assert kept(Filters(), [("a", "b")], Pairs(["b"], ["a"])) == ([("a", "b")], Counter())
 
 
+@pytest.mark.parametrize(
+    ("direction", "dropped"), [("en-vi", {"swapped": 1}), ("vi-en", {"swapped": 1}), ("en-de", {})]
+)
+def test_pairs_in_each_others_language_are_dropped_where_it_can_be_told(
+    direction: str, dropped: dict[str, int]
+) -> None:
+    good, bad = ("We drink tea.", "Chúng tôi uống trà."), ("Họ uống cà phê.", "They drink coffee.")
+    pairs = [good, bad] if direction != "vi-en" else [good[::-1], bad[::-1]]
+    found = Counter[str]()
+    kept_ones = list(Filters(drop_swapped=True).keep_texts(pairs, NOTHING, found, Direction.parse(direction)))
+    assert kept_ones == (pairs[:1] if dropped else pairs)
+    assert found == dropped
+
+
 def test_pairs_are_filtered_as_they_come():
     def endless():
         yield from ((str(number % 7), "x") for number in count())
 
-    stream = Filters().keep_texts(endless(), NOTHING, Counter())
+    stream = Filters().keep_texts(endless(), NOTHING, Counter(), EN_VI)
     assert [source for source, _ in islice(stream, 7)] == list("0123456")
 
 
