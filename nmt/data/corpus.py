@@ -93,7 +93,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     if not path.is_file():
         raise FileNotFoundError(
             f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
-            "data/README.md says where published corpora come from."
+            "'python -m nmt.download' fetches published ones."
         )
     empty = True
     with path.open("rb") as file:

@@ -76,6 +76,8 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
     run, sign = source.run, Settings(source.config).monitor.sign
     files = run.checkpoints.glob(_KINDS[kind])
     found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
+    if not found:
+        raise ValueError(f"{run.checkpoints} has no {kind} checkpoints to average: they were deleted, or never made.")
     if len(found) < (number or 2):
         setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
         raise ValueError(

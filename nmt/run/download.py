@@ -35,14 +35,16 @@ def download(job: Job) -> None:
     be had.
     """
     config = job.config
+    known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
     wanted = [str(name) for name in (config["what"] if isinstance(config["what"], list) else [config["what"]])]
     if not wanted:
-        raise ValueError("There is nothing to download: name a corpus or an https:// address.")
+        raise ValueError(f"There is nothing to download: name {' or '.join(sorted(known))}, or an https:// address.")
+    if config["from"] is not None and not Path(str(config["from"])).is_dir():
+        raise FileNotFoundError(f"from is {config['from']}, and there is no such folder; give one with the files.")
     gib = config["max_gib"]
     if not 0 < gib < math.inf:
         raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
     limits, out = Limits(int(gib * 2**30)), folder_to_write("out", config["out"])
-    known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
     # All names before the first byte.
     plans = [_plan(name, out, known) for name in wanted]
     _check_apart(plans)
@@ -121,7 +123,8 @@ def _copy(file: _File, folder: Path) -> None:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise FileNotFoundError(
-            f"{folder} has neither {' nor '.join(dict.fromkeys([places[0].name, file.published]))}."
+            f"{folder} has no {' and no '.join(dict.fromkeys([places[0].name, file.published]))}: name the folder "
+            "that has the files of this corpus."
         )
     for place in (found, file.path):
         if file.digest and place.exists() and (objection := file.digest.objection(place)):

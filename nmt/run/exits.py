@@ -36,6 +36,9 @@ def report(error: BaseException, prefix: str = "error") -> int:
     if is_mistake(error):
         print(f"{prefix}: {error}", file=sys.stderr)
         return 2
+    if isinstance(error, PermissionError) and error.filename:
+        print(f"{prefix}: There is no right to use {error.filename}: change that, or name another.", file=sys.stderr)
+        return 2
     if isinstance(error, (CheckFailed, FloatingPointError)):
         print(f"{prefix}: {error}", file=sys.stderr)
         return 1

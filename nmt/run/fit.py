@@ -93,7 +93,7 @@ def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: Transl
         logger.warning("Stopped at step %d, and saved; resume=true goes on from there.", trainer.global_step)
         raise
     except SystemExit as stop:
-        logger.warning("Stopped at step %d; resume=true goes on from the last checkpoint.", trainer.global_step)
+        logger.warning("Stopped at step %d. %s", trainer.global_step, kept(run))
         # Lightning ends with 1 after Ctrl-C.
         if trainer.interrupted and stop.code == 1:
             sys.exit(INTERRUPTED)

@@ -38,6 +38,13 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
+def check_unlocked(folder: Path) -> None:
+    """Raises ValueError while another process holds the folder."""
+    if folder.is_dir():
+        with locked(folder):
+            pass
+
+
 _held: set[int] = set()
 
 

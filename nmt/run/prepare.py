@@ -15,9 +15,16 @@ from nmt.run.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_CRLF = "lines that end in CR LF"
+_CRLF = "lines of a side that end in CR LF"
 # What is there is in every corpus of a kind, and no single line is an example.
 _OF_ALL = ("punctuation between spaces", _CRLF)
+_LEGEND = """
+Left out of training, if their filters are on: pairs with an empty side, duplicates, pairs of another split, swapped
+languages, and what is too long or too unequal, which is counted in pieces there and in words here. Mended in all text:
+NFC (letters and marks composed), control characters, spaces, U+2581, CR LF. All else stays as it is.
+
+The first lines of each kind:
+"""
 
 
 def prepare(job: Job) -> None:
@@ -38,7 +45,7 @@ def prepare(job: Job) -> None:
         others = (lines for other, lines in held_out.items() if other != prefix)
         found[prefix] = _inspected(prefix, direction, set[str]().union(*others), None)
     print(_table(found, direction).markdown())
-    print()
+    print(_LEGEND)
     for line in _examples(found):
         print(line)
     cache = Path(str(job.config["cache_dir"]))

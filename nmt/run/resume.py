@@ -10,6 +10,7 @@ from typing import Any
 from nmt.run.compose import Config, Job
 from nmt.run.rundir import RunDirectory
 from nmt.run.trusted import TRAINED, check_targets
+from nmt.training.checkpoints import newest_whole
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,19 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     return config
 
 
+def last_checkpoint(run: RunDirectory) -> Path | None:
+    """What a run goes on from; None where it begins again. Raises ValueError where that would lose a finished one."""
+    last = newest_whole(run.checkpoints)
+    if last is None and run.finished:
+        raise ValueError(
+            f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to go on from: train another "
+            "one in another run_dir."
+        )
+    if last is None:
+        logger.warning("There is no checkpoint in %s to go on from: the training begins again.", run.checkpoints)
+    return last
+
+
 def same_steps(config: Config, batches: int, processes: int) -> Config:
     """The configuration with which so many processes train steps of `batches` batches, all processes together.
 
@@ -85,7 +99,7 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
     accumulate = batches // processes
     if accumulate != config["trainer"]["accumulate_grad_batches"]:
         logger.warning(
-            "Resumed by %d processes, with trainer.accumulate_grad_batches=%d: steps have the same sentences, but "
+            "Resumed on %d devices, with trainer.accumulate_grad_batches=%d: steps have the same sentences, but "
             "dropout and the order of sums differ, so the result is not the same to the last bit.",
             processes,
             accumulate,

@@ -27,7 +27,7 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.fit import Fitting, build_fitting, fit, quiet, told_full_disk
-from nmt.run.lock import locked
+from nmt.run.lock import check_unlocked, locked
 from nmt.run.memory import BatchTooLarge
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
@@ -36,6 +36,7 @@ from nmt.run.resume import (
     batches,
     changed_command,
     check_corpora,
+    last_checkpoint,
     new_config,
     resumed_config,
     run_directory,
@@ -45,7 +46,7 @@ from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
-from nmt.training.checkpoints import load_checkpoint, newest_whole, tidy
+from nmt.training.checkpoints import load_checkpoint, tidy
 from nmt.training.stopping import Stopped
 from nmt.training.task import NotFinite
 
@@ -77,14 +78,15 @@ def train(job: Job) -> None:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
+    if _rank() == 0:
+        check_unlocked(run.path)  # before the data are prepared
     check_buildable(settings)
     machine = choose_machine(settings.config)
     if resume:
         mine = machine.processes * settings.config["trainer"]["accumulate_grad_batches"]
         batches = run.metrics().get("batches_a_step", mine)
         settings = Settings(same_steps(settings.config, batches, machine.processes))
-    faster = None if resume else faster_precision(settings.config, machine.device)
-    if faster:
+    if not resume and (faster := faster_precision(settings.config, machine.device)):
         logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
     corpora = [*settings.splits.train, *settings.splits.held_out]
     check_files(corpora, settings.direction)
@@ -116,7 +118,7 @@ def _attempt(
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
     # Not what another process may be about to delete.
-    last = newest_whole(run.checkpoints) if job.config["resume"] else None
+    last = last_checkpoint(run) if job.config["resume"] else None
     if _rank() > 0:
         # The leader's exit code tells; another one here would be taken for a death.
         with suppress(Stopped):

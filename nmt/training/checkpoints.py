@@ -134,7 +134,10 @@ def newest_whole(folder: Path) -> Path | None:
     found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
     whole = next((path for path in found if is_whole(path)), None)
     if found and whole is None:
-        raise ValueError(f"No checkpoint in {folder} is whole; begin again with overwrite=true.")
+        raise ValueError(
+            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a training goes on from "
+            "these alone: begin another in another run_dir; all else in the folder is as it was."
+        )
     return whole
 
 

@@ -3,11 +3,12 @@
 import hashlib
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from conftest import Command
 
 from nmt.data.corpus import Direction
 from nmt.data.download import Limits
@@ -71,7 +72,7 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     ("overrides", "error", "told"),
     [
         (["what=tinny"], ValueError, r"Unknown corpus 'tinny'\. Did you mean 'tiny'\?"),
-        (["what=[]"], ValueError, "nothing to download"),
+        (["what=[]"], ValueError, "nothing to download: name tiny, or an https:// address"),
         (["what='http://localhost/a.txt'"], ValueError, "no https:// address"),
         (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
@@ -82,7 +83,8 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
         (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, which cannot be made a folder"),
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is no https:// address"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
-        (["what=tiny", "from=nowhere"], FileNotFoundError, "nowhere has neither a.en"),
+        (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),
+        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en: name the folder that has the files"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en cannot be had .* from=FOLDER takes a corpus"),
     ],
 )
@@ -140,7 +142,7 @@ def test_help_names_every_corpus() -> None:
     assert names.split(", ") == sorted(path.stem for path in (CONFIGS / "corpus").glob("*.yaml"))
 
 
-def test_words_without_a_key_are_what_is_wanted(command: Command, corpus: Path) -> None:
+def test_words_without_a_key_are_what_is_wanted(command: Callable[..., Any], corpus: Path) -> None:
     ended = command("download", "iwslt16", "out=x", "https://localhost/a?b=c")
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith("error: Unknown corpus 'iwslt16'. Did you mean 'iwslt15'?")

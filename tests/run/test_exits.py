@@ -1,5 +1,6 @@
 """Which exit code stands for what."""
 
+import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.run.exits import exit_code, is_mistake
+from nmt.run.exits import exit_code, is_mistake, report
 from nmt.text import Tokenizer
 
 
@@ -37,3 +38,9 @@ def test_another_kind_of_error_is_a_failure_even_from_our_lines() -> None:
 def test_interruption_is_130_and_success_is_the_action_s_own_code() -> None:
     assert exit_code(raiser(KeyboardInterrupt())) == 130
     assert exit_code(lambda: 0) == 0
+
+
+def test_a_missing_right_is_a_mistake_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", "locked/a.en")
+    assert report(error) == 2
+    assert capsys.readouterr().err == "error: There is no right to use locked/a.en: change that, or name another.\n"

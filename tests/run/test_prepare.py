@@ -1,9 +1,9 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Command
 
 from nmt.run.compose import Job
 from nmt.run.prepare import prepare
@@ -26,7 +26,7 @@ def test_the_report_tells_what_is_wrong_and_what_is_left(
     output = capsys.readouterr().out
     assert cells(output, "pairs") == ["219", "7", "1"]
     assert cells(output, "a side is empty") == ["1", "0", "0"]
-    assert cells(output, "lines that end in CR LF") == ["2", "0", "0"]
+    assert cells(output, "lines of a side that end in CR LF") == ["2", "0", "0"]
     assert int(cells(output, "a side is in another split")[0]) >= 7
     assert "train, line 212: a side is empty" in output.splitlines()
     assert re.search(r"^Training data: 219 pairs, \d+ kept .*; dropped: .*1 empty", output, re.MULTILINE)
@@ -34,7 +34,7 @@ def test_the_report_tells_what_is_wrong_and_what_is_left(
     assert not (corpus / "run").exists()
 
 
-def test_a_mistake_is_told_as_training_would(command: Command, tiny: Callable[..., list[str]]) -> None:
+def test_a_mistake_is_told_as_training_would(command: Callable[..., Any], tiny: Callable[..., list[str]]) -> None:
     ended = command("prepare", *tiny(data__train="[trian]"))
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith("error: No file trian.en")

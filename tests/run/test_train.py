@@ -302,3 +302,14 @@ def test_a_configuration_of_another_version_is_refused(trained: Path, part: str)
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     with pytest.raises(ValueError, match=r"does not describe a model and a search of this version of nmt \(.*formerly"):
         nmt.load(trained)
+
+
+def test_a_finished_run_without_its_last_checkpoint_is_not_trained_anew(job: Callable[..., Job], trained: Path) -> None:
+    before = {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+    for name in ("last.ckpt", "previous.ckpt"):
+        (trained / "checkpoints" / name).unlink(missing_ok=True)
+    with pytest.raises(
+        ValueError, match=r"is finished, and .*checkpoints has no last\.ckpt to go on from: train another"
+    ):
+        train(job("train", trainer__max_steps=12, resume="true"))
+    assert {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before

@@ -61,7 +61,10 @@ def test_a_damaged_last_one_gives_way_to_the_one_before(
 def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
     for path in (save(tmp_path, 3), save(tmp_path, 5), tmp_path / PREVIOUS):
         path.write_bytes(path.read_bytes()[:99])
-    with pytest.raises(ValueError, match=r"No checkpoint in .* is whole; begin again with overwrite=true"):
+    with pytest.raises(
+        ValueError,
+        match=r"last\.ckpt and previous\.ckpt in .* cannot be read, and .* all else in the folder is as it was",
+    ):
         newest_whole(tmp_path)
 
 
