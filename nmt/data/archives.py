@@ -83,7 +83,9 @@ def _files(archive: Path) -> Iterator[tuple[str, Any]]:
             yield from _tarred(archive, unpacked)
             # The checksum of what has been read stands behind the padding.
             if unpacked.read(_BLOCK).strip(b"\0") or unpacked.read(1):
-                raise ValueError(f"{archive} holds more than its files; nothing of it is kept.")
+                raise ValueError(
+                    f"{archive} is damaged or no archive (something follows its end); delete it and fetch it again."
+                )
     else:
         with gzip.open(archive, "rb") as unpacked:
             yield archive.name[: -len(".gz")], unpacked

@@ -1,6 +1,12 @@
 """A device whose memory is full: half the tokens a batch and twice the batches a step, once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
 
 from nmt.run.compose import Config
 
@@ -44,3 +50,12 @@ class BatchTooLarge(Exception):  # noqa: N818
                 "leave out long sentences with filters.max_tokens, and overwrite=true."
             )
         return f"{full}. Begin again with {self.halved().change} overwrite=true, or resume=true on a larger device."
+
+
+@contextmanager
+def told_too_large(config: Config, lengths: Int[np.ndarray, "pairs 2"]) -> Iterator[None]:
+    """Turns torch's error of a full device, in any process of a training, into BatchTooLarge."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise BatchTooLarge(config, int(lengths.max())) from error

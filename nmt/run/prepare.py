@@ -36,10 +36,10 @@ def prepare(job: Job) -> None:
     splits, direction = settings.splits, settings.direction
     check_files([*splits.train, *splits.held_out], direction)
     held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
-    found, training = {}, Seen(set(), set())
+    found, training, all_held_out = {}, Seen(set(), set()), set[str]().union(*held_out.values())
     for prefix in splits.train:
         found[f"{prefix} (training)" if prefix in held_out else prefix] = _inspected(
-            prefix, direction, set[str]().union(*held_out.values()), training
+            prefix, direction, all_held_out, training
         )
     for prefix in held_out:
         others = (lines for other, lines in held_out.items() if other != prefix)

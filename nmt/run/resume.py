@@ -133,7 +133,7 @@ def changed_command(command: str, before: Config, after: Config) -> str:
     return shlex.join([*kept, *given])
 
 
-def batches(config: Config) -> Config:
+def batch_settings(config: Config) -> Config:
     """Under their dotted keys, the settings that a run may change by itself."""
     return {key: _get(config, key) for key in _BATCHES}
 

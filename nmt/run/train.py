@@ -28,12 +28,12 @@ from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.fit import Fitting, build_fitting, fit, quiet, told_full_disk
 from nmt.run.lock import check_unlocked, locked
-from nmt.run.memory import BatchTooLarge
+from nmt.run.memory import BatchTooLarge, told_too_large
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.run.references import read_references
 from nmt.run.resume import (
-    batches,
+    batch_settings,
     changed_command,
     check_corpora,
     last_checkpoint,
@@ -121,7 +121,7 @@ def _attempt(
     last = last_checkpoint(run) if job.config["resume"] else None
     if _rank() > 0:
         # The leader's exit code tells; another one here would be taken for a death.
-        with suppress(Stopped):
+        with suppress(Stopped), told_too_large(settings.config, parts.data.training.lengths):
             fit(fitting, run, task, parts.data, last)
         return
     with locked(run.path):
@@ -131,12 +131,11 @@ def _attempt(
             tidy(run.checkpoints, last)
             _store(job, parts, fitting, hashes)
             try:
-                fit(fitting, run, task, parts.data, last)
+                with told_too_large(settings.config, parts.data.training.lengths):
+                    fit(fitting, run, task, parts.data, last)
             except NotFinite as error:
                 write_json(run.nonfinite, _inspected(error, parts))
                 raise CheckFailed(f"{error} The step's sentences are in {run.nonfinite}.") from error
-            except torch.OutOfMemoryError as error:
-                raise BatchTooLarge(settings.config, int(parts.data.training.lengths.max())) from error
             # Jobs of a sweep may share a process, whose memory is then not that of one of them.
             memory = None if job.sweep_dir else peak_memory_mib()
             _finish(fitting, parts, task, start, memory)
@@ -218,7 +217,7 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
 def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> None:
     """Writes what a resumed run and the commands that read it need, before the first step."""
     run, settings, command, resume = parts.run, parts.settings, job.command, job.config["resume"]
-    asked = run.metrics().get("asked", batches(run.config())) if resume else batches(new_config(job))
+    asked = run.metrics().get("asked", batch_settings(run.config())) if resume else batch_settings(new_config(job))
     if resume:
         command = changed_command(run.metrics().get("command", command), run.config(), settings.config)
     else:

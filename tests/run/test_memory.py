@@ -58,26 +58,21 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
         train(job("train", trainer__max_steps=8, batching__batch_tokens=100, resume="true"))
 
 
-def test_when_half_is_too_much_it_ends_with_a_sentence(
-    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        (101, r"full with batching\.batch_tokens=50, .* with a smaller model, or leave out"),
+        (61, r"full with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
+    ],
+    ids=["half is too much", "half is less than a sentence"],
+)
+def test_what_cannot_be_halved_again_ends_with_a_sentence(
+    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch, tokens: int, told: str
 ) -> None:
     monkeypatch.chdir(corpus)
     limit(0, since=0)
-    with pytest.raises(
-        CheckFailed, match=r"full with batching\.batch_tokens=50, .* with a smaller model, or leave out"
-    ):
-        train(job("train", trainer__max_steps=4))
-
-
-def test_batches_that_cannot_be_halved_are_not(
-    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(corpus)
-    limit(0, since=0)
-    with pytest.raises(
-        CheckFailed, match=r"full with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"
-    ):
-        train(job("train", trainer__max_steps=4, batching__batch_tokens=61))
+    with pytest.raises(CheckFailed, match=told):
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=tokens))
 
 
 def test_a_training_that_cannot_be_scored_is_whole(
