@@ -209,7 +209,7 @@ def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, Translati
     print(f"Training data: {report}", file=sys.stderr)
     torch.manual_seed(config["seed"])
     task = build_task(config, build_model(config, pair))
-    return task, build_data(config, rows, [], updates)
+    return task, build_data(config, pair, rows, [], updates)
 
 
 def table(record: dict[str, Any]) -> str:

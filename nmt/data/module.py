@@ -13,9 +13,10 @@ from torch.utils.data import DataLoader, Sampler
 from nmt.data.batch import Batch, Example, collate
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
+from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
 
 
-class Stream(Sampler[list[int]]):
+class Stream(Sampler[list[Draw]]):
     """The micro-batches of one rank, epoch after epoch, `length` in all; iteration skips the first `start`.
 
     `plan_epoch(epoch)` gives the steps of an epoch, as `plan` does.
@@ -30,10 +31,11 @@ class Stream(Sampler[list[int]]):
     def __len__(self) -> int:
         return self.length
 
-    def __iter__(self) -> Iterator[list[int]]:
-        epochs = (self.plan_epoch(epoch) for epoch in count())
-        batches = (batch for steps in epochs for step in steps for batch in step[self.rank])
-        return (batch.tolist() for batch in islice(batches, self.start, self.length))
+    def __iter__(self) -> Iterator[list[Draw]]:
+        steps = ((epoch, step) for epoch in count() for step in self.plan_epoch(epoch))
+        batches = ((epoch, batch) for epoch, step in steps for batch in step[self.rank])
+        chosen = islice(batches, self.start, self.length)
+        return ([Draw(epoch, index) for index in batch.tolist()] for epoch, batch in chosen)
 
 
 class ResumableLoader(DataLoader[Example]):
@@ -43,7 +45,7 @@ class ResumableLoader(DataLoader[Example]):
     Lightning stores and restores the state of a loader that has these two methods.
     """
 
-    def __init__(self, data: TrainingData, stream: Stream, workers: int) -> None:
+    def __init__(self, data: DrawnPairs, stream: Stream, workers: int) -> None:
         # A generator of its own: a DataLoader without one draws from the global generator, and resuming would shift it.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
@@ -69,7 +71,8 @@ class TranslationData(lightning.LightningDataModule):
 
     training: the training pairs; validation: the validation pairs, see `encode_pairs`; seed: of the order;
     batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimiser steps;
-    accumulate: micro-batches a step; workers: loading processes.
+    accumulate: micro-batches a step; workers: loading processes; sampling: draws the training pairs' pieces, which may
+    make a batch larger than its budget, whose lengths are those of the usual pieces.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -83,6 +86,7 @@ class TranslationData(lightning.LightningDataModule):
         max_steps: int,
         accumulate: int = 1,
         workers: int = 0,
+        sampling: SubwordSampling | None = None,
     ) -> None:
         super().__init__()
         self.training = training
@@ -90,13 +94,14 @@ class TranslationData(lightning.LightningDataModule):
         self.batch_tokens = batch_tokens
         self.length = max_steps * accumulate
         self.workers = workers
+        self.sampling = sampling
         self._plan = partial(plan, seed, lengths=training.lengths, batch_tokens=batch_tokens, accumulate=accumulate)
 
     def train_dataloader(self) -> ResumableLoader:
         """The stream of this process. Raises ValueError when `plan` cannot make an epoch."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
-        return ResumableLoader(self.training, stream, self.workers)
+        return ResumableLoader(DrawnPairs(self.training, self.sampling), stream, self.workers)
 
     def val_dataloader(self) -> DataLoader[Example]:
         """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer."""

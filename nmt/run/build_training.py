@@ -10,11 +10,13 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
+from nmt.data.sampling import SubwordSampling
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.build import build_search
 from nmt.run.compose import Config, make
 from nmt.run.exits import is_mistake
 from nmt.run.settings import Settings
+from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 
 # Ours, because Lightning would count epochs and time differently.
@@ -78,14 +80,22 @@ def build_task(config: Config, model: Seq2Seq) -> TranslationTask:
         model,
         make(config["optimizer"]),
         make(config["schedule"]),
+        make(config["objective"]),
         seed=config["seed"],
         label_smoothing=config["label_smoothing"],
+        word_dropout=config["word_dropout"],
         nonfinite_steps=config["nonfinite_steps"],
     )
 
 
-def build_data(config: Config, rows: TrainingData, valid: Sequence[Example], max_steps: int) -> TranslationData:
+def build_data(
+    config: Config, tokenizers: TokenizerPair, rows: TrainingData, valid: Sequence[Example], max_steps: int
+) -> TranslationData:
     """The batches of a configuration: of training pairs as a stream of `max_steps` steps, and of validation pairs."""
+    sampling, strength = None, config["subword_sampling"]
+    if strength is not None:
+        longest = int(rows.lengths.max())
+        sampling = SubwordSampling(tokenizers, strength, seed=config["seed"], longest=longest)
     return TranslationData(
         rows,
         valid,
@@ -94,6 +104,7 @@ def build_data(config: Config, rows: TrainingData, valid: Sequence[Example], max
         max_steps=max_steps,
         accumulate=config["trainer"]["accumulate_grad_batches"],
         workers=config["batching"]["workers"],
+        sampling=sampling,
     )
 
 

@@ -19,6 +19,14 @@ LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "valid
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
 _MAY_CHANGE = (*LENGTHS, *MACHINE, "nonfinite_steps")
 _BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
+# What an older version of nmt did, before it could do anything else.
+_WITHOUT: Config = {
+    "nonfinite_steps": 0,
+    "objective": {"_target_": "nmt.training.objectives.CrossEntropy"},
+    "word_dropout": 0.0,
+    "subword_sampling": None,
+    "start_from": None,
+}
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -45,9 +53,10 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored = run.config()
     check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
-    # A run of before there were any goes on without: they change nothing that it learns.
+    # A run of before there were any goes on without.
     stored["validation"].setdefault("probes", 0)
-    stored.setdefault("nonfinite_steps", 0)
+    for key, without in _WITHOUT.items():
+        stored.setdefault(key, without)
     asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
     for key in (leaf for given in job.given for leaf in _leaves(given, _get(job.config, given), _get(stored, given))):

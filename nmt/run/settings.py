@@ -69,6 +69,11 @@ class Settings:
         decay = self.config["ema_decay"]
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
+        strength = self.config["subword_sampling"]
+        if strength is not None and not (isinstance(strength, (int, float)) and 0 < strength <= 1):
+            raise ValueError(
+                f"subword_sampling is {strength}; it must be a number above 0 and at most 1, such as 0.1, or null."
+            )
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property

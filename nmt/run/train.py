@@ -15,12 +15,11 @@ from nmt.data.corpus import check_files, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
-from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
-from nmt.run.build import Trained, build_model, choose_device, save_weights
+from nmt.run.build import Trained, choose_device, save_weights
 from nmt.run.build_training import Machine, build_data, build_task, check_buildable, choose_machine, faster_precision
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
@@ -44,6 +43,7 @@ from nmt.run.resume import (
 )
 from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
+from nmt.run.start import start_model, start_tokenizers
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 from nmt.training.checkpoints import load_checkpoint, tidy
@@ -160,18 +160,17 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
     # A run that was killed while its first files were written has no tokenizers yet.
-    if job.config["resume"] and run.metrics():
-        pair = run.tokenizers(direction)
-    else:
-        pair = trained_tokenizers(splits.train, direction, **config["tokenizer"], cache_dir=cache)
-    torch.manual_seed(config["seed"])
-    model = build_model(config, pair)
+    has_begun = job.config["resume"] and run.metrics()
+    pair = run.tokenizers(direction) if has_begun else start_tokenizers(settings, cache)
+    # A checkpoint brings its weights with it, and the run that they once came from may be gone.
+    goes_on = job.config["resume"] and any(run.checkpoints.glob("*.ckpt"))
+    model = start_model(config | {"start_from": None} if goes_on else config, pair)
     rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
     logger.info("Training data: %s", report)
     max_steps = _max_steps(settings, rows, processes)
     valid = encode_pairs(read_pairs(splits.valid, direction), pair)
     _check_lengths(model, rows, valid)
-    data = build_data(config, rows, valid, max_steps)
+    data = build_data(config, pair, rows, valid, max_steps)
     return Parts(settings, run, pair, model, data, max_steps)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 _LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger")
 LOADED = ("nmt.models", "nmt.attention", "nmt.decoding")
 """Packages of the classes that the commands that read a run make."""
-TRAINED = (*LOADED, "nmt.training.schedules", "torch.optim", *_LOGGERS)
+TRAINED = (*LOADED, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
 """Packages and names of what a resumed training makes."""
 
 # More than any configuration has: YAML can write a list of a billion values in a few lines.

@@ -63,6 +63,15 @@ class Tokenizer:
         """Ids of each line."""
         return self._processor.encode(texts, num_threads=1)
 
+    def resample(self, ids: Sequence[int], strength: float, seed: int) -> list[int]:
+        """Another segmentation of the text of `ids`, drawn with `seed`.
+
+        Of a byte-pair model, `strength` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
+        unigram model, segmentations are drawn by their probability to the power of `strength` (Kudo 2018, section 3.3).
+        """
+        sentencepiece.set_random_generator_seed(seed)
+        return self._processor.encode(self.decode(ids), enable_sampling=True, alpha=strength, nbest_size=-1)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; PAD, BOS and EOS are dropped."""
         return self._processor.decode([i for i in ids if i not in (PAD, BOS, EOS)])

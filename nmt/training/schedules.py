@@ -1,5 +1,7 @@
 """Learning rates over the steps: each function makes torch's scheduler for an optimiser; lr is the optimiser's."""
 
+import math
+
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
@@ -37,6 +39,24 @@ def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, 
     if not (0 < start <= 1 and 0 < every <= 1):
         raise ValueError(f"schedule.start is {start}, schedule.every {every}; both are shares, above 0 and at most 1.")
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
+
+
+def cosine(optimizer: Optimizer, warmup: int, steps: int | None) -> LambdaLR:
+    """lr n / warmup, then lr (1 + cos(pi t)) / 2 with t from 0 to 1 over the rest of the training's `steps`.
+
+    Loshchilov & Hutter (2017), equation 5, without restarts.
+    """
+    if steps is None:
+        raise ValueError("schedule=cosine falls to 0 at trainer.max_steps; give it, or another schedule.")
+    _at_least_one(warmup, "schedule.warmup")
+    if warmup >= steps:
+        raise ValueError(f"schedule.warmup is {warmup}, but the training has {steps} steps: give fewer to the warm-up.")
+
+    def factor(done: int) -> float:
+        progress = min(max(0, done + 1 - warmup) / (steps - warmup), 1.0)
+        return min((done + 1) / warmup, 1.0) * (1 + math.cos(math.pi * progress)) / 2
+
+    return LambdaLR(optimizer, factor)
 
 
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:

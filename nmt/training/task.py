@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from nmt.data.batch import Batch
 from nmt.models.base import Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
-from nmt.training.loss import summed_nll
+from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,8 @@ class TranslationTask(LightningModule):
     """Minimises -sum log p(target | source) / tokens over all target tokens (EOS counted) of an optimiser's step.
 
     The division by the step's tokens happens once, after accumulation and over all processes, before clipping. Label
-    smoothing is torch's (over all ids) and acts in training only: `train_loss` is smoothed, `valid_loss` is not.
+    smoothing is torch's (over all ids) and acts in training only: `train_loss` is smoothed, `valid_loss` is not. So do
+    `word_dropout`, the probability with which a piece is hidden from the model, and an `objective` other than this.
     """
 
     def __init__(
@@ -53,18 +54,23 @@ class TranslationTask(LightningModule):
         model: Seq2Seq,
         optimizer: Callable[..., Optimizer],
         schedule: Callable[[Optimizer], LRScheduler],
+        objective: Objective | None = None,
         *,
         seed: int,
         label_smoothing: float = 0.0,
+        word_dropout: float = 0.0,
         nonfinite_steps: int = 0,
     ) -> None:
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing is {label_smoothing}; it must be at least 0 and below 1.")
+        if not 0 <= word_dropout < 1:
+            raise ValueError(f"word_dropout is {word_dropout}; it must be at least 0 and below 1.")
         self.model = model
         self.target_tokens = 0
         self._optimizer, self._schedule = optimizer, schedule
-        self._seed, self._label_smoothing = seed, label_smoothing
+        self._objective, self._cross_entropy = objective or CrossEntropy(), CrossEntropy()
+        self._seed, self._label_smoothing, self._word_dropout = seed, label_smoothing, word_dropout
         self._step_tokens = 0
         self._step_nll = torch.zeros(())
         self._step_sentences: list[Tensor] = []
@@ -74,15 +80,15 @@ class TranslationTask(LightningModule):
 
     def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
         """-sum log p of the batch's target tokens, in nats."""
-        features = self.model.decode(batch.target_input, self.model.encode(batch.source, batch.source_mask))
-        return summed_nll(features, self.model.output, batch.target_output, label_smoothing)
+        return self._cross_entropy(self.model, batch, label_smoothing)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(batch_seed(self._seed, total, self.global_rank))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self.nll(batch, self._label_smoothing)
+        seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
+        loss = self._objective(self.model, seen, self._label_smoothing)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
         self._step_sentences.append(batch.indices)

@@ -142,6 +142,11 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
         ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
+        ({"run_dir": "new", "word_dropout": 1.5}, "word_dropout is 1.5; it must be at least 0 and below 1"),
+        ({"run_dir": "new", "subword_sampling": 2}, "subword_sampling is 2; it must be a number above 0 and at most 1"),
+        ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be a number above 0"),
+        ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
+        ({"run_dir": "new", "start_from": "none"}, "none"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
         ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
         ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
@@ -165,7 +170,7 @@ def test_a_resumed_run_reads_its_own_tokenizers(
     def trains(*_: object, **__: object) -> None:
         raise RuntimeError("trains tokenizers again")
 
-    monkeypatch.setattr("nmt.run.train.trained_tokenizers", trains)
+    monkeypatch.setattr("nmt.run.start.trained_tokenizers", trains)
     before = (trained / "tokenizer.model").read_bytes()
     train(job("train", trainer__max_steps=10, resume="true"))
     assert (trained / "tokenizer.model").read_bytes() == before

@@ -37,6 +37,16 @@ def test_many_lines_encode_as_each_alone(tokenizer):
     assert tokenizer.encode_all(lines(23)) == [tokenizer.encode(line) for line in lines(23)]
 
 
+def test_other_pieces_of_a_text_give_it_back_and_depend_on_the_seed_alone(tokenizer):
+    plain = [tokenizer.encode(line) for line in lines(23)]
+    first = [tokenizer.resample(ids, 0.3, seed) for seed, ids in enumerate(plain)]
+    again = [tokenizer.resample(ids, 0.3, seed) for seed, ids in reversed(list(enumerate(plain)))]
+    assert [tokenizer.decode(ids) for ids in first] == lines(23)
+    assert first == again[::-1]
+    assert first != [tokenizer.resample(ids, 0.3, 100 + seed) for seed, ids in enumerate(plain)]
+    assert sum(map(len, first)) > sum(map(len, plain))
+
+
 def test_text_never_becomes_a_special_id(tokenizer):
     ids = tokenizer.encode("<pad> <unk> <s> </s> 猫")
     assert not {PAD, UNK, BOS, EOS} & set(ids)

@@ -1,6 +1,7 @@
 """The gradient of a step is that of the mean over all its target tokens, however they come."""
 
 from functools import partial
+from typing import Any
 
 import lightning
 import pytest
@@ -11,14 +12,15 @@ from torch.optim.lr_scheduler import LambdaLR
 from nmt.data.batch import Batch, collate
 from nmt.models.base import Seq2Seq
 from nmt.text import PAD
+from nmt.training.objectives import Objective, SimCut
 from nmt.training.task import NotFinite, TranslationTask, batch_seed
 
 CONSTANT = partial(LambdaLR, lr_lambda=lambda step: 1.0)
 
 
-def task_of(model: Seq2Seq, label_smoothing: float = 0.0) -> TranslationTask:
+def task_of(model: Seq2Seq, objective: Objective | None = None, **options: float) -> TranslationTask:
     optimizer = partial(torch.optim.SGD, lr=0.7)
-    return TranslationTask(model, optimizer, CONSTANT, seed=3, label_smoothing=label_smoothing)
+    return TranslationTask(model, optimizer, CONSTANT, objective, seed=3, **options)
 
 
 def fit(task: TranslationTask, batches: list[Batch], **options: object) -> lightning.Trainer:
@@ -71,13 +73,23 @@ def test_nll_is_in_nats_over_target_tokens_and_eos(model: Seq2Seq) -> None:
     assert batch.tokens == 5
 
 
-def test_smoothing_acts_in_training_only(model: Seq2Seq, batches: list[Batch]) -> None:
-    task = task_of(model, label_smoothing=0.3)
-    smoothed, plain = task.training_step(batches[0], 0), task.nll(batches[0])
-    assert not torch.isclose(smoothed, plain)
+@pytest.mark.parametrize(
+    "options",
+    [{"label_smoothing": 0.3}, {"word_dropout": 0.5}, {"objective": SimCut(alpha=3.0, cut=0.5)}],
+    ids=lambda options: next(iter(options)),
+)
+def test_what_regularises_acts_in_training_only(model: Seq2Seq, batches: list[Batch], options: dict[str, Any]) -> None:
+    torch.manual_seed(1)
+    task = task_of(model, **options)
+    plain = task.nll(batches[1])
+    assert not torch.isclose(task.training_step(batches[1], 0), plain)
     task._valid_nll = torch.zeros(())
-    task.validation_step(batches[0], 0)
+    task.validation_step(batches[1], 0)
     torch.testing.assert_close(task._valid_nll, plain)
+
+
+def test_smoothing_is_torchs(model: Seq2Seq, batches: list[Batch]) -> None:
+    smoothed = task_of(model, label_smoothing=0.3).training_step(batches[0], 0)
     logits = model(batches[0].source, batches[0].source_mask, batches[0].target_input).flatten(0, 1)
     torch.testing.assert_close(
         smoothed,
@@ -101,7 +113,7 @@ def test_a_batch_seed_depends_on_each_of_its_parts() -> None:
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: float) -> None:
     with pytest.raises(ValueError, match=f"label_smoothing is {smoothing}"):
-        task_of(model, smoothing)
+        task_of(model, label_smoothing=smoothing)
 
 
 @pytest.mark.parametrize("algorithm", ["norm", "value"])

@@ -1,0 +1,61 @@
+"""Training pairs as the epochs draw them: every time in other pieces, if asked for."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from nmt.data.batch import Example
+from nmt.data.dataset import TrainingData
+from nmt.text import Tokenizer, TokenizerPair
+
+
+class Draw(NamedTuple):
+    """Which training pair is drawn, and in which epoch."""
+
+    epoch: int
+    pair: int
+
+
+class SubwordSampling:
+    """Segments a training pair anew each time: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
+
+    A segmentation depends on (seed, epoch, pair, side) alone, not on what was drawn before. One of more
+    than `longest` pieces, EOS counted, is left for the usual one.
+    strength: see `Tokenizer.resample`.
+    """
+
+    def __init__(self, tokenizers: TokenizerPair, strength: float, *, seed: int, longest: int) -> None:
+        self.tokenizers, self.strength, self.seed, self.longest = tokenizers, strength, seed, longest
+
+    def __call__(self, draw: Draw, example: Example) -> Example:
+        """The pair in other pieces."""
+        index, *sides = example
+        source, target = (
+            self._resampled(tokenizer, ids, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
+            for side, (tokenizer, ids) in enumerate(zip(self.tokenizers, sides, strict=True))
+        )
+        return index, source, target
+
+    def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], key: str) -> Sequence[int]:
+        seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
+        found = tokenizer.resample(ids, self.strength, seed)
+        return found if len(found) < self.longest else ids
+
+
+class DrawnPairs(torch.utils.data.Dataset[Example]):
+    """What each draw gives: the pair as it is kept, or segmented anew."""
+
+    def __init__(self, training: TrainingData, sampling: SubwordSampling | None) -> None:
+        self.training, self.sampling = training, sampling
+
+    def __len__(self) -> int:
+        return len(self.training)
+
+    def __getitems__(self, draws: list[Draw]) -> list[Example]:
+        """The pairs of a batch in one read; this is what a DataLoader calls."""
+        examples = self.training.__getitems__([draw.pair for draw in draws])
+        if self.sampling is None:
+            return examples
+        return [self.sampling(draw, example) for draw, example in zip(draws, examples, strict=True)]

@@ -1,0 +1,99 @@
+"""What a training step minimises: cross entropy, alone or with predictions that shall agree.
+
+Each gives a sum over the target tokens of a batch, in nats. Cross entropy keeps no logits; the others run the model
+twice and keep those of both, so that they take twice the time and more memory.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.data.batch import Batch
+from nmt.models.base import Seq2Seq
+from nmt.text import BOS, EOS, PAD, UNK
+from nmt.training.loss import summed_nll
+
+Objective = Callable[[Seq2Seq, Batch, float], Tensor]
+"""objective(model, batch, label_smoothing) is the sum to be minimised."""
+
+Logits = Float[Tensor, "tokens vocab"]
+
+
+class CrossEntropy:
+    """-sum log p(target | source)."""
+
+    def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
+        features = model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
+        return summed_nll(features, model.output, batch.target_output, label_smoothing)
+
+
+class RDrop:
+    """Two passes p and q with other dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
+
+    Half of Liang et al. (2021), equation 3, so that it is per token what cross entropy is.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = _not_negative("alpha", alpha)
+
+    def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
+        first, second = _logits(model, batch), _logits(model, batch)
+        nll = (_nll(first, batch, label_smoothing) + _nll(second, batch, label_smoothing)) / 2
+        return nll + self.alpha / 4 * (_divergence(first, second) + _divergence(second, first))
+
+
+class SimCut:
+    """nll(p) + alpha KL(p, q), where q is predicted from sentences of which some pieces are cut out.
+
+    Gao et al. (2022); gradients flow through both. They cut an embedding to zero; here a piece becomes UNK, which byte
+    fallback leaves without any other use.
+    """
+
+    def __init__(self, alpha: float, cut: float) -> None:
+        if not 0 <= cut < 1:
+            raise ValueError(f"objective.cut is {cut}; it must be at least 0 and below 1.")
+        self.alpha, self.cut = _not_negative("alpha", alpha), cut
+
+    def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
+        whole, cut = _logits(model, batch), _logits(model, with_words_dropped(batch, self.cut))
+        return _nll(whole, batch, label_smoothing) + self.alpha * _divergence(whole, cut)
+
+
+def with_words_dropped(batch: Batch, probability: float) -> Batch:
+    """The batch with UNK for some pieces of the source and of what the decoder reads (Bowman et al. 2016, section 3.1).
+
+    What is to be predicted stays, and so do BOS, EOS and PAD.
+    """
+    return batch._replace(
+        source=_with_unknown(batch.source, probability), target_input=_with_unknown(batch.target_input, probability)
+    )
+
+
+def _with_unknown(ids: Int[Tensor, "batch n"], probability: float) -> Int[Tensor, "batch n"]:
+    words: Bool[Tensor, "batch n"] = ~torch.isin(ids, torch.tensor([PAD, BOS, EOS], device=ids.device))
+    return ids.masked_fill(words & (torch.rand(ids.shape, device=ids.device) < probability), UNK)
+
+
+def _logits(model: Seq2Seq, batch: Batch) -> Logits:
+    features = model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
+    logits: Tensor = model.output(features[batch.target_output != PAD])
+    return logits.float()
+
+
+def _nll(logits: Logits, batch: Batch, label_smoothing: float) -> Tensor:
+    targets = batch.target_output[batch.target_output != PAD]
+    return F.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
+
+
+def _divergence(first: Logits, second: Logits) -> Tensor:
+    """sum KL(p, q) of the predictions p and q of all tokens."""
+    return F.kl_div(second.log_softmax(dim=-1), first.log_softmax(dim=-1), log_target=True, reduction="sum")
+
+
+def _not_negative(name: str, value: float) -> float:
+    if value < 0:
+        raise ValueError(f"objective.{name} is {value}; it must not be negative.")
+    return value

@@ -1,0 +1,66 @@
+"""Training pairs in other pieces: the same text, and the same pieces for the same draw, whatever came before."""
+
+from itertools import islice
+
+import pytest
+import torch
+
+from nmt.data.dataset import training_dataset
+from nmt.data.filters import Filters
+from nmt.data.module import TranslationData
+from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+STRENGTH, STEPS = 0.4, 31
+
+
+@pytest.fixture
+def training(corpus, direction, pair, tmp_path):
+    return training_dataset([corpus], direction, pair, Filters(), [], tmp_path / "cache")[0]
+
+
+@pytest.fixture
+def drawn(training, pair):
+    return lambda seed=3, longest=99: DrawnPairs(training, SubwordSampling(pair, STRENGTH, seed=seed, longest=longest))
+
+
+def test_other_pieces_are_the_same_text_of_the_same_pair(training, pair, drawn):
+    draws = [Draw(0, index) for index in range(len(training))]
+    for (index, *sides), (kept_index, *kept) in zip(drawn().__getitems__(draws), training, strict=True):
+        assert index == kept_index
+        for tokenizer, ids, plain in zip(pair, sides, kept, strict=True):
+            assert tokenizer.decode(ids) == tokenizer.decode(plain)
+
+
+def test_pieces_depend_on_the_seed_the_epoch_and_the_pair_alone(drawn):
+    draws = [Draw(2, index) for index in (5, 11, 7)]
+    found = drawn().__getitems__(draws)
+    assert [drawn().__getitems__([draw])[0] for draw in draws[::-1]] == found[::-1]
+    assert drawn().__getitems__([draw._replace(epoch=3) for draw in draws]) != found
+    assert drawn(seed=4).__getitems__(draws) != found
+
+
+def test_a_side_that_would_become_too_long_keeps_its_usual_pieces(training, drawn):
+    draws = [Draw(0, index) for index in range(len(training))]
+    longest = int(training.lengths.max())
+    found = drawn(longest=longest).__getitems__(draws)
+    assert max(len(ids) + 1 for _, *sides in found for ids in sides) <= longest
+    assert found != drawn().__getitems__(draws)
+    assert drawn(longest=1).__getitems__(draws) == list(training)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_restored_loader_goes_on_with_the_same_pieces(training, pair, workers):
+    def loader(workers=0):
+        sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=99)
+        data = TranslationData(
+            training, [], seed=3, batch_tokens=211, max_steps=STEPS, workers=workers, sampling=sampling
+        )
+        return data.train_dataloader()
+
+    whole, interrupted, resumed = list(loader()), loader(workers), loader(workers)
+    assert len({tuple(batch.indices.tolist()) for batch in whole}) > 2
+    before = list(islice(interrupted, 17))
+    resumed.load_state_dict(interrupted.state_dict())
+    for ours, theirs in zip([*before, *resumed], whole, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
