@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from nmt.text import TokenizerPair, changes, normalize
 logger = logging.getLogger(__name__)
 
 # Part of the cache key: raise it when the same files shall give other rows.
-_FORMAT = 1
+_FORMAT = 2
 _CHUNK = 10_000
 _TOLD = 1_000_000
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
@@ -34,12 +34,14 @@ _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int3
 class Report:
     """What became of a training corpus.
 
-    pairs: pairs read; kept: pairs left; source_tokens, target_tokens: pieces of these, EOS counted;
-    dropped: pairs left out, by reason; changed: lines changed by normalisation, by language and kind of change.
+    pairs: pairs read; kept: pairs left; parts: pairs left of each corpus, in their order; source_tokens,
+    target_tokens: pieces of these, EOS counted; dropped: pairs left out, by reason; changed: lines changed by
+    normalisation, by language and kind of change.
     """
 
     pairs: int
     kept: int
+    parts: list[int]
     source_tokens: int
     target_tokens: int
     dropped: dict[str, int]
@@ -54,11 +56,12 @@ class Report:
 class TrainingData(torch.utils.data.Dataset[Example]):
     """Tokenised sentence pairs by index, read from a memory-mapped file.
 
-    lengths: source and target length of each pair, EOS counted.
+    lengths: source and target length of each pair, EOS counted; parts: how many pairs each corpus has, one after the
+    other.
     """
 
-    def __init__(self, rows: Dataset) -> None:
-        self.rows = rows
+    def __init__(self, rows: Dataset, parts: Sequence[int]) -> None:
+        self.rows, self.parts = rows, parts
         self.lengths: Int[np.ndarray, "pairs 2"] = _lengths(rows)
 
     def __len__(self) -> int:
@@ -93,7 +96,7 @@ def training_dataset(
     fill = partial(_write, prefixes, direction, tokenizers, filters, exclude)
     folder = cached_folder(cache_dir / "datasets" / key, fill)
     report = Report(**json.loads((folder / "report.json").read_text(encoding="utf-8")))
-    return TrainingData(Dataset.from_file(str(folder / "pairs.arrow"))), report
+    return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 
 
 def encode_pairs(pairs: Pairs, tokenizers: TokenizerPair) -> list[Example]:
@@ -113,29 +116,45 @@ def _write(
     """Goes through the corpora once, without holding their text."""
     logger.info("Tokenising the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
-    raw = chain.from_iterable(iter_parallel(*file_pair(prefix, direction)) for prefix in prefixes)
+    parts, corpus = [0] * len(prefixes), _Corpus()
     held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
+    raw = _in_order(prefixes, direction, corpus)
     kept = filters.keep_texts(_normalized(raw, direction, changed), held_out, dropped, direction)
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
-        while chunk := list(islice(kept, _CHUNK)):
+        # A pair is of the corpus that is being read when it comes: nothing reads ahead.
+        while chunk := [(*pair, corpus.number) for pair in islice(kept, _CHUNK)]:
+            *texts, origins = zip(*chunk, strict=True)
             source, target = (
-                side.encode_all([pair[index] for pair in chunk])
-                for index, side in enumerate((tokenizers.source, tokenizers.target))
+                side.encode_all(list(lines))
+                for lines, side in zip(texts, (tokenizers.source, tokenizers.target), strict=True)
             )
             lengths = np.array([[len(ids) + 1 for ids in side] for side in (source, target)]).T
             passes, dropped_here = filters.keep_lengths(lengths)
             dropped.update(dropped_here)
+            for origin in compress(origins, passes):
+                parts[origin] += 1
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
             writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
         writer.finalize()
     number, source_tokens, target_tokens = tokens.tolist()
     pairs = number + sum(dropped.values())
-    report = Report(pairs, number, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())))
+    report = Report(pairs, number, parts, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())))
     if not report.kept:
         raise ValueError(
             f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."
         )
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
+
+
+class _Corpus:
+    """Which of the corpora is being read."""
+
+    number = 0
+
+
+def _in_order(prefixes: Sequence[str], direction: Direction, corpus: _Corpus) -> Iterator[tuple[str, str]]:
+    for corpus.number, prefix in enumerate(prefixes):
+        yield from iter_parallel(*file_pair(prefix, direction))
 
 
 def _normalized(

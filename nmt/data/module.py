@@ -12,17 +12,17 @@ from torch.utils.data import DataLoader, Sampler
 
 from nmt.data.batch import Batch, Example, collate
 from nmt.data.dataset import TrainingData
-from nmt.data.plan import plan
+from nmt.data.plan import Epoch, Mixing, plan, plan_epoch
 from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
 
 
 class Stream(Sampler[list[Draw]]):
     """The micro-batches of one rank, epoch after epoch, `length` in all; iteration skips the first `start`.
 
-    `plan_epoch(epoch)` gives the steps of an epoch, as `plan` does.
+    `plan_epoch(epoch)` gives an epoch, see nmt.data.plan.
     """
 
-    def __init__(self, plan_epoch: Callable[[int], list[list[list[np.ndarray]]]], length: int, rank: int = 0) -> None:
+    def __init__(self, plan_epoch: Callable[[int], Epoch], length: int, rank: int = 0) -> None:
         self.plan_epoch = plan_epoch
         self.length = length
         self.rank = rank
@@ -32,10 +32,14 @@ class Stream(Sampler[list[Draw]]):
         return self.length
 
     def __iter__(self) -> Iterator[list[Draw]]:
-        steps = ((epoch, step) for epoch in count() for step in self.plan_epoch(epoch))
-        batches = ((epoch, batch) for epoch, step in steps for batch in step[self.rank])
-        chosen = islice(batches, self.start, self.length)
-        return ([Draw(epoch, index) for index in batch.tolist()] for epoch, batch in chosen)
+        return islice(self._batches(), self.start, self.length)
+
+    def _batches(self) -> Iterator[list[Draw]]:
+        for number in count():
+            epoch = self.plan_epoch(number)
+            for batch in (batch for step in epoch.steps for batch in step[self.rank]):
+                partners = epoch.partners[batch].tolist()
+                yield [Draw(number, *pair) for pair in zip(batch.tolist(), partners, strict=True)]
 
 
 class ResumableLoader(DataLoader[Example]):
@@ -70,7 +74,8 @@ class TranslationData(lightning.LightningDataModule):
     """Training batches as a stream of max_steps x accumulate micro-batches a process, and validation batches.
 
     training: the training pairs; validation: the validation pairs, see `encode_pairs`; seed: of the order;
-    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimiser steps;
+    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; mixing: of the training pairs;
+    max_steps: optimiser steps;
     accumulate: micro-batches a step; workers: loading processes; sampling: draws the training pairs' pieces, which may
     make a batch larger than its budget, whose lengths are those of the usual pieces.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
@@ -87,6 +92,7 @@ class TranslationData(lightning.LightningDataModule):
         accumulate: int = 1,
         workers: int = 0,
         sampling: SubwordSampling | None = None,
+        mixing: Mixing = Mixing(),  # noqa: B008
     ) -> None:
         super().__init__()
         self.training = training
@@ -95,7 +101,14 @@ class TranslationData(lightning.LightningDataModule):
         self.length = max_steps * accumulate
         self.workers = workers
         self.sampling = sampling
-        self._plan = partial(plan, seed, lengths=training.lengths, batch_tokens=batch_tokens, accumulate=accumulate)
+        self._plan = partial(
+            plan_epoch,
+            seed,
+            lengths=training.lengths,
+            batch_tokens=batch_tokens,
+            accumulate=accumulate,
+            mixing=mixing,
+        )
 
     def train_dataloader(self) -> ResumableLoader:
         """The stream of this process. Raises ValueError when `plan` cannot make an epoch."""

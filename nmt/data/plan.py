@@ -1,5 +1,8 @@
 """Which sentences form which step of an epoch: a pure function of the seed, the epoch and the lengths."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Int
 
@@ -15,10 +18,12 @@ def plan(
     batch_tokens: int,
     accumulate: int = 1,
     world: int = 1,
+    drawn: Int[np.ndarray, " draws"] | None = None,
 ) -> list[list[list[np.ndarray]]]:
     """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
 
-    `lengths` holds the source and the target length of each sentence, EOS counted. Every sentence comes once an epoch;
+    `lengths` holds the source and the target length of each sentence, EOS counted. Every sentence comes once an epoch,
+    or those that are `drawn` by their index come as often as they stand there;
     rows x longest side of a micro-batch is at most `batch_tokens`; every step has `accumulate` micro-batches on each of
     the `world` ranks: the largest batches are halved until their number allows it. The steps depend on
     accumulate x world alone, so another number of processes takes other slices of the same steps.
@@ -32,13 +37,75 @@ def plan(
         )
     rng = np.random.default_rng((seed, epoch))
     # 4 bytes an index instead of numpy's 8: the batches keep the whole order.
-    order = rng.permutation(np.arange(len(lengths), dtype=np.int32))
-    pools = np.array_split(order, 1 + int(lengths.max(axis=1).sum()) // (_POOL_BATCHES * batch_tokens))
+    order = rng.permutation(np.arange(len(lengths), dtype=np.int32) if drawn is None else drawn)
+    tokens = int(lengths.max(axis=1)[slice(None) if drawn is None else drawn].sum())
+    pools = np.array_split(order, 1 + tokens // (_POOL_BATCHES * batch_tokens))
     batches = [batch for pool in pools for batch in _batches(pool, lengths[pool], batch_tokens)]
     batches = _fill_steps(batches, accumulate * world)
     shuffled = iter(rng.permutation(len(batches)))
     steps = len(batches) // (accumulate * world)
     return [[[batches[next(shuffled)] for _ in range(accumulate)] for _ in range(world)] for _ in range(steps)]
+
+
+class Epoch(NamedTuple):
+    """The steps of an epoch as `plan` gives them, and for each pair the one that is appended to it, or -1."""
+
+    steps: list[list[list[np.ndarray]]]
+    partners: Int[np.ndarray, " sentences"]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """How an epoch differs from every pair once: the default is not at all.
+
+    parts: how many pairs each corpus has, one after the other; temperature: a corpus of n pairs comes as often as
+    n^(1 / temperature) in an epoch of as many pairs (Arivazhagan et al. 2019, section 4), so that above 1 the small
+    ones are repeated and the large ones sampled; concatenate: the share of pairs to which another random one is
+    appended (Nguyen et al. 2021), unless a side were longer than the longest one by itself.
+    """
+
+    parts: tuple[int, ...] = ()
+    temperature: float = 1.0
+    concatenate: float = 0.0
+
+    def drawn(self, rng: np.random.Generator) -> Int[np.ndarray, " draws"] | None:
+        """Which pairs come, each as often as it stands there; None: every one once."""
+        if self.temperature == 1:
+            return None
+        sizes = np.array(self.parts)
+        logs = np.log(np.maximum(sizes, 1)) / self.temperature
+        shares = np.where(sizes, np.exp(logs - logs.max()), 0)
+        counts = np.rint(sizes.sum() * shares / shares.sum()).astype(int)
+        starts = np.cumsum(sizes) - sizes
+        found = [
+            start + np.concatenate([np.tile(np.arange(size), count // size), rng.permutation(size)[: count % size]])
+            for start, size, count in zip(starts, sizes, counts, strict=True)
+            if size
+        ]
+        return np.concatenate(found).astype(np.int32)
+
+
+def plan_epoch(
+    seed: int,
+    epoch: int,
+    lengths: Int[np.ndarray, "sentences 2"],
+    batch_tokens: int,
+    accumulate: int = 1,
+    world: int = 1,
+    mixing: Mixing = Mixing(),
+) -> Epoch:
+    """`plan` of an epoch whose pairs are mixed."""
+    rng = np.random.default_rng((seed, epoch, 1))
+    drawn = mixing.drawn(rng)
+    if mixing.concatenate == 0:
+        nobody = np.broadcast_to(np.int32(-1), len(lengths))
+        return Epoch(plan(seed, epoch, lengths, batch_tokens, accumulate, world, drawn), nobody)
+    partners = rng.integers(len(lengths), size=len(lengths), dtype=np.int32)
+    joined = lengths + lengths[partners] - 1  # one EOS is left of two
+    chosen = (rng.random(len(lengths)) < mixing.concatenate) & (joined <= lengths.max(axis=0)).all(axis=1)
+    chosen &= partners != np.arange(len(lengths))
+    steps = plan(seed, epoch, np.where(chosen[:, None], joined, lengths), batch_tokens, accumulate, world, drawn)
+    return Epoch(steps, np.where(chosen, partners, np.int32(-1)))
 
 
 def _batches(pool: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

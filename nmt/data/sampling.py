@@ -1,4 +1,4 @@
-"""Training pairs as the epochs draw them: every time in other pieces, if asked for."""
+"""Training pairs as the epochs draw them: joined with another one or in other pieces, if asked for."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,40 +12,41 @@ from nmt.text import Tokenizer, TokenizerPair
 
 
 class Draw(NamedTuple):
-    """Which training pair is drawn, and in which epoch."""
+    """Which training pair is drawn in which epoch, and which one is appended to it; -1 is none."""
 
     epoch: int
     pair: int
+    partner: int = -1
 
 
 class SubwordSampling:
     """Segments a training pair anew each time: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
 
-    A segmentation depends on (seed, epoch, pair, side) alone, not on what was drawn before. One of more
-    than `longest` pieces, EOS counted, is left for the usual one.
+    A segmentation depends on (seed, epoch, pair, side) alone, not on what was drawn before; so a pair that comes twice
+    in an epoch has the same one. A side of more than its `longest` pieces, EOS counted, is left as it was.
     strength: see `Tokenizer.resample`.
     """
 
-    def __init__(self, tokenizers: TokenizerPair, strength: float, *, seed: int, longest: int) -> None:
+    def __init__(self, tokenizers: TokenizerPair, strength: float, *, seed: int, longest: Sequence[int]) -> None:
         self.tokenizers, self.strength, self.seed, self.longest = tokenizers, strength, seed, longest
 
     def __call__(self, draw: Draw, example: Example) -> Example:
         """The pair in other pieces."""
         index, *sides = example
         source, target = (
-            self._resampled(tokenizer, ids, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
-            for side, (tokenizer, ids) in enumerate(zip(self.tokenizers, sides, strict=True))
+            self._resampled(tokenizer, ids, longest, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
+            for side, (tokenizer, ids, longest) in enumerate(zip(self.tokenizers, sides, self.longest, strict=True))
         )
         return index, source, target
 
-    def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], key: str) -> Sequence[int]:
+    def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], longest: int, key: str) -> Sequence[int]:
         seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
         found = tokenizer.resample(ids, self.strength, seed)
-        return found if len(found) < self.longest else ids
+        return found if len(found) < longest else ids
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
-    """What each draw gives: the pair as it is kept, or segmented anew."""
+    """What each draw gives: the pair as it is kept, or with its partner, or segmented anew."""
 
     def __init__(self, training: TrainingData, sampling: SubwordSampling | None) -> None:
         self.training, self.sampling = training, sampling
@@ -55,7 +56,18 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
 
     def __getitems__(self, draws: list[Draw]) -> list[Example]:
         """The pairs of a batch in one read; this is what a DataLoader calls."""
-        examples = self.training.__getitems__([draw.pair for draw in draws])
+        examples = self._joined(draws)
         if self.sampling is None:
             return examples
         return [self.sampling(draw, example) for draw, example in zip(draws, examples, strict=True)]
+
+    def _joined(self, draws: list[Draw]) -> list[Example]:
+        partners = [draw.partner for draw in draws if draw.partner >= 0]
+        others = iter(self.training.__getitems__(partners) if partners else [])
+        examples = []
+        for draw, example in zip(draws, self.training.__getitems__([draw.pair for draw in draws]), strict=True):
+            if draw.partner >= 0:
+                (index, source, target), (_, more_source, more_target) = example, next(others)
+                example = index, [*source, *more_source], [*target, *more_target]
+            examples.append(example)
+        return examples

@@ -14,7 +14,8 @@ from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings
-from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, append, as_multiplied, final_norm
+from nmt.models.norms import LayerNorm
+from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, Norm, append, as_multiplied, final_norm
 
 
 class Memory(NamedTuple):
@@ -36,8 +37,9 @@ class Transformer(Seq2Seq):
 
     They stand on embeddings times sqrt(dim) (section 3.4) plus sinusoids (section 3.5). The output layer's weights are
     the target's embeddings, which a joint vocabulary shares with the source (section 3.4).
-    `norm_first` is pre-norm, with one more norm at each stack's end; the paper has post-norm. The projections of the
-    heads have biases, and dropout falls on attention weights and inside the feed-forward net too, as in most programs.
+    `norm` is the paper's layer norm or another of nmt.models.norms; `norm_first` is pre-norm, with one more norm at
+    each stack's end; the paper has post-norm. The projections of the heads have biases, and dropout falls on attention
+    weights and inside the feed-forward net too, as in most programs.
     """
 
     queries: ClassVar = {
@@ -51,6 +53,7 @@ class Transformer(Seq2Seq):
         encoder_self: Callable[..., Attention],
         decoder_self: Callable[..., Attention],
         cross: Callable[..., Attention],
+        norm: Norm = LayerNorm,
         *,
         dim: int,
         ffn_dim: int,
@@ -64,10 +67,10 @@ class Transformer(Seq2Seq):
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.dim, self.norm_first = dim, norm_first
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
-        sizes = (dim, ffn_dim, num_heads, dropout, norm_first)
+        sizes = (norm, dim, ffn_dim, num_heads, dropout, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))
-        self.encoder_norm, self.decoder_norm = final_norm(dim, norm_first), final_norm(dim, norm_first)
+        self.encoder_norm, self.decoder_norm = (final_norm(norm, dim, norm_first) for _ in range(2))
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(dim, vocabulary.target, bias=False)
         self.output.weight = self.target_embedding.weight

@@ -12,6 +12,8 @@ from nmt.attention.dropout import Dropout
 
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
+Norm = Callable[[int], nn.Module]
+"""norm(dim) is a module that keeps the lengths of vectors of that width in bounds: nmt.models.norms."""
 
 CACHE_BLOCK = 16
 """How many positions a full cache grows by: larger wastes attention on empty places, smaller copies more often."""
@@ -20,9 +22,9 @@ CACHE_BLOCK = 16
 class Sublayer(nn.Module):
     """The residual connection around a sub-layer f: x + dropout(f(norm(x))), or the paper's norm(x + dropout(f(x)))."""
 
-    def __init__(self, dim: int, dropout: float, norm_first: bool) -> None:
+    def __init__(self, norm: Norm, dim: int, dropout: float, norm_first: bool) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(dim)
+        self.norm = norm(dim)
         self.dropout = Dropout(dropout)
         self.norm_first = norm_first
 
@@ -55,6 +57,7 @@ class EncoderLayer(nn.Module):
     def __init__(
         self,
         self_attention: Callable[..., Attention],
+        norm: Norm,
         dim: int,
         ffn_dim: int,
         num_heads: int,
@@ -64,7 +67,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropout)
         self.feed_forward = FeedForward(dim, ffn_dim, dropout)
-        self.around_attention, self.around_ffn = (Sublayer(dim, dropout, norm_first) for _ in range(2))
+        self.around_attention, self.around_ffn = (Sublayer(norm, dim, dropout, norm_first) for _ in range(2))
 
     def forward(self, x: Inputs, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
         inputs = self.around_attention.before(x)
@@ -83,6 +86,7 @@ class DecoderLayer(nn.Module):
         self,
         self_attention: Callable[..., Attention],
         cross: Callable[..., Attention],
+        norm: Norm,
         dim: int,
         ffn_dim: int,
         num_heads: int,
@@ -94,7 +98,7 @@ class DecoderLayer(nn.Module):
         self.cross = MultiHeadAttention(cross, dim, dim, num_heads, dropout)
         self.feed_forward = FeedForward(dim, ffn_dim, dropout)
         self.around_attention, self.around_cross, self.around_ffn = (
-            Sublayer(dim, dropout, norm_first) for _ in range(3)
+            Sublayer(norm, dim, dropout, norm_first) for _ in range(3)
         )
 
     def keys_values(self, inputs: Inputs) -> KeysValues:
@@ -126,9 +130,9 @@ def as_multiplied(x: Inputs) -> Inputs:
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
-def final_norm(dim: int, norm_first: bool) -> nn.Module:
+def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
     """The norm that ends a stack: pre-norm needs one more, post-norm has had it."""
-    return nn.LayerNorm(dim) if norm_first else nn.Identity()
+    return norm(dim) if norm_first else nn.Identity()
 
 
 def append(past: KeysValues, new: KeysValues, position: Int[Tensor, " rows"], longest: int) -> KeysValues:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +98,7 @@ def measurable(trained: Trained, task: Task, sentences: int | None) -> Task:
     if not kept:
         raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
     references = [[lines[i] for i in kept] for lines in task.references]
-    return Task([task.sources[i] for i in kept], references, None, None, task.out)
+    return replace(task, sources=[task.sources[i] for i in kept], references=references, gold=None, valid_gold=None)
 
 
 def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:

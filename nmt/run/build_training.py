@@ -1,5 +1,6 @@
 """From a configuration to what trains: the task and the trainer; and whether they can be built at all."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
+from nmt.data.plan import Mixing, plan_epoch
 from nmt.data.sampling import SubwordSampling
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.build import build_search
@@ -19,8 +21,12 @@ from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 
+logger = logging.getLogger(__name__)
+
 # Ours, because Lightning would count epochs and time differently.
 _LENGTHS = ("max_steps", "max_epochs", "max_time")
+# Where training ends by the clock alone, the stream of batches still needs a length.
+_NO_LIMIT = 10**9
 # Any size will do: a model's parts do not depend on it.
 _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
@@ -94,7 +100,7 @@ def build_data(
     """The batches of a configuration: of training pairs as a stream of `max_steps` steps, and of validation pairs."""
     sampling, strength = None, config["subword_sampling"]
     if strength is not None:
-        longest = int(rows.lengths.max())
+        longest = rows.lengths.max(axis=0).tolist()
         sampling = SubwordSampling(tokenizers, strength, seed=config["seed"], longest=longest)
     return TranslationData(
         rows,
@@ -105,7 +111,30 @@ def build_data(
         accumulate=config["trainer"]["accumulate_grad_batches"],
         workers=config["batching"]["workers"],
         sampling=sampling,
+        mixing=_mixing(config, rows),
     )
+
+
+def _mixing(config: Config, rows: TrainingData) -> Mixing:
+    """How the training corpora come together in an epoch."""
+    batching = config["batching"]
+    return Mixing(tuple(rows.parts), float(batching["temperature"]), float(batching["concatenate"]))
+
+
+def steps_of_training(settings: Settings, rows: TrainingData, processes: int) -> int:
+    """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
+
+    Raises ValueError when the sentences cannot be put into batches.
+    """
+    config, limit = settings.config, settings.max_steps or _NO_LIMIT
+    budget, accumulate = config["batching"]["batch_tokens"], config["trainer"]["accumulate_grad_batches"]
+    mixing = _mixing(config, rows)
+    steps = 0
+    for epoch in range(settings.max_epochs or 1):
+        steps += len(plan_epoch(config["seed"], epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
+        if epoch == 0:
+            logger.info("An epoch has %d steps", steps)
+    return limit if settings.max_epochs is None else min(steps, limit)
 
 
 def build_trainer(config: Config, **ours: Any) -> Trainer:

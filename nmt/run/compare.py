@@ -89,7 +89,13 @@ def report(
 
     `refused` has further rows by their place in the table: settings, and why there are no figures.
     """
-    metric = headline_metrics(looks_tokenized(references[0]))["BLEU"]
+    of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
+    if len(of_tokens) > 1:
+        raise ValueError(
+            "Some of these have BLEU of tokens and others of plain text, which do not compare: compare their "
+            "translations, outputs=[A,B] reference=FILE."
+        )
+    metric = headline_metrics(of_tokens.pop())["BLEU"]
     p_values = paired_bootstrap([system.hypotheses for system in systems], references, metric)
     table = comparison_table(systems, p_values)
     places = list(range(len(systems)))

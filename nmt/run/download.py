@@ -11,13 +11,19 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 
 from nmt.data.archives import extract, stem
+from nmt.data.corpus import Direction
 from nmt.data.download import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
+from nmt.data.hub import checked_name, write_splits
 from nmt.run.compose import CONFIGS, Config, Job
 from nmt.run.exits import CheckFailed
 from nmt.run.refusals import folder_to_write, unknown
 from nmt.run.rundir import replaced
 
 logger = logging.getLogger(__name__)
+
+
+# Before the name of a set on the Hugging Face hub.
+_HUB = "hub:"
 
 
 class _File(NamedTuple):
@@ -38,7 +44,9 @@ def download(job: Job) -> None:
     known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
     wanted = [str(name) for name in (config["what"] if isinstance(config["what"], list) else [config["what"]])]
     if not wanted:
-        raise ValueError(f"There is nothing to download: name {' or '.join(sorted(known))}, or an https:// address.")
+        raise ValueError(
+            f"There is nothing to download: name {' or '.join(sorted(known))}, hub:OWNER/SET, or an https:// address."
+        )
     if config["from"] is not None and not Path(str(config["from"])).is_dir():
         raise FileNotFoundError(f"from is {config['from']}, and there is no such folder; give one with the files.")
     gib = config["max_gib"]
@@ -46,9 +54,12 @@ def download(job: Job) -> None:
         raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
     limits, out = Limits(int(gib * 2**30)), folder_to_write("out", config["out"])
     # All names before the first byte.
+    hub = [checked_name(name.removeprefix(_HUB)) for name in wanted if name.startswith(_HUB)]
+    wanted = [name for name in wanted if not name.startswith(_HUB)]
+    languages = Direction.parse(str(config["languages"]))
     plans = [_plan(name, out, known) for name in wanted]
     _check_apart(plans)
-    if config["from"] is not None and (web := [name for name in wanted if name not in known]):
+    if config["from"] is not None and (web := [name for name in [*hub, *wanted] if name not in known]):
         raise ValueError(f"from={config['from']} is for corpora known by name, and {web[0]} is none.")
     try:
         for name, files in zip(wanted, plans, strict=True):
@@ -57,6 +68,10 @@ def download(job: Job) -> None:
             for file in files:
                 for path in _bring(file, config, limits):
                     print(path)
+        for name in hub:
+            own = config["hub_config"]
+            for path in write_splits(name, own, languages, out / "hub" / name / (own or "")):
+                print(path)
     except DownloadFailed as error:
         raise CheckFailed(str(error)) from error
 

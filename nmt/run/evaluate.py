@@ -7,14 +7,16 @@ from typing import Any
 from nmt.data.corpus import Pairs, alignment_file, read_parallel
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
+from nmt.evaluation.sanity import looks_tokenized
 from nmt.run.alignment import read_gold, read_valid_gold
 from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.evaluation import Task, evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
-from nmt.run.references import read_references, warn_of_references
+from nmt.run.references import is_tokenized, read_references, warn_of_references
 from nmt.run.refusals import existing_file, unknown
+from nmt.run.settings import held_out_prefixes
 from nmt.text import normalize
 
 
@@ -74,14 +76,18 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     known = splits(trained)
     if name not in known:
         raise ValueError(unknown("split", name, known))
-    pairs = read_references(known[name], trained.direction)
+    data = trained.config["data"]
+    detokenize = known[name] in (data.get("detokenize") or [])
+    pairs = read_references(known[name], trained.direction, detokenize)
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
-    return _task(trained, pairs, [pairs.target], alignment_file(known[name], trained.direction), folder)
+    # Alignments count the words of the file, and plain text has others.
+    gold = None if detokenize else alignment_file(known[name], trained.direction)
+    return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
 
 
 def splits(trained: Trained) -> dict[str, str]:
     """The prefixes of the run's corpora by name, its training corpus aside."""
-    return {key: prefix for key, prefix in trained.config["data"].items() if key not in ("name", "train") and prefix}
+    return held_out_prefixes(trained.config["data"])
 
 
 def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = None, out: Any = None) -> Task:
@@ -96,7 +102,7 @@ def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = No
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / "files" / source_file.stem
-    return _task(trained, pairs, references, gold, folder)
+    return _task(trained, pairs, references, gold, folder, looks_tokenized(references[0]))
 
 
 def check_files_given(config: Config, alignment: Any = None) -> None:
@@ -110,10 +116,12 @@ def check_files_given(config: Config, alignment: Any = None) -> None:
         raise ValueError("alignment belongs to files of your own; give source and reference too.")
 
 
-def _task(trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path) -> Task:
+def _task(
+    trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
+) -> Task:
     # Before the long part: a file that does not fit is told at once.
     gold = read_gold(gold_file, pairs, trained.direction) if gold_file else None
-    return Task(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out)
+    return Task(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out, tokenized)
 
 
 def _check(config: Config) -> None:

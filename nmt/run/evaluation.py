@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from nmt.run.pace import Pace
 from nmt.run.record import scores_record
 from nmt.run.rundir import write_json
 from nmt.run.settings import training_prefixes
-from nmt.text import normalize
+from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class Task:
     valid_gold: Gold | None
     """On which layer, head and shift of the alignments are chosen."""
     out: Path
+    tokenized: bool
+    """Whether the references are tokenised already, so that BLEU is over their own tokens."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
@@ -45,11 +48,6 @@ class Task:
                 raise ValueError(
                     f"{len(self.sources)} sources but {len(lines)} references: they must be the same lines."
                 )
-
-    @property
-    def tokenized(self) -> bool:
-        """Whether the references are tokenised already, so that BLEU is over their own tokens."""
-        return looks_tokenized(self.references[0])
 
 
 class Evaluation(NamedTuple):
@@ -90,6 +88,8 @@ def evaluate_runs(
     counts = training_counts(runs[0])
     gold = task.gold if len(runs) == 1 else None
     scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
+    if task.tokenized:
+        scores.append(plain_text_bleu(hypotheses, task.references, runs[0].direction.target))
     if comet:
         scores.append(comet(task.sources, hypotheses, task.references[0]))
     found = Evaluation(
@@ -104,6 +104,17 @@ def evaluate_runs(
     save(task, found, conditions(runs, task, search, batch_tokens, minimum_bayes_risk))
     logger.info("Written to %s", task.out)
     return found
+
+
+def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
+    """BLEU of plain text for hypotheses and references that are tokens."""
+    plain = detokenizer(language)
+    [score] = corpus_scores(
+        [plain(line) for line in hypotheses],
+        [[plain(line) for line in lines] for lines in references],
+        {"BLEU detokenized": headline_metrics(tokenized=False)["BLEU"]},
+    )
+    return score._replace(signature=f"{score.signature}|detok:sacremoses-{version('sacremoses')}")
 
 
 def conditions(
@@ -122,8 +133,10 @@ def conditions(
     }
     weights = [file_digest(run.run.weights) for run in runs]
     precision = runs[0].precision
-    # Without float32, which evaluations of before there was a choice were made with.
+    # Without what evaluations of before there was a choice were made with.
     keyed = found if precision == "float32" else found | {"precision": precision}
+    if task.tokenized != looks_tokenized(task.references[0]):
+        keyed = keyed | {"tokenized": task.tokenized}
     made_with = content_key([keyed, weights, task.sources, task.references])
     return {"runs": [str(run.run.path) for run in runs], **found, "precision": precision, "made_with": made_with}
 

@@ -16,11 +16,11 @@ from lightning.pytorch.loggers import Logger
 from nmt.data.corpus import Pairs
 from nmt.data.module import TranslationData
 from nmt.decoding.translator import Translator
-from nmt.evaluation.sanity import looks_tokenized
 from nmt.evaluation.scores import Bleu
 from nmt.run.build_training import build_trainer
 from nmt.run.compose import Config, make
 from nmt.run.exits import FULL_DISK, INTERRUPTED, CheckFailed
+from nmt.run.references import is_tokenized
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles, newest_whole
@@ -160,7 +160,8 @@ def quiet(leader: bool) -> None:
 
 def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
     # The headline of corpus_scores, without the interval: a thousand resamples take longer than the translations.
-    metric = Bleu(tokenize="none" if looks_tokenized(valid.target) else "13a", force=True)
+    of_tokens = is_tokenized(settings.config["data"], valid.target)
+    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
     sentences = settings.positive("validation.sentences")
 
     def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:

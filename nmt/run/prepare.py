@@ -7,11 +7,11 @@ from pathlib import Path
 from nmt.data.corpus import Direction, check_files, file_pair, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
-from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.evaluation.tables import Table
 from nmt.run.compose import Job
 from nmt.run.resume import new_config
 from nmt.run.settings import Settings
+from nmt.run.start import excluded_corpora, start_run, start_tokenizers, training_corpora
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +49,10 @@ def prepare(job: Job) -> None:
     for line in _examples(found):
         print(line)
     cache = Path(str(job.config["cache_dir"]))
-    pair = trained_tokenizers(splits.train, direction, **settings.config["tokenizer"], cache_dir=cache)
-    _, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
+    corpora = training_corpora(settings, cache)
+    pair = start_tokenizers(start_run(settings, Path(str(job.config["run_dir"]))), settings, corpora, cache)
+    excluded = excluded_corpora(settings, cache)
+    _, report = training_dataset(corpora, direction, pair, settings.filters, excluded, cache)
     print()
     print(f"Training data: {report}")
 

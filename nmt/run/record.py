@@ -17,7 +17,17 @@ from nmt.models.base import Seq2Seq
 from nmt.run.settings import Settings
 
 _PRINTED = 2
-_PACKAGES = ("nmt-attention", "torch", "lightning", "hydra-core", "sentencepiece", "sacrebleu", "datasets", "numpy")
+_PACKAGES = (
+    "nmt-attention",
+    "torch",
+    "lightning",
+    "hydra-core",
+    "sentencepiece",
+    "sacrebleu",
+    "sacremoses",
+    "datasets",
+    "numpy",
+)
 
 
 def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:

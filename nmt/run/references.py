@@ -5,20 +5,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned
-from nmt.evaluation.sanity import reference_warnings
-from nmt.text import changes, count_changes, normalize
+from nmt.evaluation.sanity import looks_tokenized, reference_warnings
+from nmt.run.compose import Config
+from nmt.text import changes, count_changes, detokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
 
-def read_references(prefix: str, direction: Direction) -> Pairs:
+def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
     """The normalised source lines of a corpus and its references as they stand in the file, with a warning if need be.
 
-    Raises as `nmt.data.corpus.read_aligned`.
+    With `detokenize` the sources become plain text; the references are never changed. Raises as
+    `nmt.data.corpus.read_aligned`.
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)
-    return Pairs([normalize(line) for line in pairs.source], pairs.target)
+    plain = detokenizer(direction.source) if detokenize else str
+    return Pairs([normalize(plain(line)) for line in pairs.source], pairs.target)
+
+
+def is_tokenized(data: Config, references: Sequence[str]) -> bool:
+    """Whether BLEU is over the references' own tokens: as data.tokenized has it, or as they look where that is null."""
+    said = data.get("tokenized")
+    return looks_tokenized(references) if said is None else bool(said)
 
 
 def warn_of_references(path: Path, references: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nmt.run.compose import Config, Job
 from nmt.run.rundir import RunDirectory
+from nmt.run.settings import completed
 from nmt.run.trusted import TRAINED, check_targets
 from nmt.training.checkpoints import newest_whole
 
@@ -19,14 +20,6 @@ LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "valid
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
 _MAY_CHANGE = (*LENGTHS, *MACHINE, "nonfinite_steps")
 _BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
-# What an older version of nmt did, before it could do anything else.
-_WITHOUT: Config = {
-    "nonfinite_steps": 0,
-    "objective": {"_target_": "nmt.training.objectives.CrossEntropy"},
-    "word_dropout": 0.0,
-    "subword_sampling": None,
-    "start_from": None,
-}
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
@@ -53,15 +46,15 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored = run.config()
     check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
-    # A run of before there were any goes on without.
-    stored["validation"].setdefault("probes", 0)
-    for key, without in _WITHOUT.items():
-        stored.setdefault(key, without)
+    before, stored = stored, completed(stored)
     asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
     for key in (leaf for given in job.given for leaf in _leaves(given, _get(job.config, given), _get(stored, given))):
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
+            continue
+        # A group that is named again has keys by now that it had not.
+        if key not in job.given and not _has(before, key):
             continue
         # What the run itself has changed: for less memory, or another number of processes.
         if key in asked and value == asked[key]:
@@ -160,3 +153,12 @@ def _get(config: Config, key: str) -> Any:
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def _has(config: Config, key: str) -> bool:
+    value: Any = config
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return False
+        value = value[part]
+    return True

@@ -1,5 +1,6 @@
 """The values of a training configuration that this package uses itself, checked before anything is made."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,19 +10,44 @@ from lightning.pytorch.callbacks import Timer
 from nmt.data.corpus import Direction
 from nmt.data.filters import Filters
 from nmt.run.compose import Config
-from nmt.run.refusals import unknown
+from nmt.run.refusals import check_share, unknown
 
+# What is in data beside corpora.
+_NO_CORPORA = ("name", "tokenized", "detokenize")
 # Metric, what is better, and the sign that makes less better.
 _MONITORS = {"bleu": ("valid_bleu", "max", -1), "loss": ("valid_loss", "min", 1)}
 
+_WITHOUT: Config = {
+    "nonfinite_steps": 0,
+    "objective": {"_target_": "nmt.training.objectives.CrossEntropy"},
+    "word_dropout": 0.0,
+    "subword_sampling": None,
+    "start_from": None,
+}
+_WITHOUT_IN: dict[str, Config] = {
+    "batching": {"temperature": 1.0, "concatenate": 0.0},
+    "validation": {"probes": 0},
+    "data": {"tokenized": None, "detokenize": []},
+}
 _FORMER = (
     "The stored configuration has no {key}: an older version of nmt began the run; begin again with overwrite=true."
 )
 
 
+def completed(stored: Config) -> Config:
+    """A stored configuration with what an older version of nmt did before it could do anything else."""
+    sections = {name: without | stored[name] for name, without in _WITHOUT_IN.items()}
+    return _WITHOUT | stored | sections
+
+
 def training_prefixes(data: Config) -> list[Any]:
     """The prefixes of the training corpora: data.train is one of them or a list."""
     return data["train"] if isinstance(data["train"], list) else [data["train"]]
+
+
+def held_out_prefixes(data: Config) -> dict[str, str]:
+    """The prefixes of the validation and test corpora by their names."""
+    return {key: prefix for key, prefix in data.items() if key not in (*_NO_CORPORA, "train") and prefix}
 
 
 @dataclass(frozen=True)
@@ -35,11 +61,12 @@ class Monitor:
 
 @dataclass(frozen=True)
 class Splits:
-    """The corpora of a run: prefixes, see nmt.data.corpus."""
+    """The corpora of a run: prefixes, see nmt.data.corpus. Those in `detokenize` become plain text first."""
 
     train: list[str]
     valid: str
     tests: dict[str, str]
+    detokenize: tuple[str, ...] = ()
 
     @property
     def held_out(self) -> list[str]:
@@ -69,11 +96,13 @@ class Settings:
         decay = self.config["ema_decay"]
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
-        strength = self.config["subword_sampling"]
-        if strength is not None and not (isinstance(strength, (int, float)) and 0 < strength <= 1):
-            raise ValueError(
-                f"subword_sampling is {strength}; it must be a number above 0 and at most 1, such as 0.1, or null."
-            )
+        if (share := self.config["batching"]["concatenate"]) != 0:
+            check_share("batching.concatenate", share)
+        temperature = self.config["batching"]["temperature"]
+        if isinstance(temperature, bool) or not 0 < temperature < math.inf:
+            raise ValueError(f"batching.temperature is {temperature}; it must be a number above 0, such as 5.")
+        if (strength := self.config["subword_sampling"]) is not None:
+            check_share("subword_sampling", strength)
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property
@@ -84,13 +113,27 @@ class Settings:
     def splits(self) -> Splits:
         data = self.config["data"]
         train = training_prefixes(data)
-        tests = {key: prefix for key, prefix in data.items() if key not in ("name", "train", "valid") and prefix}
+        tests = {key: prefix for key, prefix in held_out_prefixes(data).items() if key != "valid"}
         if not train:
             raise ValueError("data.train is empty; give at least one PREFIX, as in data.train=[my/train].")
         for key, prefix in {"train": train[0], "valid": data["valid"], **tests}.items():
             if not isinstance(prefix, str):
                 raise ValueError(f"data.{key} must be the PREFIX of aligned files, not '{prefix}'.")
-        return Splits([str(prefix) for prefix in train], data["valid"], tests)
+        return Splits([str(prefix) for prefix in train], data["valid"], tests, self._detokenize())
+
+    def _detokenize(self) -> tuple[str, ...]:
+        data = self.config["data"]
+        tokenized, detokenize = data.get("tokenized"), data.get("detokenize") or []
+        if tokenized not in (None, True, False):
+            raise ValueError(f"data.tokenized is {tokenized}; it must be true, false or null.")
+        if not isinstance(detokenize, list):
+            raise ValueError(f"data.detokenize is {detokenize}; it must be a list, as in data.detokenize=[my/train].")
+        if tokenized and detokenize:
+            raise ValueError(
+                "data.tokenized=true scores tokens, and data.detokenize makes plain text: give data.tokenized=false, "
+                "or data.detokenize=[]."
+            )
+        return tuple(detokenize)
 
     @property
     def filters(self) -> Filters:

@@ -1,50 +1,87 @@
 """What a new training begins with: fresh weights and tokenizers of its own corpus, or those of a finished run."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from nmt.data.corpus import Direction
+from nmt.data.detokenized import detokenized
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
-from nmt.run.build import build_model, load_run
+from nmt.run.build import Trained, build_model, load_run
 from nmt.run.compose import Config
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 
 
-def start_tokenizers(settings: Settings, cache_dir: Path) -> TokenizerPair:
-    """Those of the run that `start_from` names, or learned from the training corpus. Raises as `load_run` does."""
-    config, direction = settings.config, settings.direction
-    if config["start_from"] is None:
-        return trained_tokenizers(settings.splits.train, direction, **config["tokenizer"], cache_dir=cache_dir)
-    run = load_run(Path(str(config["start_from"])), "cpu")
-    _require_same_direction(run.direction, direction, config)
-    return run.tokenizers
+def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
+    """The prefix of a corpus, or of its copy in plain text if data.detokenize names it."""
+    return detokenized(prefix, settings.direction, cache_dir) if prefix in settings.splits.detokenize else prefix
 
 
-def start_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model with fresh weights, or with those of the run that `start_from` names.
+def training_corpora(settings: Settings, cache_dir: Path) -> list[str]:
+    """The prefixes of the training corpora, some of them in plain text."""
+    return [in_plain_text(prefix, settings, cache_dir) for prefix in settings.splits.train]
 
-    Raises as `load_run` does, and ValueError when that run's model is another one.
+
+def excluded_corpora(settings: Settings, cache_dir: Path) -> list[str]:
+    """What no training pair may hold: validation and test corpora as they are, and in plain text."""
+    held_out = settings.splits.held_out
+    return list(dict.fromkeys([*held_out, *(in_plain_text(prefix, settings, cache_dir) for prefix in held_out)]))
+
+
+def start_run(settings: Settings, own: Path) -> Trained | None:
+    """The finished run that `start_from` names, if it does, for a training that writes to the folder `own`.
+
+    Raises ValueError and FileNotFoundError where it is none, or one of another direction or another model.
     """
+    config = settings.config
+    name = config["start_from"]
+    if name is None:
+        return None
+    path = Path(str(name))
+    if path.resolve() == own.resolve():
+        raise ValueError(f"start_from={name} is the run_dir of this training too, which overwrites it: give another.")
+    try:
+        run = load_run(path, "cpu")
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"start_from={name}: {error}") from error
+    if run.direction != settings.direction:
+        raise ValueError(
+            f"start_from={name} translates {run.direction}, not {settings.direction}: give "
+            f"direction={run.direction}, or another run."
+        )
+    theirs, ours = (_leaves("model", each["model"]) for each in (run.config, config))
+    # A key of only one side came with another version, which did the same without.
+    other = [key for key, value in ours.items() if not key.endswith("dropout") and theirs.get(key, value) != value]
+    if other:
+        raise ValueError(
+            f"start_from={name} has another model: there {other[0]} is {theirs[other[0]]}, here {ours[other[0]]}; only "
+            "dropout may differ."
+        )
+    return run
+
+
+def start_tokenizers(
+    start: Trained | None, settings: Settings, corpora: Sequence[str], cache_dir: Path
+) -> TokenizerPair:
+    """Those of the run to start from, or learned from the training corpora. Raises as `tokenizers` does."""
+    if start is not None:
+        return start.tokenizers
+    return trained_tokenizers(corpora, settings.direction, **settings.config["tokenizer"], cache_dir=cache_dir)
+
+
+def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
+    """The model with fresh weights, or with those of the run to start from."""
     torch.manual_seed(config["seed"])
     model = build_model(config, tokenizers)
-    if config["start_from"] is not None:
-        run = load_run(Path(str(config["start_from"])), "cpu")
-        try:
-            model.load_state_dict(run.model.state_dict())
-        except RuntimeError as error:
-            raise ValueError(
-                f"start_from={config['start_from']} has weights of another model: give the model, its sizes and scorer "
-                f"as in {run.run.path / 'config.yaml'}."
-            ) from error
+    if start is not None:
+        model.load_state_dict(start.model.state_dict())
     return model
 
 
-def _require_same_direction(theirs: Direction, ours: Direction, config: Config) -> None:
-    if theirs != ours:
-        raise ValueError(
-            f"start_from={config['start_from']} translates {theirs}, not {ours}: give direction={theirs}, or another "
-            "run."
-        )
+def _leaves(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {key: value}
+    return {name: leaf for part in value for name, leaf in _leaves(f"{key}.{part}", value[part]).items()}

@@ -14,13 +14,20 @@ from nmt.data.batch import Example
 from nmt.data.corpus import check_files, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.module import TranslationData
-from nmt.data.plan import plan
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.run.build import Trained, choose_device, save_weights
-from nmt.run.build_training import Machine, build_data, build_task, check_buildable, choose_machine, faster_precision
+from nmt.run.build_training import (
+    Machine,
+    build_data,
+    build_task,
+    check_buildable,
+    choose_machine,
+    faster_precision,
+    steps_of_training,
+)
 from nmt.run.compose import Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
@@ -43,17 +50,21 @@ from nmt.run.resume import (
 )
 from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
-from nmt.run.start import start_model, start_tokenizers
+from nmt.run.start import (
+    excluded_corpora,
+    in_plain_text,
+    start_model,
+    start_run,
+    start_tokenizers,
+    training_corpora,
+)
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
-from nmt.training.checkpoints import load_checkpoint, tidy
+from nmt.training.checkpoints import load_checkpoint, newest_whole, tidy
 from nmt.training.stopping import Stopped
 from nmt.training.task import NotFinite
 
 logger = logging.getLogger(__name__)
-
-# Where training ends by the clock alone, the stream of batches still needs a length.
-_NO_LIMIT = 10**9
 
 
 class Parts(NamedTuple):
@@ -159,16 +170,19 @@ def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
     cache = Path(str(job.config["cache_dir"]))
+    # A checkpoint brings its weights with it, and the run that they once came from may be gone.
+    goes_on = job.config["resume"] and newest_whole(run.checkpoints) is not None
+    first = None if goes_on else start_run(settings, run.path)
     # A run that was killed while its first files were written has no tokenizers yet.
     has_begun = job.config["resume"] and run.metrics()
-    pair = run.tokenizers(direction) if has_begun else start_tokenizers(settings, cache)
-    # A checkpoint brings its weights with it, and the run that they once came from may be gone.
-    goes_on = job.config["resume"] and any(run.checkpoints.glob("*.ckpt"))
-    model = start_model(config | {"start_from": None} if goes_on else config, pair)
-    rows, report = training_dataset(splits.train, direction, pair, settings.filters, splits.held_out, cache)
+    corpora = training_corpora(settings, cache)
+    pair = run.tokenizers(direction) if has_begun else start_tokenizers(first, settings, corpora, cache)
+    model = start_model(first, config, pair)
+    excluded = excluded_corpora(settings, cache)
+    rows, report = training_dataset(corpora, direction, pair, settings.filters, excluded, cache)
     logger.info("Training data: %s", report)
-    max_steps = _max_steps(settings, rows, processes)
-    valid = encode_pairs(read_pairs(splits.valid, direction), pair)
+    max_steps = steps_of_training(settings, rows, processes)
+    valid = encode_pairs(read_pairs(in_plain_text(splits.valid, settings, cache), direction), pair)
     _check_lengths(model, rows, valid)
     data = build_data(config, pair, rows, valid, max_steps)
     return Parts(settings, run, pair, model, data, max_steps)
@@ -189,26 +203,12 @@ def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Examp
                 )
 
 
-def _max_steps(settings: Settings, rows: TrainingData, processes: int) -> int:
-    """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
-
-    Raises ValueError when the sentences cannot be put into batches.
-    """
-    config, limit = settings.config, settings.max_steps or _NO_LIMIT
-    budget, accumulate = config["batching"]["batch_tokens"], config["trainer"]["accumulate_grad_batches"]
-    steps = 0
-    for epoch in range(settings.max_epochs or 1):
-        steps += len(plan(config["seed"], epoch, rows.lengths, budget, accumulate, processes))
-        if epoch == 0:
-            logger.info("An epoch has %d steps", steps)
-    return limit if settings.max_epochs is None else min(steps, limit)
-
-
 def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     config = parts.settings.config
     greedy = BeamSearch(beam_size=1, constraints=make(config["search"]["constraints"]))
     translator = Translator(parts.model, parts.tokenizers, greedy, config["batching"]["batch_tokens"])
-    valid = read_references(parts.settings.splits.valid, parts.settings.direction)
+    splits = parts.settings.splits
+    valid = read_references(splits.valid, parts.settings.direction, splits.valid in splits.detokenize)
     probes = Probes(parts.settings, parts.run, parts.tokenizers, parts.model, valid)
     return build_fitting(parts.settings, parts.run, task, translator, valid, probes.callbacks(), parts.max_steps)
 

@@ -1,5 +1,6 @@
 """Text: what a line of a corpus is (normalisation) and what its pieces are (SentencePiece)."""
 
+from nmt.text.detokenizer import detokenizer
 from nmt.text.normalize import changes, count_changes, normalize
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
 
@@ -12,6 +13,7 @@ __all__ = [
     "TokenizerPair",
     "changes",
     "count_changes",
+    "detokenizer",
     "normalize",
     "train_tokenizer",
 ]

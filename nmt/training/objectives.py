@@ -19,7 +19,7 @@ from nmt.training.loss import summed_nll
 Objective = Callable[[Seq2Seq, Batch, float], Tensor]
 """objective(model, batch, label_smoothing) is the sum to be minimised."""
 
-Logits = Float[Tensor, "tokens vocab"]
+LogProbs = Float[Tensor, "tokens vocab"]
 
 
 class CrossEntropy:
@@ -33,16 +33,17 @@ class CrossEntropy:
 class RDrop:
     """Two passes p and q with other dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
 
-    Half of Liang et al. (2021), equation 3, so that it is per token what cross entropy is.
+    Half of Liang et al. (2021), equation 3, so that it is per token what cross entropy is. Without dropout the passes
+    are the same.
     """
 
     def __init__(self, alpha: float) -> None:
         self.alpha = _not_negative("alpha", alpha)
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
-        first, second = _logits(model, batch), _logits(model, batch)
-        nll = (_nll(first, batch, label_smoothing) + _nll(second, batch, label_smoothing)) / 2
-        return nll + self.alpha / 4 * (_divergence(first, second) + _divergence(second, first))
+        p, q = _log_probs(model, batch), _log_probs(model, batch)
+        nll = (_nll(p, batch, label_smoothing) + _nll(q, batch, label_smoothing)) / 2
+        return nll + self.alpha / 4 * (_divergence(p, q) + _divergence(q, p))
 
 
 class SimCut:
@@ -58,14 +59,15 @@ class SimCut:
         self.alpha, self.cut = _not_negative("alpha", alpha), cut
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
-        whole, cut = _logits(model, batch), _logits(model, with_words_dropped(batch, self.cut))
-        return _nll(whole, batch, label_smoothing) + self.alpha * _divergence(whole, cut)
+        p, q = _log_probs(model, batch), _log_probs(model, with_words_dropped(batch, self.cut))
+        return _nll(p, batch, label_smoothing) + self.alpha * _divergence(p, q)
 
 
 def with_words_dropped(batch: Batch, probability: float) -> Batch:
-    """The batch with UNK for some pieces of the source and of what the decoder reads (Bowman et al. 2016, section 3.1).
+    """The batch with UNK for some pieces of the source and of what the decoder reads.
 
-    What is to be predicted stays, and so do BOS, EOS and PAD.
+    As Nguyen & Salazar (2019) drop words; Bowman et al. (2016), section 3.1, did so in the decoder alone. What is to be
+    predicted stays, and so do BOS, EOS and PAD.
     """
     return batch._replace(
         source=_with_unknown(batch.source, probability), target_input=_with_unknown(batch.target_input, probability)
@@ -77,20 +79,23 @@ def _with_unknown(ids: Int[Tensor, "batch n"], probability: float) -> Int[Tensor
     return ids.masked_fill(words & (torch.rand(ids.shape, device=ids.device) < probability), UNK)
 
 
-def _logits(model: Seq2Seq, batch: Batch) -> Logits:
+def _log_probs(model: Seq2Seq, batch: Batch) -> LogProbs:
+    """Of all pieces at each target token, in float32 at least."""
     features = model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
     logits: Tensor = model.output(features[batch.target_output != PAD])
-    return logits.float()
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
 
 
-def _nll(logits: Logits, batch: Batch, label_smoothing: float) -> Tensor:
+def _nll(log_probs: LogProbs, batch: Batch, label_smoothing: float) -> Tensor:
     targets = batch.target_output[batch.target_output != PAD]
-    return F.cross_entropy(logits, targets, reduction="sum", label_smoothing=label_smoothing)
+    return F.nll_loss(log_probs, targets, reduction="sum") * (1 - label_smoothing) - label_smoothing * (
+        log_probs.mean(dim=-1).sum()
+    )
 
 
-def _divergence(first: Logits, second: Logits) -> Tensor:
-    """sum KL(p, q) of the predictions p and q of all tokens."""
-    return F.kl_div(second.log_softmax(dim=-1), first.log_softmax(dim=-1), log_target=True, reduction="sum")
+def _divergence(p: LogProbs, q: LogProbs) -> Tensor:
+    """sum KL(p, q) over all tokens."""
+    return F.kl_div(q, p, log_target=True, reduction="sum")
 
 
 def _not_negative(name: str, value: float) -> float:

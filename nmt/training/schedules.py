@@ -41,20 +41,22 @@ def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, 
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
 
 
-def cosine(optimizer: Optimizer, warmup: int, steps: int | None) -> LambdaLR:
-    """lr n / warmup, then lr (1 + cos(pi t)) / 2 with t from 0 to 1 over the rest of the training's `steps`.
+def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -> LambdaLR:
+    """lr n / warmup, then lr (floor + (1 - floor) (1 + cos(pi t)) / 2), t from 0 to 1 over the rest of the `steps`.
 
-    Loshchilov & Hutter (2017), equation 5, without restarts.
+    Loshchilov & Hutter (2017), equation 5, without restarts; a training that is made longer stays at lr x floor.
     """
-    if steps is None:
-        raise ValueError("schedule=cosine falls to 0 at trainer.max_steps; give it, or another schedule.")
+    if steps is None or steps < 0:
+        raise ValueError("schedule=cosine ends at trainer.max_steps; give it, or another schedule.")
+    if not 0 <= floor <= 1:
+        raise ValueError(f"schedule.floor is {floor}; it must lie between 0 and 1.")
     _at_least_one(warmup, "schedule.warmup")
     if warmup >= steps:
         raise ValueError(f"schedule.warmup is {warmup}, but the training has {steps} steps: give fewer to the warm-up.")
 
     def factor(done: int) -> float:
         progress = min(max(0, done + 1 - warmup) / (steps - warmup), 1.0)
-        return min((done + 1) / warmup, 1.0) * (1 + math.cos(math.pi * progress)) / 2
+        return min((done + 1) / warmup, floor + (1 - floor) * (1 + math.cos(math.pi * progress)) / 2)
 
     return LambdaLR(optimizer, factor)
 

@@ -27,6 +27,7 @@ def test_decoding_the_dataset_gives_the_corpus_back(build, corpus, direction, pa
 
 def test_lengths_count_eos_and_match_the_rows(build, corpus):
     data, report = build([corpus])
+    assert sum(data.parts) == len(data) == report.kept
     assert data.lengths.tolist() == [[len(source) + 1, len(target) + 1] for _, source, target in data]
     assert data.lengths.sum(axis=0).tolist() == [report.source_tokens, report.target_tokens]
 

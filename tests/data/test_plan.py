@@ -4,7 +4,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from nmt.data.plan import plan
+from nmt.data.plan import Mixing, plan, plan_epoch
 
 
 def lengths(number: int, longest: int = 37) -> np.ndarray:
@@ -54,6 +54,39 @@ def test_other_processes_take_other_slices_of_the_same_steps():
     for steps in zip(one, two, six, strict=True):
         whole = [np.concatenate(list(chain.from_iterable(step))).tolist() for step in steps]
         assert whole[0] == whole[1] == whole[2]
+
+
+def test_without_partners_an_epoch_is_its_plan():
+    found, expected = plan_epoch(3, 2, lengths(211), 101), plan(3, 2, lengths(211), 101)
+    assert [batch.tolist() for batch in flat(found.steps)] == [batch.tolist() for batch in flat(expected)]
+    assert set(found.partners.tolist()) == {-1}
+
+
+def test_partners_are_random_and_the_budget_counts_them():
+    sizes, (steps, partners) = lengths(1009), plan_epoch(3, 2, lengths(1009), 101, mixing=Mixing(concatenate=0.4))
+    has = partners >= 0
+    joined = np.where(has[:, None], sizes + sizes[partners] - 1, sizes)
+    assert 0.1 < has.mean() < 0.4  # what would be too long stays alone
+    assert len(set(partners[has].tolist())) > 0.7 * has.sum()
+    assert (joined <= sizes.max(axis=0)).all()
+    assert (partners[has] != np.flatnonzero(has)).all()
+    assert all(len(batch) * joined[batch].max() <= 101 for batch in flat(steps))
+    assert sorted(np.concatenate(flat(steps)).tolist()) == list(range(1009))
+    assert plan_epoch(3, 3, sizes, 101, mixing=Mixing(concatenate=0.4)).partners.tolist() != partners.tolist()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0, 100.0, 0.5, 0.01])
+def test_a_corpus_comes_as_often_as_its_temperature_says(temperature):
+    parts = (900, 90, 19)
+    steps, _ = plan_epoch(3, 2, lengths(1009), 101, mixing=Mixing(parts, temperature))
+    drawn = np.concatenate(flat(steps))
+    shares = (np.array(parts) / max(parts)) ** (1 / temperature)
+    expected = 1009 * shares / shares.sum()
+    for start, size, count in zip((0, 900, 990), parts, expected, strict=True):
+        times = np.bincount(drawn, minlength=1009)[start : start + size]
+        assert times.sum() == pytest.approx(count, abs=1)
+        assert times.max() - times.min() <= 1
+    assert (sorted(drawn.tolist()) == list(range(1009))) == (temperature == 1)
 
 
 def test_little_is_padding():

@@ -8,6 +8,7 @@ import torch
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
+from nmt.data.plan import Mixing
 from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -21,7 +22,9 @@ def training(corpus, direction, pair, tmp_path):
 
 @pytest.fixture
 def drawn(training, pair):
-    return lambda seed=3, longest=99: DrawnPairs(training, SubwordSampling(pair, STRENGTH, seed=seed, longest=longest))
+    return lambda seed=3, longest=(99, 99): DrawnPairs(
+        training, SubwordSampling(pair, STRENGTH, seed=seed, longest=longest)
+    )
 
 
 def test_other_pieces_are_the_same_text_of_the_same_pair(training, pair, drawn):
@@ -42,19 +45,37 @@ def test_pieces_depend_on_the_seed_the_epoch_and_the_pair_alone(drawn):
 
 def test_a_side_that_would_become_too_long_keeps_its_usual_pieces(training, drawn):
     draws = [Draw(0, index) for index in range(len(training))]
-    longest = int(training.lengths.max())
+    longest = training.lengths.max(axis=0).tolist()
     found = drawn(longest=longest).__getitems__(draws)
-    assert max(len(ids) + 1 for _, *sides in found for ids in sides) <= longest
+    for _, *sides in found:
+        assert all(len(ids) + 1 <= most for ids, most in zip(sides, longest, strict=True))
     assert found != drawn().__getitems__(draws)
-    assert drawn(longest=1).__getitems__(draws) == list(training)
+    assert drawn(longest=(1, 1)).__getitems__(draws) == list(training)
+
+
+def test_a_partner_is_appended_on_both_sides(training, pair, drawn):
+    [(index, source, target)] = DrawnPairs(training, None).__getitems__([Draw(0, 5, 11)])
+    assert index == 5
+    assert (source, target) == tuple(training[5][side] + training[11][side] for side in (1, 2))
+    alone = DrawnPairs(training, None).__getitems__([Draw(0, 7), Draw(0, 5, 11), Draw(0, 11)])
+    assert alone == [training[7], (5, source, target), training[11]]
+    [(_, sampled, _)] = drawn().__getitems__([Draw(0, 5, 11)])
+    assert pair.source.decode(sampled) == " ".join(pair.source.decode(training[n][1]) for n in (5, 11))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_restored_loader_goes_on_with_the_same_pieces(training, pair, workers):
     def loader(workers=0):
-        sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=99)
+        sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=(99, 99))
         data = TranslationData(
-            training, [], seed=3, batch_tokens=211, max_steps=STEPS, workers=workers, sampling=sampling
+            training,
+            [],
+            seed=3,
+            batch_tokens=211,
+            max_steps=STEPS,
+            workers=workers,
+            sampling=sampling,
+            mixing=Mixing(concatenate=0.3),
         )
         return data.train_dataloader()
 

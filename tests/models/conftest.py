@@ -4,10 +4,11 @@ from functools import partial
 import pytest
 import torch
 import yaml
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.attention import Attention, normalizers, windows
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.run.compose import CONFIGS, make
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
@@ -24,6 +25,7 @@ def build(
     num_heads: int = 1,
     input_feeding: bool = True,
     norm_first: bool = True,
+    norm: Callable[[int], nn.Module] = LayerNorm,
 ) -> Seq2Seq:
     """A small model in float64 with random weights and dropout, in evaluation mode; the heads are the recurrent's."""
     torch.manual_seed(5)
@@ -34,7 +36,7 @@ def build(
     if model == "transformer":
         own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
         made = Transformer(
-            own, own, cross, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
+            own, own, cross, norm, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
         )
     elif model == "luong":
         made = Luong(cross, num_layers=2, input_feeding=input_feeding, **recurrent, **shared)
@@ -51,6 +53,7 @@ def make_model() -> Callable[..., Seq2Seq]:
 ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
+    "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
 }
 WINDOWS = {
     "local_m": partial(windows.LocalM, half_width=2),

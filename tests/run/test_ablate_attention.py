@@ -70,9 +70,9 @@ def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> 
 def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
     task = split_task(trained, "valid")
-    mixed = Task(["", *task.sources], [["x", *task.references[0]]], None, None, task.out)
+    mixed = Task(["", *task.sources], [["x", *task.references[0]]], None, None, task.out, tokenized=False)
     assert measurable(trained, mixed, 2).sources == task.sources[:2]
-    empty = Task([""], [["x"]], None, None, task.out)
+    empty = Task([""], [["x"]], None, None, task.out, tokenized=False)
     with pytest.raises(ValueError, match="No sentence pair has text on both sides that the model can read"):
         measurable(trained, empty, None)
 

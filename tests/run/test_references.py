@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import Direction
-from nmt.run.references import read_references, warn_of_references
+from nmt.run.references import is_tokenized, read_references, warn_of_references
 
 COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]
 
@@ -43,6 +43,19 @@ def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         warn_of_references(Path("r.vi"), [unicodedata.normalize("NFD", "một  hai")])
     assert "would change 1 of 1 lines (nfc 1, spaces 1)" in caplog.text
+
+
+def test_sources_become_plain_text_and_references_stay(tmp_path: Path) -> None:
+    (tmp_path / "t.en").write_text("It &apos;s a cat .\n", encoding="utf-8")
+    (tmp_path / "t.vi").write_text("Một con mèo .\n", encoding="utf-8")
+    pairs = read_references(str(tmp_path / "t"), Direction("en", "vi"), detokenize=True)
+    assert pairs == (["It's a cat."], ["Một con mèo ."])
+
+
+@pytest.mark.parametrize(("said", "expected"), [(None, True), (True, True), (False, False)])
+def test_whether_bleu_is_over_tokens_is_said_or_seen(said: bool | None, expected: bool) -> None:
+    assert is_tokenized({"tokenized": said}, ["một , hai ."]) is expected
+    assert is_tokenized({"tokenized": said}, ["một, hai."]) is bool(said)
 
 
 def test_tidy_references_are_no_warning(write: Callable[[list[str]], str], caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from nmt.run.compose import Job
@@ -16,6 +17,10 @@ from nmt.run.train import train
 STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new"}
 
 
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return load_file(run / "model.safetensors")
+
+
 def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
     job: Callable[..., Job], trained: Path, corpus_copy: Path
 ) -> None:
@@ -23,28 +28,60 @@ def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
     train(job("train", **STILL, data__train="[valid]", filters__drop_duplicates="false", trainer__max_steps=2))
     new = corpus_copy / "new"
     assert (new / "tokenizer.model").read_bytes() == (trained / "tokenizer.model").read_bytes()
-    before, after = (load_file(run / "model.safetensors") for run in (trained, new))
-    torch.testing.assert_close(after, before)
+    torch.testing.assert_close(weights(new), weights(trained))
 
 
 def test_it_goes_on_after_that_run_is_gone(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:
+    before = weights(trained)
     train(job("train", **STILL, trainer__max_steps=4))
     shutil.rmtree(trained)
     train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
-    assert "start_from: run" in (corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8")
+    torch.testing.assert_close(weights(corpus_copy / "new"), before)
+
+
+def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    shutil.rmtree(corpus_copy / "new" / "checkpoints")
+    (corpus_copy / "new" / "model.safetensors").unlink()
+    metrics = corpus_copy / "new" / "metrics.json"
+    metrics.write_text(metrics.read_text().replace('"finished": true', '"finished": false'))
+    train(job("train", run_dir="new", resume="true"))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model__dim": 14}, "start_from=run has weights of another model: give the model, its sizes and scorer as in"),
-        ({"scorer": "additive"}, "start_from=run has weights of another model"),
+        (
+            {"model__dim": 14},
+            "start_from=run has another model: there model.dim is 12, here 14; only dropout may differ",
+        ),
+        ({"model__num_heads": 3}, "has another model: there model.num_heads is 2, here 3"),
+        (
+            {"scorer": "dot"},
+            "has another model: there model.encoder_self.scorer._target_ is nmt.attention.scorers.Scal",
+        ),
         ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),
+        ({"run_dir": "run", "overwrite": "true"}, "start_from=run is the run_dir of this training too"),
+        ({"start_from": "none"}, "start_from=none: There is no folder none"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(
     job: Callable[..., Job], trained: Path, corpus_copy: Path, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
-        train(job("train", **STILL, **changes))
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(job("train", **{**STILL, **changes}))
     assert not (corpus_copy / "new").exists()
+    assert (trained / "model.safetensors").is_file()
+
+
+def test_a_run_of_before_there_were_norms_and_another_dropout_fit(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["model"]["norm"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    train(job("train", **STILL, model__dropout=0.4, trainer__max_steps=2))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))

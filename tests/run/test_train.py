@@ -15,12 +15,13 @@ from safetensors.torch import load_file
 import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
-from nmt.run.build_training import choose_machine, faster_precision
+from nmt.run.build_training import choose_machine, faster_precision, steps_of_training
 from nmt.run.compose import Job
 from nmt.run.evaluate import evaluate
 from nmt.run.export_attention import export_attention
 from nmt.run.settings import Settings
-from nmt.run.train import _max_steps, train
+from nmt.run.train import train
+from nmt.text import Tokenizer
 
 
 def test_a_run_directory_is_complete(trained: Path, finished: str) -> None:
@@ -78,6 +79,86 @@ def test_a_longer_training_equals_one_that_was_long_from_the_start(
     assert moved["target_tokens"] == long["target_tokens"]
     metrics = json.loads((corpus_copy / "moved" / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["command"] == "python -m nmt.train THE COMMAND trainer.max_steps=13"
+
+
+NEW = {
+    "": ["objective", "word_dropout", "subword_sampling", "start_from", "nonfinite_steps"],
+    "batching": ["temperature", "concatenate"],
+    "data": ["tokenized", "detokenize"],
+    "model": ["norm"],
+}
+
+
+def test_a_run_of_an_older_version_is_resumed_by_its_own_command(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    """Its stored configuration lacks what has come since."""
+    train(job("train", run_dir="whole", trainer__max_steps=13, validation__every=4))
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    for section, keys in NEW.items():
+        for key in keys:
+            del (config[section] if section else config)[key]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    train(job("train", trainer__max_steps=13, resume="true"))
+    for name, value in load_file(trained / "model.safetensors").items():
+        torch.testing.assert_close(value, load_file(corpus_copy / "whole" / "model.safetensors")[name], rtol=0, atol=0)
+
+
+RECIPE = {
+    "subword_sampling": 0.4,
+    "word_dropout": 0.2,
+    "objective": "simcut",
+    "objective__cut": 0.3,
+    "batching__concatenate": 0.3,
+    "batching__temperature": 3,
+    "data__train": "[train,valid]",
+    "validation__every": 4,
+}
+
+
+@pytest.mark.parametrize("part", ["subword_sampling", "word_dropout", "objective", "batching__concatenate"])
+def test_every_part_of_the_recipe_changes_the_training(job: Callable[..., Job], corpus_copy: Path, part: str) -> None:
+    for name, more in {"plain": {}, "with": {part: RECIPE[part]}}.items():
+        train(job("train", run_dir=name, trainer__max_steps=2, **more))
+    before, after = (load_file(corpus_copy / name / "model.safetensors") for name in ("plain", "with"))
+    assert any(not value.equal(after[name]) for name, value in before.items())
+
+
+def test_with_the_whole_recipe_a_resumed_run_is_the_uninterrupted_one(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    train(job("train", **RECIPE, run_dir="resumed", trainer__max_steps=9))
+    train(job("train", **RECIPE, run_dir="resumed", trainer__max_steps=13, resume="true"))
+    train(job("train", **RECIPE, run_dir="whole", trainer__max_steps=13))
+    resumed, whole = (
+        torch.load(corpus_copy / name / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+        for name in ("resumed", "whole")
+    )
+    torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
+
+
+def test_tokens_become_plain_text_before_training_and_in_the_sources_of_a_test(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    for split in ("train", "valid", "test"):
+        for side in ("en", "vi"):
+            file = corpus_copy / f"{split}.{side}"
+            file.write_text(file.read_text(encoding="utf-8").replace(".", " . &quot;"), encoding="utf-8")
+    changes = {"data__detokenize": "[train,valid,test]", "data__tokenized": "false", "trainer__max_steps": 2}
+    train(job("train", run_dir="plain", **changes))
+    rows = (corpus_copy / "plain" / "evaluation" / "test" / "sentences.jsonl").read_text(encoding="utf-8").splitlines()
+    scores = json.loads((corpus_copy / "plain" / "evaluation" / "test" / "scores.json").read_text(encoding="utf-8"))
+    for row in map(json.loads, rows):
+        assert "&quot;" not in row["source"]
+        assert row["references"][0].endswith(" . &quot;")
+    assert "|tok:13a|" in scores["scores"][0]["signature"]
+    tokenizer = Tokenizer.load(corpus_copy / "plain" / "tokenizer.model")
+    assert not any("quot" in piece for piece in tokenizer.pieces(range(tokenizer.size)))
+    train(job("train", run_dir="tokens", trainer__max_steps=2, data__tokenized="true"))
+    scores = json.loads((corpus_copy / "tokens" / "evaluation" / "test" / "scores.json").read_text(encoding="utf-8"))
+    found = {score["name"]: score["signature"] for score in scores["scores"]}
+    assert "|tok:none|" in found["BLEU"]
+    assert found["BLEU detokenized"].endswith("|detok:sacremoses-0.1.1")
 
 
 def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
@@ -143,10 +224,14 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
         ({"run_dir": "new", "word_dropout": 1.5}, "word_dropout is 1.5; it must be at least 0 and below 1"),
-        ({"run_dir": "new", "subword_sampling": 2}, "subword_sampling is 2; it must be a number above 0 and at most 1"),
-        ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be a number above 0"),
+        ({"run_dir": "new", "subword_sampling": 2}, "subword_sampling is 2; it must be above 0 and at most 1"),
+        ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
         ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
-        ({"run_dir": "new", "start_from": "none"}, "none"),
+        ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
+        ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; it must be above 0 and at most 1"),
+        ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
+        ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
+        ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
         ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
         ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
@@ -182,9 +267,9 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
     settings = Settings(job("train", trainer__max_epochs=3, trainer__max_steps="null", **changes).config)
     assert choose_machine(settings.config).processes == processes
     rows = TrainingData.__new__(TrainingData)
-    rows.lengths = np.full((101, 2), 7)
+    rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
-    assert _max_steps(settings, rows, processes) == sum(steps)
+    assert steps_of_training(settings, rows, processes) == sum(steps)
 
 
 @pytest.mark.parametrize(

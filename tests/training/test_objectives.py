@@ -21,7 +21,7 @@ class Scripted(Seq2Seq):
 
     def __init__(self, *passes: Tensor) -> None:
         super().__init__()
-        self.passes = iter(passes)
+        self.passes, self.sources = iter(passes), list[Tensor]()
         self.output = nn.Identity()
 
     @property
@@ -29,6 +29,7 @@ class Scripted(Seq2Seq):
         return {}
 
     def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+        self.sources.append(source)
         return source
 
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
@@ -79,7 +80,10 @@ def test_simcut_is_the_loss_of_the_whole_sentence_and_its_divergence(
     batch: Batch, passes: tuple[Tensor, Tensor]
 ) -> None:
     first, second = passes
-    found = SimCut(alpha=3.0, cut=0.3)(Scripted(first, second), batch, SMOOTHING)
+    model = Scripted(first, second)
+    found = SimCut(alpha=3.0, cut=0.7)(model, batch, SMOOTHING)
+    assert model.sources[0].equal(batch.source)
+    assert (model.sources[1] == UNK).any()
     torch.testing.assert_close(found, nll(first, batch) + 3 * divergence(first, second, batch))
 
 

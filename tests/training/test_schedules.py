@@ -55,10 +55,10 @@ def test_late_halving_counts_in_shares_of_the_training() -> None:
     assert found == [0.5, 1, 1, 1, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_cosine_rises_to_the_rate_and_falls_to_nothing_at_the_last_step() -> None:
-    found = rates(lambda o: cosine(o, warmup=2, steps=6), 0.4, 7)
+def test_cosine_rises_to_the_rate_and_falls_to_its_floor_at_the_last_step() -> None:
+    found = rates(lambda o: cosine(o, warmup=2, steps=6, floor=0.25), 0.4, 7)
     slope = 2**-0.5
-    assert found == pytest.approx([0.2, 0.4, 0.2 * (1 + slope), 0.2, 0.2 * (1 - slope), 0, 0])
+    assert found == pytest.approx([0.2, 0.4, 0.1 + 0.15 * (1 + slope), 0.25, 0.1 + 0.15 * (1 - slope), 0.1, 0.1])
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -80,8 +80,8 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
         (lambda o: inverse_sqrt(o, warmup=0), "schedule.warmup is 0"),
         (lambda o: noam(o, dim=0, warmup=1), "schedule.dim is 0"),
         (lambda o: step_halving(o, warmup=1, start=1, every=0), "schedule.every is 0"),
-        (lambda o: cosine(o, warmup=1, steps=None), "schedule=cosine falls to 0 at trainer.max_steps"),
-        (lambda o: cosine(o, warmup=7, steps=7), "schedule.warmup is 7, but the training has 7 steps"),
+        (lambda o: cosine(o, warmup=1, steps=None, floor=0.0), "schedule=cosine ends at trainer.max_steps"),
+        (lambda o: cosine(o, warmup=7, steps=7, floor=0.0), "schedule.warmup is 7, but the training has 7 steps"),
         (
             lambda o: late_halving(o, warmup=1, start=1.5, every=0.1, steps=7),
             "schedule.start is 1.5",

@@ -1,0 +1,93 @@
+"""Sets as the Hugging Face hub has them, here from a folder, become aligned files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.data.corpus import Direction, read_parallel
+from nmt.data.download import DownloadFailed
+from nmt.data.hub import checked_name, write_splits
+
+LANGUAGES = Direction("en", "vi")
+PAIRS = [{"en": "one", "vi": "một"}, {"en": "two\r\nlines", "vi": "hai"}, {"en": "\u2028", "vi": ""}]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
+
+
+def a_set(folder: Path, rows: list[dict[str, object]]) -> str:
+    folder.mkdir()
+    for split in ("train", "validation"):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_every_split_becomes_aligned_files(tmp_path: Path, nested: bool) -> None:
+    rows = [{"translation": pair} if nested else {**pair, "id": 7} for pair in PAIRS]
+    written = write_splits(a_set(tmp_path / "set", rows), None, LANGUAGES, tmp_path / "out")
+    assert {path.name for path in written} == {"train.en", "train.vi", "valid.en", "valid.vi"}
+    assert set((tmp_path / "out").iterdir()) == set(written)
+    for split in ("train", "valid"):
+        files = (tmp_path / "out" / f"{split}.{language}" for language in ("en", "vi"))
+        assert read_parallel(*files) == (["one", "two lines", "\u2028"], ["một", "hai", ""])
+
+
+def test_a_set_without_the_languages_is_refused(tmp_path: Path) -> None:
+    name = a_set(tmp_path / "set", [{"translation": {"en": "one", "de": "eins"}}])
+    with pytest.raises(ValueError, match=r"has de, en, not vi: choose languages=A-B among them"):
+        write_splits(name, None, LANGUAGES, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_set_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        DownloadFailed, match=r"The set 'nobody/nothing' could not be loaded: .* Check its name and the ne"
+    ):
+        write_splits("nobody/nothing", None, LANGUAGES, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["", "json", "a/b/c", "../etc", "a b/c", "/a", ".hidden/a", "a/.."])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a set on the Hugging Face hub; write hub:OWNER/SET"):
+        checked_name(name)
+
+
+@pytest.mark.parametrize("name", ["IWSLT/mt_eng_vietnamese", "Some-Owner/set.v1"])
+def test_names_of_sets(name: str) -> None:
+    assert checked_name(name) == name
+
+
+def test_a_folder_of_that_name_is_not_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "envi").mkdir(parents=True)
+    with pytest.raises(ValueError, match="data/envi is here, and a set of that name on the hub would be taken for it"):
+        checked_name("data/envi")
+
+
+def test_what_is_there_is_left_alone_and_nothing_half_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = a_set(tmp_path / "set", [dict(pair) for pair in PAIRS])
+
+    def breaks(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("nmt.data.hub._LINE_END", type("Ends", (), {"sub": breaks}))
+        with pytest.raises(KeyboardInterrupt):
+            write_splits(name, None, LANGUAGES, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+    write_splits(name, None, LANGUAGES, tmp_path / "out")
+    (tmp_path / "out" / "train.en").write_text("mine\n")
+    write_splits(name, None, LANGUAGES, tmp_path / "out")
+    assert (tmp_path / "out" / "train.en").read_text() == "mine\n"
+
+
+def test_two_splits_for_validation_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.hub._loaded", lambda *_: {"validation": [], "dev": []})
+    with pytest.raises(ValueError, match="validation, dev, of which two are for"):
+        write_splits("owner/set", None, LANGUAGES, tmp_path / "out")
