@@ -15,7 +15,10 @@ def help_text(config_folder: Path, name: str, description: str) -> str:
     for group, choice in list(defaults.items()):
         if choice is not None:
             defaults |= _natural(config_folder / group / f"{choice}.yaml")
-    groups = [_group(config_folder, group, choice) for group, choice in defaults.items()]
+    groups = [_group(config_folder, group, choice, group) for group, choice in defaults.items()]
+    groups += [
+        line for group, choice in defaults.items() if choice for line in _own_groups(config_folder, group, choice)
+    ]
     parts = [description.strip()]
     if groups:
         parts.append("Choices, written group=choice (* is the default):\n\n" + "\n".join(groups))
@@ -31,11 +34,19 @@ def _groups(text: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict) and not next(iter(entry)).startswith("override ")]
 
 
-def _group(config_folder: Path, group: str, default: str | None) -> str:
+def _own_groups(config_folder: Path, group: str, choice: str) -> list[str]:
+    """The groups that a choice itself brings, for parts of its own: '/norm@norm: layer_norm' of a model."""
+    entries = yaml.safe_load((config_folder / group / f"{choice}.yaml").read_text(encoding="utf-8")).get("defaults", ())
+    chosen = [(key, value) for entry in entries if isinstance(entry, dict) for key, value in entry.items() if value]
+    found = [(re.fullmatch(r"/(\w+)@(\w+)", key), value) for key, value in chosen]
+    return [_group(config_folder, key[1], value, f"{key[1]}@{group}.{key[2]}") for key, value in found if key]
+
+
+def _group(config_folder: Path, group: str, default: str | None, title: str) -> str:
     files = sorted((config_folder / group).glob("*.yaml"))
     width = max((len(file.stem) for file in files), default=0)
     lines = [f"  {'*' if file.stem == default else ' '} {file.stem:{width}}  {_describe(file)}" for file in files]
-    return "\n".join([f"{group}=", *lines])
+    return "\n".join([f"{title}=", *lines])
 
 
 def _describe(file: Path) -> str:

@@ -57,6 +57,19 @@ def test_one_site_takes_a_scorer_of_its_own(compose: Compose) -> None:
     assert job.config["model"]["encoder_self"]["scorer"]["_target_"].endswith("ScaledDot")
 
 
+def test_a_norm_is_chosen_by_a_word_where_there_is_one(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    _, [job] = compose("train", "model=transformer", "norm@model.norm=scale_norm")
+    assert job.config["model"]["norm"]["_target_"] == "nmt.models.norms.ScaleNorm"
+    compose("train", "--help")
+    assert "\nnorm@model.norm=\n  * layer_norm " in capsys.readouterr().out
+
+
+def test_a_set_of_the_hub_is_read_from_the_folder_of_its_name(compose: Compose) -> None:
+    code, [job] = compose("train", "data=hub", "data.name=some/set")
+    assert code == 0
+    assert job.config["data"]["train"] == "data/hub/some/set/train"
+
+
 def test_splits_may_be_added_to_the_data(compose: Compose) -> None:
     code, [job] = compose("train", "data=files", "data.train=A", "data.valid=B", "+data.news=C")
     assert code == 0

@@ -54,6 +54,38 @@ def test_a_folder_gives_the_files_that_the_web_would(
     run("what=[tiny]")
 
 
+def test_sets_of_the_hub_go_to_folders_of_their_own(
+    known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def write_splits(*given: object) -> list[Path]:
+        asked.append(given)
+        return [Path("a"), Path("b")]
+
+    monkeypatch.setattr(module, "write_splits", write_splits)
+    run("what=hub:some/set", "hub_config=de-en", "languages=de-en")
+    run("what=[hub:some/set]")
+    assert asked == [
+        ("some/set", "de-en", Direction("de", "en"), Path("data/hub/some/set/de-en")),
+        ("some/set", None, Direction("en", "vi"), Path("data/hub/some/set")),
+    ]
+    assert capsys.readouterr().out.splitlines() == ["a", "b"] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["what=hub:json"], "'json' is no name of a set on the Hugging Face hub"),
+        (["what=hub:a/b", "languages=en"], "Unknown direction 'en'"),
+        (["what=hub:a/b", "from=copies"], "from=copies is for corpora known by name, and a/b is none"),
+    ],
+)
+def test_a_set_that_cannot_be_had_so_is_refused(known: Path, given: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(*given)
+
+
 def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     (known / "copies" / "a.en").write_bytes(b"two\n")
     with pytest.raises(ValueError, match=r"copies/a\.en has the sha256 .* Name another folder\."):
