@@ -1,5 +1,6 @@
 """What a new training begins with: fresh weights and tokenizers of its own corpus, or those of a finished run."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from nmt.run.build import Trained, build_model, load_run
 from nmt.run.compose import Config
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
+
+logger = logging.getLogger(__name__)
 
 
 def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
@@ -68,6 +71,7 @@ def start_tokenizers(
 ) -> TokenizerPair:
     """Those of the run to start from, or learned from the training corpora. Raises as `tokenizers` does."""
     if start is not None:
+        logger.info("The tokenizers are those of %s", start.run.path)
         return start.tokenizers
     return trained_tokenizers(corpora, settings.direction, **settings.config["tokenizer"], cache_dir=cache_dir)
 
