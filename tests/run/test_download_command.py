@@ -16,6 +16,7 @@ from nmt.run import download as module
 from nmt.run.compose import CONFIGS, Job, _gathered, configuration
 from nmt.run.download import download
 from nmt.run.exits import CheckFailed
+from nmt.run.settings import held_out_prefixes
 
 CORPUS = {"a.en": b"one\n", "a.vi": "một\n".encode()}
 
@@ -104,7 +105,7 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     ("overrides", "error", "told"),
     [
         (["what=tinny"], ValueError, r"Unknown corpus 'tinny'\. Did you mean 'tiny'\?"),
-        (["what=[]"], ValueError, "nothing to download: name tiny, or an https:// address"),
+        (["what=[]"], ValueError, "nothing to download: name tiny, hub:OWNER/SET, or an https:// address"),
         (["what='http://localhost/a.txt'"], ValueError, "no https:// address"),
         (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
@@ -185,8 +186,9 @@ def test_a_corpus_lands_where_its_configuration_reads_it(name: str) -> None:
     facts = yaml.safe_load((CONFIGS / "corpus" / f"{name}.yaml").read_text(encoding="utf-8"))
     data = configuration("train", ["run_dir=none", f"data={name}"])["data"]
     prefixes = [data["train"]] if isinstance(data["train"], str) else data["train"]
-    prefixes = [*prefixes, *(value for key, value in data.items() if key not in ("name", "train"))]
+    prefixes = [*prefixes, *held_out_prefixes(data).values()]
     direction = Direction.parse("en-vi")
+    assert set(data["detokenize"]) <= set(prefixes)
     wanted = {f"{prefix}.{language}" for prefix in prefixes for language in (direction.source, direction.target)}
     assert {f"data/{name}/{file}" for file in facts["files"]} == wanted
     assert all(len(facts["files"][file].get("sha256", "0" * 64)) == 64 for file in facts["files"])
