@@ -17,6 +17,7 @@ from nmt.data.corpus import Direction, check_files
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
+from nmt.data.sampling import DrawnPairs
 from nmt.data.vocabulary import tokenizers
 from nmt.run.record import corpus_hashes
 from size_lists import size_list
@@ -50,7 +51,7 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     corpus_hashes(train, _DIRECTION)
     pair = tokenizers(train, _DIRECTION, kind="unigram", size=8000, joint=True, cache_dir=cache)
     rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
-    data = TranslationData(rows, [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
+    data = TranslationData(DrawnPairs(rows), [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
     loader = iter(data.train_dataloader())
     next(loader)
     started = time.perf_counter()

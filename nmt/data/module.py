@@ -11,9 +11,8 @@ import torch
 from torch.utils.data import DataLoader, Sampler
 
 from nmt.data.batch import Batch, Example, collate
-from nmt.data.dataset import TrainingData
-from nmt.data.plan import Epoch, Mixing, plan, plan_epoch
-from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
+from nmt.data.plan import Epoch, plan, plan_epoch
+from nmt.data.sampling import Draw, DrawnPairs
 
 
 class Stream(Sampler[list[Draw]]):
@@ -73,17 +72,15 @@ class ResumableLoader(DataLoader[Example]):
 class TranslationData(lightning.LightningDataModule):
     """Training batches as a stream of max_steps x accumulate micro-batches a process, and validation batches.
 
-    training: the training pairs; validation: the validation pairs, see `encode_pairs`; seed: of the order;
-    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; mixing: of the training pairs;
-    max_steps: optimiser steps;
-    accumulate: micro-batches a step; workers: loading processes; sampling: draws the training pairs' pieces, which may
-    make a batch larger than its budget, whose lengths are those of the usual pieces.
+    pairs: the training pairs as they are drawn; validation: the validation pairs, see `encode_pairs`; seed: of the
+    order; batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimiser steps;
+    accumulate: micro-batches a step; workers: loading processes.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
     def __init__(
         self,
-        training: TrainingData,
+        pairs: DrawnPairs,
         validation: Sequence[Example],
         *,
         seed: int,
@@ -91,30 +88,27 @@ class TranslationData(lightning.LightningDataModule):
         max_steps: int,
         accumulate: int = 1,
         workers: int = 0,
-        sampling: SubwordSampling | None = None,
-        mixing: Mixing = Mixing(),  # noqa: B008
     ) -> None:
         super().__init__()
-        self.training = training
+        self.pairs, self.training = pairs, pairs.training
         self.validation = validation
         self.batch_tokens = batch_tokens
         self.length = max_steps * accumulate
         self.workers = workers
-        self.sampling = sampling
         self._plan = partial(
             plan_epoch,
             seed,
-            lengths=training.lengths,
+            lengths=pairs.training.lengths,
             batch_tokens=batch_tokens,
             accumulate=accumulate,
-            mixing=mixing,
+            mixing=pairs.mixing,
         )
 
     def train_dataloader(self) -> ResumableLoader:
         """The stream of this process. Raises ValueError when `plan` cannot make an epoch."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
-        return ResumableLoader(DrawnPairs(self.training, self.sampling), stream, self.workers)
+        return ResumableLoader(self.pairs, stream, self.workers)
 
     def val_dataloader(self) -> DataLoader[Example]:
         """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer."""

@@ -85,6 +85,9 @@ class Mixing:
         return np.concatenate(found).astype(np.int32)
 
 
+EVERY_PAIR_ONCE = Mixing()
+
+
 def plan_epoch(
     seed: int,
     epoch: int,
@@ -92,7 +95,7 @@ def plan_epoch(
     batch_tokens: int,
     accumulate: int = 1,
     world: int = 1,
-    mixing: Mixing = Mixing(),
+    mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
     """`plan` of an epoch whose pairs are mixed."""
     rng = np.random.default_rng((seed, epoch, 1))

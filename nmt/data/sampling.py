@@ -8,6 +8,7 @@ import torch
 
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
+from nmt.data.plan import EVERY_PAIR_ONCE, Mixing
 from nmt.text import Tokenizer, TokenizerPair
 
 
@@ -46,10 +47,16 @@ class SubwordSampling:
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
-    """What each draw gives: the pair as it is kept, or with its partner, or segmented anew."""
+    """What each draw gives: the pair as it is kept, or with its partner, or segmented anew.
 
-    def __init__(self, training: TrainingData, sampling: SubwordSampling | None) -> None:
-        self.training, self.sampling = training, sampling
+    mixing: which pairs and partners an epoch draws; sampling: their pieces, which may make a batch larger than its
+    budget, whose lengths are those of the usual pieces.
+    """
+
+    def __init__(
+        self, training: TrainingData, sampling: SubwordSampling | None = None, mixing: Mixing = EVERY_PAIR_ONCE
+    ) -> None:
+        self.training, self.sampling, self.mixing = training, sampling, mixing
 
     def __len__(self) -> int:
         return len(self.training)

@@ -12,7 +12,7 @@ from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.data.sampling import SubwordSampling
+from nmt.data.sampling import DrawnPairs, SubwordSampling
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.run.build import build_search
 from nmt.run.compose import Config, make
@@ -103,15 +103,13 @@ def build_data(
         longest = rows.lengths.max(axis=0).tolist()
         sampling = SubwordSampling(tokenizers, strength, seed=config["seed"], longest=longest)
     return TranslationData(
-        rows,
+        DrawnPairs(rows, sampling, _mixing(config, rows)),
         valid,
         seed=config["seed"],
         batch_tokens=config["batching"]["batch_tokens"],
         max_steps=max_steps,
         accumulate=config["trainer"]["accumulate_grad_batches"],
         workers=config["batching"]["workers"],
-        sampling=sampling,
-        mixing=_mixing(config, rows),
     )
 
 

@@ -54,10 +54,10 @@ def test_a_side_that_would_become_too_long_keeps_its_usual_pieces(training, draw
 
 
 def test_a_partner_is_appended_on_both_sides(training, pair, drawn):
-    [(index, source, target)] = DrawnPairs(training, None).__getitems__([Draw(0, 5, 11)])
+    [(index, source, target)] = DrawnPairs(training).__getitems__([Draw(0, 5, 11)])
     assert index == 5
     assert (source, target) == tuple(training[5][side] + training[11][side] for side in (1, 2))
-    alone = DrawnPairs(training, None).__getitems__([Draw(0, 7), Draw(0, 5, 11), Draw(0, 11)])
+    alone = DrawnPairs(training).__getitems__([Draw(0, 7), Draw(0, 5, 11), Draw(0, 11)])
     assert alone == [training[7], (5, source, target), training[11]]
     [(_, sampled, _)] = drawn().__getitems__([Draw(0, 5, 11)])
     assert pair.source.decode(sampled) == " ".join(pair.source.decode(training[n][1]) for n in (5, 11))
@@ -68,14 +68,12 @@ def test_a_restored_loader_goes_on_with_the_same_pieces(training, pair, workers)
     def loader(workers=0):
         sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=(99, 99))
         data = TranslationData(
-            training,
+            DrawnPairs(training, sampling, Mixing(concatenate=0.3)),
             [],
             seed=3,
             batch_tokens=211,
             max_steps=STEPS,
             workers=workers,
-            sampling=sampling,
-            mixing=Mixing(concatenate=0.3),
         )
         return data.train_dataloader()
 

@@ -10,6 +10,7 @@ from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
+from nmt.data.sampling import DrawnPairs
 
 MAX_STEPS, ACCUMULATE = 31, 2
 # Forking for loading processes warns in Python 3.12 and newer once torch has started its threads.
@@ -23,7 +24,7 @@ def module(corpus, direction, pair, tmp_path):
 
     def module(workers=0, seed=3):
         return TranslationData(
-            training,
+            DrawnPairs(training),
             validation,
             seed=seed,
             batch_tokens=211,
