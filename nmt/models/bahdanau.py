@@ -1,6 +1,6 @@
 """RNNsearch (Bahdanau et al. 2015): the query is the decoder's previous state, the context enters the recurrence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -11,6 +11,7 @@ from nmt.attention import Attention, SiteWatch, with_heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
@@ -29,7 +30,8 @@ class Bahdanau(RecurrentSeq2Seq):
     s_0 = tanh(W_s b_1), where b_1 is the backward state of the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
     torch's GRU applies its reset gate after the recurrent product, the paper (A.1.1) before it; its z is the paper's
-    1 - z.
+    1 - z. Dropout, which the paper does not have, falls on embeddings, annotations and the maxout layer; `dropout_at`
+    gives the places embedding, encoder and output another than `dropout`.
     """
 
     queries: ClassVar = {
@@ -46,6 +48,7 @@ class Bahdanau(RecurrentSeq2Seq):
         maxout_dim: int,
         num_heads: int,
         dropout: float,
+        dropout_at: Mapping[str, float | None] | None = None,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
@@ -64,14 +67,15 @@ class Bahdanau(RecurrentSeq2Seq):
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, vocabulary.target)
-        self.dropout = Dropout(dropout)
+        rates = dropout_rates(("embedding", "encoder", "output"), dropout, dropout_at)
+        self.embedding_dropout, self.encoder_dropout, self.output_dropout = map(Dropout, rates.values())
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        embedded = self.dropout(self.source_embedding(source))
+        embedded = self.embedding_dropout(self.source_embedding(source))
         annotations, final = annotate(self.encoder, embedded, source_mask)
         hidden = torch.tanh(self.bridge(final[1]))  # final[1]: the backward direction, after the first piece
         first = State(hidden, torch.zeros_like(source[:, 0]))
-        return Memory(self.attention.project(self.dropout(annotations)), source_mask, first)
+        return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
 
     def advance(
         self,
@@ -86,4 +90,4 @@ class Bahdanau(RecurrentSeq2Seq):
         return torch.cat([previous, embedded, context], dim=-1), State(hidden, state.position + 1)
 
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        return self.dropout(self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1))
+        return self.output_dropout(self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1))

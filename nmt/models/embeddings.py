@@ -4,8 +4,10 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 
 class VocabularySizes(NamedTuple):
@@ -26,6 +28,27 @@ def _table(vocab: int, dim: int, std: float) -> nn.Embedding:
     table = nn.Embedding(vocab, dim)
     nn.init.normal_(table.weight, std=std)
     return table
+
+
+class _UnitRows(nn.Module):
+    def forward(self, weight: Float[Tensor, "vocab dim"]) -> Float[Tensor, "vocab dim"]:
+        return F.normalize(weight, dim=-1)
+
+
+def with_unit_rows(*modules: nn.Embedding | nn.Linear) -> None:
+    """Makes the rows of `weight` unit vectors w / |w| (Nguyen & Chiang 2018, FixNorm); what is trained is w.
+
+    Modules that share their weights go on to share them.
+    """
+    for module in dict.fromkeys(modules):
+        parametrize.register_parametrization(module, "weight", _UnitRows())
+
+
+def with_plain_weights(model: nn.Module) -> None:
+    """Computes what `with_unit_rows` does once and for all, for a model that is not trained any more."""
+    for module in model.modules():
+        if parametrize.is_parametrized(module, "weight"):
+            parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)
 
 
 def sinusoids(positions: Int[Tensor, "*axes"], dim: int) -> Float[Tensor, "*axes {dim}"]:

@@ -1,6 +1,6 @@
 """Luong et al. 2015: the query is the decoder's current state, the context meets it after the recurrence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -11,6 +11,7 @@ from nmt.attention import Attention, SiteWatch, with_heads
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
@@ -30,7 +31,9 @@ class Luong(RecurrentSeq2Seq):
     h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
     The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); the paper's is
-    unidirectional, reads the source reversed and hands its last states over unchanged.
+    unidirectional, reads the source reversed and hands its last states over unchanged. Dropout falls on embeddings, on
+    what leaves a layer of encoder and decoder, and on h~_t; `dropout_at` gives the places embedding, encoder, decoder
+    and output another than `dropout`.
     """
 
     queries: ClassVar = {
@@ -47,18 +50,13 @@ class Luong(RecurrentSeq2Seq):
         num_layers: int,
         num_heads: int,
         dropout: float,
+        dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
-        require_positive(
-            {
-                "embedding_dim": embedding_dim,
-                "encoder_dim": encoder_dim,
-                "decoder_dim": decoder_dim,
-                "num_layers": num_layers,
-            }
-        )
+        widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
+        require_positive(widths | {"num_layers": num_layers})
         self.input_feeding = input_feeding
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         one_way = direction_dim(encoder_dim)
@@ -76,21 +74,25 @@ class Luong(RecurrentSeq2Seq):
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
-        self.dropout = Dropout(dropout)
+        rates = dropout_rates(("embedding", "encoder", "decoder", "output"), dropout, dropout_at)
+        self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = map(
+            Dropout, rates.values()
+        )
 
     def extra_repr(self) -> str:
         return f"input_feeding = {str(self.input_feeding).lower()}"
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        outputs, hidden, cell = self.source_embedding(source), [], []
+        inputs, hidden, cell = self.embedding_dropout(self.source_embedding(source)), [], []
         for network, hidden_bridge, cell_bridge in zip(self.encoder, self.hidden_bridge, self.cell_bridge, strict=True):
-            outputs, final = annotate(network, self.dropout(outputs), source_mask)
+            outputs, final = annotate(network, inputs, source_mask)
+            inputs = self.encoder_dropout(outputs)
             both = [states.transpose(0, 1).flatten(1) for states in final]
             hidden.append(torch.tanh(hidden_bridge(both[0])))
             cell.append(torch.tanh(cell_bridge(both[1])))
         nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start)
-        return Memory(self.attention.project(self.dropout(outputs)), source_mask, first)
+        return Memory(self.attention.project(inputs), source_mask, first)
 
     def advance(
         self,
@@ -103,20 +105,20 @@ class Luong(RecurrentSeq2Seq):
         if self.input_feeding:
             inputs = torch.cat([inputs, state.attentional], dim=-1)
         hidden, cell = self._recur(inputs, state)
-        query = self.dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
+        query = self.decoder_dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
         context = attend_to(self.attention, query, state.position, memory, watch)
         attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
         return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1)
 
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        return self.dropout(results)
+        return self.output_dropout(results)
 
     def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
         """One time step through the stack: hidden states and cells (rows, layers, decoder_dim)."""
         hidden: list[Tensor] = []
         cell: list[Tensor] = []
         for layer, recur in enumerate(self.cells):
-            below = self.dropout(hidden[-1]) if layer else inputs
+            below = self.decoder_dropout(hidden[-1]) if layer else inputs
             h, c = recur(below, (state.hidden[:, layer], state.cell[:, layer]))
             hidden.append(h)
             cell.append(c)

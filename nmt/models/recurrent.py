@@ -28,7 +28,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     target_embedding: nn.Embedding
     attention: MultiHeadAttention | SingleHeadAttention
-    dropout: Dropout
+    embedding_dropout: Dropout
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:
@@ -37,7 +37,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
     ) -> Float[Tensor, "batch target width"]:
-        embedded = self.dropout(self.target_embedding(target_input))
+        embedded = self.embedding_dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
         maps: list[Tensor] = []
         views: list[View] = []
@@ -59,7 +59,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        embedded = self.dropout(self.target_embedding(tokens))
+        embedded = self.embedding_dropout(self.target_embedding(tokens))
         result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 

@@ -13,9 +13,22 @@ from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
-from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings
+from nmt.models.dropout_places import dropout_rates
+from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings, with_unit_rows
 from nmt.models.norms import LayerNorm
-from nmt.models.transformer_layers import DecoderLayer, EncoderLayer, Norm, append, as_multiplied, final_norm
+from nmt.models.transformer_layers import (
+    DecoderLayer,
+    Dropouts,
+    EncoderLayer,
+    Norm,
+    append,
+    as_multiplied,
+    final_norm,
+)
+
+# Of embeddings whose direction alone counts: as Nguyen & Salazar (2019) have it in their program, U(-0.01, 0.01), so
+# short that a step of the optimiser turns them far.
+_SHORT = 0.01 / math.sqrt(3)
 
 
 class Memory(NamedTuple):
@@ -38,8 +51,9 @@ class Transformer(Seq2Seq):
     They stand on embeddings times sqrt(dim) (section 3.4) plus sinusoids (section 3.5). The output layer's weights are
     the target's embeddings, which a joint vocabulary shares with the source (section 3.4).
     `norm` is the paper's layer norm or another of nmt.models.norms; `norm_first` is pre-norm, with one more norm at
-    each stack's end; the paper has post-norm. The projections of the heads have biases, and dropout falls on attention
-    weights and inside the feed-forward net too, as in most programs.
+    each stack's end; the paper has post-norm. With `fix_norm` embeddings are unit vectors, in the output layer too
+    (Nguyen & Chiang 2018). The projections of the heads have biases, and dropout falls on attention weights and inside
+    the feed-forward net too, as in most programs; `dropout_at` gives places in Dropouts another than `dropout`.
     """
 
     queries: ClassVar = {
@@ -60,20 +74,26 @@ class Transformer(Seq2Seq):
         num_heads: int,
         num_layers: int,
         dropout: float,
+        dropout_at: Mapping[str, float | None] | None = None,
         norm_first: bool,
+        fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.dim, self.norm_first = dim, norm_first
-        self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std=dim**-0.5)
-        sizes = (norm, dim, ffn_dim, num_heads, dropout, norm_first)
+        std = _SHORT if fix_norm else dim**-0.5
+        self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std)
+        dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
+        sizes = (norm, dim, ffn_dim, num_heads, dropouts, norm_first)
         self.encoder = nn.ModuleList(EncoderLayer(encoder_self, *sizes) for _ in range(num_layers))
         self.decoder = nn.ModuleList(DecoderLayer(decoder_self, cross, *sizes) for _ in range(num_layers))
         self.encoder_norm, self.decoder_norm = (final_norm(norm, dim, norm_first) for _ in range(2))
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(dropouts.embedding)
         self.output = nn.Linear(dim, vocabulary.target, bias=False)
         self.output.weight = self.target_embedding.weight
+        if fix_norm:
+            with_unit_rows(self.source_embedding, self.target_embedding, self.output)
 
     def extra_repr(self) -> str:
         return f"norm_first = {str(self.norm_first).lower()}"

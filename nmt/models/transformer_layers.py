@@ -1,6 +1,7 @@
 """The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3) and the cache of what a decoder has read."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +15,18 @@ Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
 Norm = Callable[[int], nn.Module]
 """norm(dim) is a module that keeps the lengths of vectors of that width in bounds: nmt.models.norms."""
+
+
+class Dropouts(NamedTuple):
+    """The probability of dropout at each place: embeddings with their positions (section 5.4), attention weights, the
+    inner layer of the feed-forward net, and the result of each sub-layer before it is added (section 5.4).
+    """
+
+    embedding: float
+    attention: float
+    ffn: float
+    residual: float
+
 
 CACHE_BLOCK = 16
 """How many positions a full cache grows by: larger wastes attention on empty places, smaller copies more often."""
@@ -61,13 +74,13 @@ class EncoderLayer(nn.Module):
         dim: int,
         ffn_dim: int,
         num_heads: int,
-        dropout: float,
+        dropouts: Dropouts,
         norm_first: bool,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropout)
-        self.feed_forward = FeedForward(dim, ffn_dim, dropout)
-        self.around_attention, self.around_ffn = (Sublayer(norm, dim, dropout, norm_first) for _ in range(2))
+        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropouts.attention)
+        self.feed_forward = FeedForward(dim, ffn_dim, dropouts.ffn)
+        self.around_attention, self.around_ffn = (Sublayer(norm, dim, dropouts.residual, norm_first) for _ in range(2))
 
     def forward(self, x: Inputs, mask: Mask, watch: SiteWatch | None = None) -> Inputs:
         inputs = self.around_attention.before(x)
@@ -90,15 +103,15 @@ class DecoderLayer(nn.Module):
         dim: int,
         ffn_dim: int,
         num_heads: int,
-        dropout: float,
+        dropouts: Dropouts,
         norm_first: bool,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropout)
-        self.cross = MultiHeadAttention(cross, dim, dim, num_heads, dropout)
-        self.feed_forward = FeedForward(dim, ffn_dim, dropout)
+        self.attention = MultiHeadAttention(self_attention, dim, dim, num_heads, dropouts.attention)
+        self.cross = MultiHeadAttention(cross, dim, dim, num_heads, dropouts.attention)
+        self.feed_forward = FeedForward(dim, ffn_dim, dropouts.ffn)
         self.around_attention, self.around_cross, self.around_ffn = (
-            Sublayer(norm, dim, dropout, norm_first) for _ in range(3)
+            Sublayer(norm, dim, dropouts.residual, norm_first) for _ in range(3)
         )
 
     def keys_values(self, inputs: Inputs) -> KeysValues:

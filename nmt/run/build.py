@@ -19,6 +19,7 @@ from nmt.decoding.state import Search
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models.embeddings import with_plain_weights
 from nmt.run.compose import CONFIGS, Config, make
 from nmt.run.precision import check_precision, with_precision
 from nmt.run.refusals import check_type, unknown
@@ -72,6 +73,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         safetensors.torch.load_model(model, run.weights)
     except (RuntimeError, SafetensorError) as error:
         raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
+    with_plain_weights(model)
     model = with_precision(model.eval(), precision, place)
     return Trained(run, config, direction, tokenizers, model, place, precision)
 

@@ -32,7 +32,7 @@ _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
 def check_buildable(settings: Settings) -> None:
-    """Builds the model (without memory), the optimiser, the schedule and the search once, and drops them.
+    """Builds model (without memory), first weights, optimiser, schedule and search once, and drops them.
 
     So what they refuse is told before the corpora are read. Raises ValueError for the first that refuses its values.
     """
@@ -41,6 +41,7 @@ def check_buildable(settings: Settings) -> None:
     try:
         with torch.device("meta"):
             model = make(config["model"])(vocabulary=_VOCABULARY)
+            make(config["initializer"])(model)
         build_task(config, model).configure_optimizers()
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 
+from nmt.data.cache import file_digest
 from nmt.data.detokenized import detokenized
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
 from nmt.run.build import Trained, build_model, load_run
-from nmt.run.compose import Config
+from nmt.run.compose import Config, make
+from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 
@@ -57,13 +60,23 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
         )
     theirs, ours = (_leaves("model", each["model"]) for each in (run.config, config))
     # A key of only one side came with another version, which did the same without.
-    other = [key for key, value in ours.items() if not key.endswith("dropout") and theirs.get(key, value) != value]
+    other = [
+        key for key, value in ours.items() if not key.startswith("model.dropout") and theirs.get(key, value) != value
+    ]
     if other:
         raise ValueError(
             f"start_from={name} has another model: there {other[0]} is {theirs[other[0]]}, here {ours[other[0]]}; only "
             "dropout may differ."
         )
     return run
+
+
+def start_record(config: Config, recorded: Config) -> Config:
+    """SHA-256 of the weights of the run to start from, or what the metrics of a resumed run have `recorded` of them."""
+    if config["start_from"] is None:
+        return {}
+    known = recorded.get("start_weights")
+    return {"start_weights": known or file_digest(RunDirectory(Path(str(config["start_from"]))).weights)}
 
 
 def start_tokenizers(
@@ -77,11 +90,22 @@ def start_tokenizers(
 
 
 def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model with fresh weights, or with those of the run to start from."""
+    """The model with fresh weights, or with those of the run to start from.
+
+    Raises ValueError where that run, of an older version of nmt, has weights that do not fit.
+    """
     torch.manual_seed(config["seed"])
     model = build_model(config, tokenizers)
-    if start is not None:
-        model.load_state_dict(start.model.state_dict())
+    if start is None:
+        make(config["initializer"])(model)
+        return model
+    try:
+        safetensors.torch.load_model(model, start.run.weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"start_from={start.run.path} has other weights than this model: leave out the settings under model that "
+            f"its config.yaml does not have ({' '.join(str(error).split())})"
+        ) from error
     return model
 
 

@@ -54,6 +54,7 @@ from nmt.run.start import (
     excluded_corpora,
     in_plain_text,
     start_model,
+    start_record,
     start_run,
     start_tokenizers,
     training_corpora,
@@ -226,7 +227,8 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
         run.write_config(settings.config)
         run.write_tokenizers(parts.tokenizers, settings.direction)
         record = training_record(settings, parts.model, fitting.trainer.world_size, hashes)
-        run.write_metrics({**record, "command": command, "asked": asked})
+        start = start_record(settings.config, run.metrics() if resume else {})
+        run.write_metrics({**record, **start, "command": command, "asked": asked})
     except OSError:
         # The same command shall begin again.
         if not resume:

@@ -26,18 +26,19 @@ def build(
     input_feeding: bool = True,
     norm_first: bool = True,
     norm: Callable[[int], nn.Module] = LayerNorm,
+    fix_norm: bool = False,
+    joint: bool = False,
 ) -> Seq2Seq:
     """A small model in float64 with random weights and dropout, in evaluation mode; the heads are the recurrent's."""
     torch.manual_seed(5)
     cross = partial(Attention, SCORERS[scorer], window, normalizer)
-    shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint=False), "dropout": 0.3}
+    shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint), "dropout": 0.3}
     recurrent = {"embedding_dim": 11, "encoder_dim": 14, "decoder_dim": 14, "num_heads": num_heads}
     made: Seq2Seq
     if model == "transformer":
         own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
-        made = Transformer(
-            own, own, cross, norm, dim=12, ffn_dim=17, num_heads=3, num_layers=2, norm_first=norm_first, **shared
-        )
+        sizes = {"dim": 12, "ffn_dim": 17, "num_heads": 3, "num_layers": 2}
+        made = Transformer(own, own, cross, norm, norm_first=norm_first, fix_norm=fix_norm, **sizes, **shared)
     elif model == "luong":
         made = Luong(cross, num_layers=2, input_feeding=input_feeding, **recurrent, **shared)
     else:
@@ -54,6 +55,7 @@ ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS f
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
     "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
+    "transformer-scaled_dot-fix_norm": partial(build, "transformer", "scaled_dot", fix_norm=True),
 }
 WINDOWS = {
     "local_m": partial(windows.LocalM, half_width=2),

@@ -1,5 +1,7 @@
 """A training that begins with the weights and tokenizers of a finished run."""
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -32,11 +34,13 @@ def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
 
 
 def test_it_goes_on_after_that_run_is_gone(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:
-    before = weights(trained)
+    before, digest = weights(trained), hashlib.sha256((trained / "model.safetensors").read_bytes()).hexdigest()
     train(job("train", **STILL, trainer__max_steps=4))
     shutil.rmtree(trained)
     train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
     torch.testing.assert_close(weights(corpus_copy / "new"), before)
+    # What it began with can be told even now.
+    assert json.loads((corpus_copy / "new" / "metrics.json").read_text())["start_weights"] == digest
 
 
 def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
@@ -85,3 +89,28 @@ def test_a_run_of_before_there_were_norms_and_another_dropout_fit(
     (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     train(job("train", **STILL, model__dropout=0.4, trainer__max_steps=2))
     torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
+
+
+def test_weights_of_before_there_were_unit_embeddings_do_not_fit_a_model_with_them(
+    job: Callable[..., Job], trained: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["model"]["fix_norm"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    with pytest.raises(ValueError, match="start_from=run has other weights than this model: leave out the settings"):
+        train(job("train", **STILL, model__fix_norm="true"))
+
+
+def test_a_run_with_unit_embeddings_hands_them_on(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", run_dir="first", model__fix_norm="true", trainer__max_steps=2))
+    train(job("train", **{**STILL, "start_from": "first"}, model__fix_norm="true", trainer__max_steps=2))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
+
+
+def test_another_initializer_gives_another_training(job: Callable[..., Job], corpus_copy: Path) -> None:
+    for name in ("as_made", "small"):
+        train(job("train", run_dir=name, initializer=name, optimizer__lr=1e-20, trainer__max_steps=2))
+    made, small = (weights(corpus_copy / name) for name in ("as_made", "small"))
+    changed = {name for name in made if not made[name].equal(small[name])}
+    assert "decoder.0.cross.query.weight" in changed
+    assert "target_embedding.weight" not in changed

@@ -1,0 +1,68 @@
+"""Fresh weights: an initializer changes those of a whole model, in place, before it is trained.
+
+A scorer's own weights stay those that it began with, and so do a norm's.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmt.models.base import Seq2Seq
+
+_RECURRENT = (nn.RNNBase, nn.RNNCellBase)
+
+
+def as_made(model: Seq2Seq) -> None:
+    """The weights stay those with which torch makes linear maps and recurrent nets, and our models embeddings."""
+
+
+@torch.no_grad()
+def uniform(model: Seq2Seq, bound: float) -> None:
+    """U(-bound, bound) for embeddings, linear maps and recurrent nets, biases too (Luong et al. 2015, section 4.1)."""
+    _positive("bound", bound)
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, nn.Embedding, *_RECURRENT)):
+            for parameter in module.parameters(recurse=False):
+                parameter.uniform_(-bound, bound)
+
+
+@torch.no_grad()
+def xavier(model: Seq2Seq) -> None:
+    """U(-b, b) with b = sqrt(6 / (inputs + outputs)) for linear maps, each gate one of them (Glorot & Bengio 2010).
+
+    Their biases become 0. Embeddings, and an output layer that shares their weights, stay as made.
+    """
+    for matrix in _matrices(model):
+        nn.init.xavier_uniform_(matrix)
+
+
+@torch.no_grad()
+def small(model: Seq2Seq, dim: int) -> None:
+    """N(0, 2 / (dim + 4 dim)) for all linear maps of a model `dim` wide (Nguyen & Salazar 2019, SmallInit).
+
+    It is what Glorot & Bengio's would be for those of the feed-forward net, for all. Their biases become 0. Embeddings,
+    and an output layer that shares their weights, stay as made.
+    """
+    _positive("dim", float(dim))
+    for matrix in _matrices(model):
+        matrix.normal_(std=math.sqrt(2 / (5 * dim)))
+
+
+def _matrices(model: Seq2Seq) -> list[Tensor]:
+    """The weights of all linear maps but the embeddings; their biases are set to 0."""
+    embeddings = {id(table.weight) for table in model.modules() if isinstance(table, nn.Embedding)}
+    found: list[Tensor] = []
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, *_RECURRENT)):
+            for parameter in module.parameters(recurse=False):
+                if parameter.dim() == 1:
+                    parameter.zero_()
+                elif id(parameter) not in embeddings:
+                    found += parameter.split(getattr(module, "hidden_size", len(parameter)))
+    return found
+
+
+def _positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"initializer.{name} is {value}; it must be above 0.")

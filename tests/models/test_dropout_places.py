@@ -1,0 +1,48 @@
+"""One dropout for all places, or another for some."""
+
+import re
+
+import pytest
+
+from nmt.attention.dropout import Dropout
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models.dropout_places import dropout_rates
+from nmt.run.compose import configuration, make
+
+PLACES = {
+    "transformer": ["embedding", "attention", "ffn", "residual"],
+    "luong": ["embedding", "encoder", "decoder", "output"],
+    "bahdanau": ["embedding", "encoder", "output"],
+}
+
+
+def rates(*overrides: str) -> dict[str, float]:
+    """The dropout of every module of a configured model, by name."""
+    node = configuration("train", [*overrides, "model.dropout=0.25", "run_dir=unused"])["model"]
+    model: Seq2Seq = make(node)(vocabulary=VocabularySizes(19, 23, joint=False))
+    return {name: module.p for name, module in model.named_modules() if isinstance(module, Dropout)}
+
+
+def test_a_place_without_its_own_has_that_of_all() -> None:
+    assert dropout_rates(("a", "b", "c"), 0.3, {"a": 0.0, "b": None}) == {"a": 0.0, "b": 0.3, "c": 0.3}
+
+
+def test_a_place_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("model.dropout_at names 'd'; there are: a, b.")):
+        dropout_rates(("a", "b"), 0.3, {"d": 0.1})
+
+
+@pytest.mark.parametrize(("model", "place"), [(model, place) for model in PLACES for place in PLACES[model]])
+def test_each_place_has_its_own_modules(model: str, place: str) -> None:
+    before, after = (rates(f"model={model}", *more) for more in ([], [f"model.dropout_at.{place}=0.5"]))
+    # A recurrent model's attention weights have none.
+    changed = {name for name in before if before[name] != after[name]}
+    assert {after[name] for name in changed} == {0.5}
+    others = [rates(f"model={model}", f"model.dropout_at.{other}=0.5") for other in PLACES[model] if other != place]
+    assert not any(found[name] == 0.5 for found in others for name in changed)
+
+
+def test_together_the_places_are_all_there_is() -> None:
+    for model, places in PLACES.items():
+        found = rates(f"model={model}", *(f"model.dropout_at.{place}=0.5" for place in places))
+        assert {rate for name, rate in found.items() if model == "transformer" or "attention" not in name} == {0.5}

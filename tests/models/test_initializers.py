@@ -1,0 +1,88 @@
+"""What an initializer changes, by how much, and what it leaves alone."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.models import Seq2Seq
+from nmt.models.initializers import as_made, small, uniform, xavier
+
+MODELS = ["bahdanau", "luong", "transformer"]
+# Of a scorer and of norms, and embeddings, which the Transformer's output layer is too.
+KEPT = ("scorer", "norm", "embedding")
+
+
+def values(model: Seq2Seq) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_as_made_changes_nothing(make_model: Callable[..., Seq2Seq], model: str) -> None:
+    made = make_model(model, "additive")
+    before = values(made)
+    as_made(made)
+    torch.testing.assert_close(values(made), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_uniform_is_within_its_bound_and_reaches_nearly_to_it(make_model: Callable[..., Seq2Seq], model: str) -> None:
+    made = make_model(model, "additive")
+    before = values(made)
+    uniform(made, 0.01)
+    drawn = [value for name, value in values(made).items() if not any(part in name for part in ("scorer", "norm"))]
+    assert all(value.abs().max() <= 0.01 for value in drawn)
+    assert torch.cat([value.flatten() for value in drawn]).abs().max() > 0.0099
+    kept = [name for name in before if any(part in name for part in ("scorer", "norm"))]
+    assert kept
+    assert all(values(made)[name].equal(before[name]) for name in kept)
+
+
+@pytest.mark.parametrize("initializer", [xavier, partial(small, dim=12)])
+@pytest.mark.parametrize("model", MODELS)
+def test_biases_become_nothing_and_embeddings_stay(
+    make_model: Callable[..., Seq2Seq], model: str, initializer: Callable[[Seq2Seq], None]
+) -> None:
+    made = make_model(model, "additive")
+    before = values(made)
+    initializer(made)
+    for name, value in values(made).items():
+        if any(part in name for part in KEPT):
+            assert value.equal(before[name]), name
+        elif value.dim() == 1:
+            assert not value.any(), name
+        else:
+            assert not value.equal(before[name]), name
+
+
+def test_small_has_the_deviation_of_the_paper(make_model: Callable[..., Seq2Seq]) -> None:
+    made = make_model("transformer", "scaled_dot")
+    small(made, 512)
+    drawn = torch.cat([each.flatten() for name, each in values(made).items() if each.dim() > 1 and "emb" not in name])
+    assert len(drawn) > 1000
+    torch.testing.assert_close(drawn.std().item(), math.sqrt(2 / (512 + 4 * 512)), rtol=0.05, atol=0)
+
+
+def test_xavier_is_that_of_each_gate_by_itself(make_model: Callable[..., Seq2Seq]) -> None:
+    made = make_model("luong", "dot")
+    xavier(made)
+    for gate in made.cells[0].weight_ih.split(14):
+        bound = math.sqrt(6 / (gate.shape[0] + gate.shape[1]))
+        assert 0.9 * bound < gate.abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("initializer", "message"),
+    [
+        (partial(uniform, bound=0.0), "initializer.bound is 0.0; it must be above 0"),
+        (partial(small, dim=-1), "initializer.dim is -1.0; it must be above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        initializer(make_model("luong", "dot"))
