@@ -14,13 +14,10 @@ Writes OUT/results.md and OUT/results.json and prints the table; Ctrl-C stops, a
 import argparse
 import json
 import os
-import platform
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +25,7 @@ from typing import Any, NamedTuple
 from nmt.run.compose import CONFIGS
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
+from trainings import all_done, circumstances, going_on, last_line, run_logged
 
 OWN = ("model", "scorer", "seed", "run_dir")
 """What the options say of a run."""
@@ -50,11 +48,7 @@ class Pair(NamedTuple):
     def training(self, overrides: Sequence[str]) -> list[str]:
         """The command that begins or goes on with the run."""
         command = [f"model={self.model}", f"scorer={self.scorer}", f"seed={self.seed}"]
-        command += [f"run_dir={self.run.path}", *overrides]
-        if self.run.started:
-            # Stopped before its first checkpoint there is nothing to go on with.
-            command.append("resume=true" if self.run.last.is_file() else "overwrite=true")
-        return ["nmt.train", *command]
+        return ["nmt.train", *command, f"run_dir={self.run.path}", *overrides, *going_on(self.run)]
 
     def scores(self, split: str) -> Path:
         """Where nmt.evaluate writes the scores of a split."""
@@ -114,79 +108,34 @@ def _listed(overrides: Iterable[str]) -> str:
 
 def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None:
     """Trains and scores a pair as far as that is still to be done; a command that fails ends it."""
+    name = pair.run.path.name
     if not pair.run.finished:
-        if not _run(pair, pair.training(overrides), made["threads"]):
+        if not run_logged(name, pair.training(overrides), pair.log, made["threads"]):
             return
         write_json(pair.made, made)
     for command in pair.evaluations():
-        if not _run(pair, command, made["threads"]):
+        if not run_logged(name, command, pair.log, made["threads"]):
             return
-    print(f"{pair.run.path.name}: done", file=sys.stderr)
-
-
-def _run(pair: Pair, command: list[str], threads: int) -> bool:
-    """Runs a command of the package, its output appended to the pair's log; whether it succeeded."""
-    print(f"{pair.run.path.name}: python -m {shlex.join(command)}", file=sys.stderr)
-    pair.log.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    with pair.log.open("a", encoding="utf-8") as log:
-        print(f"$ OMP_NUM_THREADS={threads} python -m {shlex.join(command)}", file=log, flush=True)
-        code = subprocess.run([sys.executable, "-m", *command], stdout=log, stderr=log, env=environment).returncode
-    if code:
-        print(f"{pair.run.path.name}: failed, exit code {code}: {_last_line(pair.log)}", file=sys.stderr)
-    return code == 0
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "not started")
+    print(f"{name}: done", file=sys.stderr)
 
 
 def complete_all(rows: Sequence[Pair], overrides: Sequence[str], made: dict[str, Any]) -> None:
     """Completes as many pairs at once as there are jobs."""
-    with ThreadPoolExecutor(made["jobs"]) as pool:
-        futures = [pool.submit(complete, pair, overrides, made) for pair in rows]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            # The commands get Ctrl-C themselves; those that have not begun shall not begin.
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    all_done(made["jobs"], [partial(complete, pair, overrides, made) for pair in rows])
 
 
 def record(pair: Pair) -> dict[str, Any]:
     """A run as plain values: {metrics, scores by split}, or why it has none."""
     row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer, "seed": pair.seed}
     if not pair.run.finished:
-        return {**row, "problem": f"not finished: {_last_line(pair.log)}"}
+        return {**row, "problem": f"not finished: {last_line(pair.log)}"}
     missing = [command[-1] for command in pair.evaluations()]
     if missing:
-        row["problem"] = f"without {', '.join(missing)}: {_last_line(pair.log)}"
+        row["problem"] = f"without {', '.join(missing)}: {last_line(pair.log)}"
     found = {split: pair.scores(split) for split in SPLITS if pair.scores(split).is_file()}
     scores = {split: _read(path) for split, path in found.items() if f"split={split}" not in missing}
     made = _read(pair.made) if pair.made.is_file() else None
     return {**row, "metrics": pair.run.metrics(), "scores": scores, "made": made}
-
-
-def circumstances(arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
-    """Where and how the runs are made."""
-    return {
-        "command": shlex.join(["python", "scripts/results.py", *arguments]),
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "jobs": jobs,
-        "threads": threads,
-        "date": date.today().isoformat(),
-    }
-
-
-def _cpu() -> str:
-    """The processor's name: Linux has it in /proc/cpuinfo only."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    names = (line.split(":", maxsplit=1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 def _read(path: Path) -> Any:
@@ -215,7 +164,7 @@ def main(arguments: Sequence[str]) -> None:
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     if not options.table_only:
         check_overrides(rows, options.overrides)
-        complete_all(rows, options.overrides, circumstances(arguments, options.jobs, threads))
+        complete_all(rows, options.overrides, circumstances("results.py", arguments, options.jobs, threads))
     records = [record(pair) for pair in rows]
     text = report(records)
     write_json(options.out / "results.json", records)

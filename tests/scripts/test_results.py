@@ -26,7 +26,7 @@ METRICS = {
     "versions": {"python": "3.11.7", "torch": "2.13.0"},
     "git_commit": "abc123",
 }
-MADE = results.circumstances(["--jobs", "7"], jobs=7, threads=5)
+MADE = results.circumstances("results.py", ["--jobs", "7"], jobs=7, threads=5)
 DATA = {"name": "sample", "valid": "sample:valid", **{split: f"sample:{split}" for split in results.SPLITS}}
 CONFIG = {"model": {"dim": 5}, "search": {"beam_size": 3}, "direction": "en-vi", "data": DATA}
 

@@ -1,0 +1,74 @@
+"""Many trainings from one command: each in its own process with a log, several at once, gone on with when stopped."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from nmt.run.rundir import RunDirectory
+
+
+def going_on(run: RunDirectory) -> list[str]:
+    """What to add to the command of a training whose folder may hold a part of it."""
+    if not run.started:
+        return []
+    # Stopped before its first checkpoint there is nothing to go on with.
+    return ["resume=true" if run.last.is_file() else "overwrite=true"]
+
+
+def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bool:
+    """Runs 'python -m COMMAND', its output appended to a log; whether it succeeded."""
+    print(f"{name}: python -m {shlex.join(command)}", file=sys.stderr)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    with log.open("a", encoding="utf-8") as file:
+        print(f"$ OMP_NUM_THREADS={threads} python -m {shlex.join(command)}", file=file, flush=True)
+        code = subprocess.run([sys.executable, "-m", *command], stdout=file, stderr=file, env=environment).returncode
+    if code:
+        print(f"{name}: failed, exit code {code}: {last_line(log)}", file=sys.stderr)
+    return code == 0
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log with words in it."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "not started")
+
+
+def all_done(jobs: int, tasks: Sequence[Callable[[], None]]) -> None:
+    """Does all tasks, as many at once as there are jobs."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            # The commands get Ctrl-C themselves; those that have not begun shall not begin.
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def circumstances(script: str, arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
+    """Where and how the runs are made."""
+    return {
+        "command": shlex.join(["python", f"scripts/{script}", *arguments]),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "jobs": jobs,
+        "threads": threads,
+        "date": date.today().isoformat(),
+    }
+
+
+def _cpu() -> str:
+    """The processor's name: Linux has it in /proc/cpuinfo only."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = (line.split(":", maxsplit=1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
