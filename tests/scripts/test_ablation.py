@@ -1,0 +1,99 @@
+"""What scripts/ablation.py trains, takes as it is, and prints."""
+
+import importlib.util
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.run.compare import System
+from nmt.run.compose import Config, configuration
+from nmt.run.record import scores_record
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ablation.py"
+spec = importlib.util.spec_from_file_location("ablation", SCRIPT)
+ablation = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ablation)
+
+REFERENCES = [[f"câu số {number} có vài từ đây" for number in range(20)]]
+WORSE = [line.replace("vài", "ít") for line in REFERENCES[0]]
+
+
+@cache
+def composed(*overrides: str) -> Config:
+    return configuration("train", ["experiment=envi_transformer_small", *overrides, "run_dir=unused"])
+
+
+def finish(out: Path, name: str, overrides: list[str]) -> None:
+    run = ablation.RunDirectory(out / name)
+    run.path.mkdir(parents=True)
+    run.write_config({})
+    trained = " ".join(ablation.command(name, overrides, out))
+    run.write_metrics({"finished": True, "command": f"python -m {trained}", "target_tokens_per_second": 1100})
+    run.weights.touch()
+
+
+@pytest.fixture
+def systems(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """What each run translates; the scores are sacrebleu's."""
+    lines: dict[str, list[str]] = {}
+
+    def run_system(path, device, split, settings, references):
+        scores = scores_record(corpus_scores(lines[path.name], REFERENCES, headline_metrics(False)))
+        metrics = json.loads((path / "metrics.json").read_text())
+        return System(settings, lines[path.name], {"scores": scores}, metrics), REFERENCES
+
+    monkeypatch.setattr(ablation, "run_system", run_system)
+    return lines
+
+
+@pytest.mark.parametrize("name", ablation.PARTS)
+def test_every_part_is_a_configuration_unlike_the_base(name: str) -> None:
+    assert composed() != composed(*ablation.PARTS[name])
+
+
+def test_only_what_is_not_finished_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(tmp_path, "bpe", [])
+    begun = []
+    monkeypatch.setattr(ablation, "run_logged", lambda name, command, log, threads: begun.append((name, command)))
+    for name in ("base", "bpe", "ema"):
+        ablation.complete(name, ["trainer.max_steps=3"], tmp_path, 1)
+    assert begun == [
+        ("base", ["nmt.train", "trainer.max_steps=3", f"run_dir={tmp_path}/base"]),
+        ("ema", ["nmt.train", "trainer.max_steps=3", "ema_decay=0.999", f"run_dir={tmp_path}/ema"]),
+    ]
+
+
+def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, systems: dict[str, list[str]]) -> None:
+    for name in ("base", "bpe", "ema"):
+        finish(tmp_path, name, [])
+    systems |= {"base": WORSE, "bpe": WORSE[:10] + REFERENCES[0][10:], "ema": [line[:8] for line in WORSE]}
+    table = ablation.report(["base", "bpe", "dropout", "ema"], tmp_path)
+    assert [row[0] for row in table.rows] == ["bpe", "base", "ema"]
+    base = next(row for row in table.rows if row[0] == "base")
+    assert base[3:5] == ["", ""]
+    for row in table.rows:
+        if row[0] != "base":
+            assert float(row[3]) == pytest.approx(float(row[2]) - float(base[2]), abs=0.011)
+            assert float(row[4]) < 0.05
+    assert table.rows[0][1] == "`tokenizer=bpe`"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--parts", "bep"], "--parts names 'bep'; there are: seed, dropout"),
+        (["--table-only", "--parts", "ema"], "base is not finished: not started"),
+        (["--table-only", "--parts", "bpe"], "bpe is finished, and was trained by 'python -m nmt.train trainer.max_s"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    finish(tmp_path, "bpe", ["trainer.max_steps=7"])
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    with pytest.raises(ValueError, match=message):
+        ablation.main([*arguments, "--out", str(tmp_path)])
