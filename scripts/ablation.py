@@ -4,25 +4,28 @@
   python scripts/ablation.py --parts dropout,bpe --jobs 1 --out runs/two_parts experiment=envi_transformer_small
   python scripts/ablation.py --table-only experiment=envi_transformer_small     the table of what there is
 
-Overrides of nmt.train go to every training; all have its seed and as many updates. Each has its directory OUT/PART and,
-beside it, OUT/PART.log; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed. Prints the
-parts with BLEU on the test split, the best first, with what each gains and its p against the base (paired bootstrap),
-and writes OUT/ablation.md.
+Overrides of nmt.train go to every training; all have as many updates. Each has its directory OUT/PART and, beside it,
+OUT/PART.log; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed. Prints the parts with
+BLEU on the test split, the best first, with what each gains and its p against the base (paired bootstrap), then those
+without a result and why, and writes OUT/ablation.md. A part that the base cannot have, or has, is not trained.
 """
 
 import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from nmt.evaluation.comparison import paired_bootstrap
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.tables import Table
+from nmt.run.build_training import check_buildable
 from nmt.run.compare import System, run_system
+from nmt.run.compose import Config, configuration
 from nmt.run.rundir import RunDirectory
+from nmt.run.settings import Settings
 from trainings import all_done, circumstances, going_on, last_line, run_logged
 
 BASE = "base"
@@ -47,7 +50,10 @@ PARTS = {
     "inverse_sqrt": ["schedule=inverse_sqrt"],
     "ema": ["ema_decay=0.999"],
 }
-"""Each part's overrides; 'seed' tells how much chance alone does."""
+"""Each part's overrides. Some have two: another tokenizer for its sampling, dropout for what two passes shall agree on.
+
+'seed' is the same again by chance.
+"""
 
 
 def command(name: str, overrides: Sequence[str], out: Path) -> list[str]:
@@ -55,30 +61,54 @@ def command(name: str, overrides: Sequence[str], out: Path) -> list[str]:
     return ["nmt.train", *overrides, *PARTS.get(name, []), f"run_dir={out / name}"]
 
 
-def check_finished(names: Sequence[str], overrides: Sequence[str], out: Path) -> None:
-    """Raises ValueError where a finished run was trained by another command: it would be taken as it is."""
+def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> None:
+    """Raises ValueError where there is a run of another command: it would be gone on with, or taken as it is."""
     for name in names:
         run = RunDirectory(out / name)
-        if not run.finished:
+        if not run.started or not (stored := run.metrics().get("command")):
             continue
-        trained = set(shlex.split(run.metrics()["command"])[2:]) - {"resume=true", "overwrite=true"}
-        if trained != set(command(name, overrides, out)):
-            raise ValueError(
-                f"{run.path} is finished, and was trained by '{run.metrics()['command']}'; give another --out."
-            )
+        # The last two are also what a run itself changes when memory is too small.
+        own = ("resume=", "overwrite=", "batching.batch_tokens=", "trainer.accumulate_grad_batches=")
+        before, now = (
+            {word for word in words if not word.startswith(own)}
+            for words in (shlex.split(stored)[2:], command(name, overrides, out))
+        )
+        if before != now:
+            raise ValueError(f"{run.path} is a run of '{stored}'; give another --out.")
+
+
+def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
+    """The parts that are not to be trained, and why. Raises ValueError for a base that cannot be."""
+    base = _composed(overrides)
+    if "test" not in Settings(base).splits.tests:
+        raise ValueError("data.test is not given: an ablation is scored on the test split.")
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            if _composed([*overrides, *PARTS[name]]) == base:
+                found[name] = "the base has it"
+        except ValueError as error:
+            found[name] = str(error)
+    return found
+
+
+def _composed(overrides: Sequence[str]) -> Config:
+    config = configuration("train", [*overrides, "run_dir=unused"])
+    check_buildable(Settings(config))
+    return config
 
 
 def complete(name: str, overrides: Sequence[str], out: Path, threads: int) -> None:
-    """Trains a part as far as that is still to be done."""
+    """Trains a part as far as that is still to be done; if that fails its log says why."""
     run = RunDirectory(out / name)
     if not run.finished:
         run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), threads)
 
 
-def report(names: Sequence[str], out: Path) -> Table:
-    """A row for each finished part, the best first, with the base's BLEU and the others' gains over it.
+def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> Table:
+    """A row for each finished part, the best first, with the base's BLEU and the others' gains; then the others.
 
-    Raises ValueError where the base is not finished.
+    `without` says why parts were not trained. Raises ValueError where the base is not finished.
     """
     if not RunDirectory(out / BASE).finished:
         raise ValueError(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
@@ -92,9 +122,11 @@ def report(names: Sequence[str], out: Path) -> Table:
     metric = headline_metrics(of_tokens)["BLEU"]
     p_values = paired_bootstrap([system.hypotheses for system in systems], references or [], metric)
     rows = sorted(zip(finished, systems, p_values, strict=True), key=lambda row: -row[1].bleu()[0])
+    missing = {name: without.get(name) or f"not finished: {last_line(_log(name, out))}" for name in names}
     return Table(
         ["part", "changes", "BLEU", "gain", "p", "chrF2", "target tokens/s"],
-        [_cells(name, system, p, systems[0].bleu()[0]) for name, system, p in rows],
+        [_cells(name, system, p, systems[0].bleu()[0]) for name, system, p in rows]
+        + [[name, _changes(name), why, *[""] * 4] for name, why in missing.items() if name not in finished],
     )
 
 
@@ -102,9 +134,12 @@ def _cells(name: str, system: System, p: float, base: float) -> list[str]:
     value = system.bleu()[0]
     gain = ["", ""] if name == BASE else [f"{value - base:+.2f}", f"{p:.3f}"]
     chrf = next(score["value"] for score in system.scores["scores"] if score["name"] == "chrF2")
-    changes = f"`{' '.join(PARTS[name])}`" if name in PARTS else ""
     speed = system.metrics["target_tokens_per_second"]
-    return [name, changes, f"{value:.2f}", *gain, f"{chrf:.2f}", f"{speed:,}"]
+    return [name, _changes(name), f"{value:.2f}", *gain, f"{chrf:.2f}", f"{speed:,}"]
+
+
+def _changes(name: str) -> str:
+    return f"`{' '.join(PARTS[name])}`" if name in PARTS else ""
 
 
 def _log(name: str, out: Path) -> Path:
@@ -124,16 +159,22 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
-    asked = options.parts.split(",")
-    if missing := [name for name in asked if name not in PARTS]:
-        raise ValueError(f"--parts names '{missing[0]}'; there are: {', '.join(PARTS)}.")
-    names = [BASE, *asked]
-    check_finished(names, options.overrides, options.out)
+    asked = list(dict.fromkeys(options.parts.split(",")))
+    if unknown := [name for name in asked if name not in PARTS]:
+        raise ValueError(f"--parts names '{unknown[0]}'; there are: {', '.join(PARTS)}.")
+    if options.jobs < 1:
+        raise ValueError(f"--jobs is {options.jobs}; it must be at least 1.")
+    names, without = [BASE, *asked], refused(asked, options.overrides)
+    check_begun(names, options.overrides, options.out)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     if not options.table_only:
-        all_done(options.jobs, [partial(complete, name, options.overrides, options.out, threads) for name in names])
-    table = report(names, options.out)
+        trained = [name for name in names if name not in without]
+        all_done(options.jobs, [partial(complete, name, options.overrides, options.out, threads) for name in trained])
+    table = report(names, options.out, without)
     made = circumstances("ablation.py", arguments, options.jobs, threads)
+    made["p"] = (
+        f"paired bootstrap over sentences, for one training each, and not corrected for {len(asked)} comparisons"
+    )
     text = "\n".join([table.markdown(), "", *(f"- {key}: {value}" for key, value in made.items())])
     (options.out / "ablation.md").write_text(text + "\n", encoding="utf-8")
     print(text)
@@ -142,5 +183,5 @@ def main(arguments: Sequence[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except ValueError as mistake:
+    except (ValueError, FileNotFoundError) as mistake:
         sys.exit(f"error: {mistake}")

@@ -1,15 +1,19 @@
 """One dropout for a whole model, and others for some of its places."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 
-def dropout_rates(places: Sequence[str], dropout: float, at: Mapping[str, float | None] | None) -> dict[str, float]:
+def dropout_rates(places: Sequence[str], dropout: Any, at: Mapping[str, Any] | None) -> dict[str, float]:
     """The probability of each place: its own in `at`, where that has one, else `dropout`.
 
-    Raises ValueError for a place that is none of `places`.
+    Raises ValueError for a place that is none of `places`, and for what is no probability below 1.
     """
     for name in at or ():
         if name not in places:
             raise ValueError(f"model.dropout_at names '{name}'; there are: {', '.join(places)}.")
     own = {place: rate for place, rate in (at or {}).items() if rate is not None}
+    for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in own.items()}}.items():
+        if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
+            raise ValueError(f"model.{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")
     return {place: own.get(place, dropout) for place in places}

@@ -36,9 +36,10 @@ class _UnitRows(nn.Module):
 
 
 def with_unit_rows(*modules: nn.Embedding | nn.Linear) -> None:
-    """Makes the rows of `weight` unit vectors w / |w| (Nguyen & Chiang 2018, FixNorm); what is trained is w.
+    """Makes the rows of `weight` unit vectors w / |w|; what is trained is w (FixNorm, Nguyen & Salazar 2019).
 
-    Modules that share their weights go on to share them.
+    Nguyen & Chiang (2018) fixed the length of what the output layer reads as well, as ScaleNorm does. Modules that
+    share their weights go on to share them.
     """
     for module in dict.fromkeys(modules):
         parametrize.register_parametrization(module, "weight", _UnitRows())

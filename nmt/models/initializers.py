@@ -4,6 +4,7 @@ A scorer's own weights stay those that it began with, and so do a norm's.
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,11 @@ def as_made(model: Seq2Seq) -> None:
 
 @torch.no_grad()
 def uniform(model: Seq2Seq, bound: float) -> None:
-    """U(-bound, bound) for embeddings, linear maps and recurrent nets, biases too (Luong et al. 2015, section 4.1)."""
-    _positive("bound", bound)
+    """U(-bound, bound) for embeddings, linear maps and recurrent nets, biases too (Luong et al. 2015, section 4.1).
+
+    Embeddings of which only the direction counts (FixNorm) stay as made.
+    """
+    _check_positive("bound", bound)
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding, *_RECURRENT)):
             for parameter in module.parameters(recurse=False):
@@ -33,6 +37,7 @@ def xavier(model: Seq2Seq) -> None:
 
     Their biases become 0. Embeddings, and an output layer that shares their weights, stay as made.
     """
+    _without_biases(model)
     for matrix in _matrices(model):
         nn.init.xavier_uniform_(matrix)
 
@@ -41,28 +46,34 @@ def xavier(model: Seq2Seq) -> None:
 def small(model: Seq2Seq, dim: int) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear maps of a model `dim` wide (Nguyen & Salazar 2019, SmallInit).
 
-    It is what Glorot & Bengio's would be for those of the feed-forward net, for all. Their biases become 0. Embeddings,
-    and an output layer that shares their weights, stay as made.
+    It is what Glorot & Bengio's would be for those of a feed-forward net of 4 dim, for all. Their biases become 0.
+    Embeddings, and an output layer that shares their weights, stay as made.
     """
-    _positive("dim", float(dim))
+    _check_positive("dim", float(dim))
+    _without_biases(model)
     for matrix in _matrices(model):
         matrix.normal_(std=math.sqrt(2 / (5 * dim)))
 
 
-def _matrices(model: Seq2Seq) -> list[Tensor]:
-    """The weights of all linear maps but the embeddings; their biases are set to 0."""
-    embeddings = {id(table.weight) for table in model.modules() if isinstance(table, nn.Embedding)}
-    found: list[Tensor] = []
+def _without_biases(model: Seq2Seq) -> None:
+    """Sets the biases of linear maps and recurrent nets to 0."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, *_RECURRENT)):
             for parameter in module.parameters(recurse=False):
                 if parameter.dim() == 1:
                     parameter.zero_()
-                elif id(parameter) not in embeddings:
-                    found += parameter.split(getattr(module, "hidden_size", len(parameter)))
-    return found
 
 
-def _positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"initializer.{name} is {value}; it must be above 0.")
+def _matrices(model: Seq2Seq) -> Iterator[Tensor]:
+    """The weights of linear maps and of the gates of recurrent nets, but for those that are embeddings too."""
+    embeddings = [table.weight for table in model.modules() if isinstance(table, nn.Embedding)]
+    for module in model.modules():
+        if isinstance(module, (nn.Linear, *_RECURRENT)):
+            for parameter in module.parameters(recurse=False):
+                if parameter.dim() > 1 and not any(parameter is table for table in embeddings):
+                    yield from parameter.split(getattr(module, "hidden_size", len(parameter)))
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"initializer.{name} is {value:g}; it must be a number above 0.")

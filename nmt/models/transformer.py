@@ -26,8 +26,8 @@ from nmt.models.transformer_layers import (
     final_norm,
 )
 
-# Of embeddings whose direction alone counts: as Nguyen & Salazar (2019) have it in their program, U(-0.01, 0.01), so
-# short that a step of the optimiser turns them far.
+# Deviation of embeddings whose direction alone counts: that of U(-0.01, 0.01), which the program of Nguyen & Salazar
+# (2019) has, so short that a step of the optimiser turns them far.
 _SHORT = 0.01 / math.sqrt(3)
 
 
@@ -52,7 +52,7 @@ class Transformer(Seq2Seq):
     the target's embeddings, which a joint vocabulary shares with the source (section 3.4).
     `norm` is the paper's layer norm or another of nmt.models.norms; `norm_first` is pre-norm, with one more norm at
     each stack's end; the paper has post-norm. With `fix_norm` embeddings are unit vectors, in the output layer too
-    (Nguyen & Chiang 2018). The projections of the heads have biases, and dropout falls on attention weights and inside
+    (Nguyen & Salazar 2019). The projections of the heads have biases, and dropout falls on attention weights and inside
     the feed-forward net too, as in most programs; `dropout_at` gives places in Dropouts another than `dropout`.
     """
 
@@ -81,7 +81,7 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
-        self.dim, self.norm_first = dim, norm_first
+        self.dim, self.norm_first, self.fix_norm = dim, norm_first, fix_norm
         std = _SHORT if fix_norm else dim**-0.5
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
@@ -96,7 +96,7 @@ class Transformer(Seq2Seq):
             with_unit_rows(self.source_embedding, self.target_embedding, self.output)
 
     def extra_repr(self) -> str:
-        return f"norm_first = {str(self.norm_first).lower()}"
+        return f"norm_first = {str(self.norm_first).lower()}, fix_norm = {str(self.fix_norm).lower()}"
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:

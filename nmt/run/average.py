@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.models import Seq2Seq
+from nmt.models.embeddings import with_plain_weights
 from nmt.run.build import Trained, build_model, choose_device, load_run, save_weights
 from nmt.run.compose import Job
 from nmt.run.evaluate import split_task
@@ -60,6 +61,7 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
         "scores": {},
     }
     out.write_metrics(metrics)
+    with_plain_weights(model)
     place = choose_device(config["device"])
     trained = Trained(out, source.config, source.direction, source.tokenizers, model.eval().to(place), place)
     scores = evaluate_runs([trained], split_task(trained, "test")).scores if source.config["data"].get("test") else []

@@ -130,6 +130,11 @@ def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int
             hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
         except (HydraException, OmegaConfBaseException) as error:
             raise ValueError(_sentence(error)) from error
+        except ValueError as error:
+            nothing = [argument for argument in sys.argv[1:] if argument.endswith("=null")]
+            if nothing and "Config group override" in str(error):
+                raise ValueError(f"'{nothing[0]}' chooses nothing: name one of its choices, see --help.") from error
+            raise
         finally:
             # Nothing began where Hydra refuses the whole sweep; a child of distributed training repeats the command.
             if sweep and after_sweep and records.read() and "LOCAL_RANK" not in os.environ:

@@ -72,8 +72,15 @@ def _own_keys(config_folder: Path, defaults: dict[str, str | None]) -> str:
             # A file of package _global_ names the groups itself.
             part = value if key in defaults and isinstance(value, dict) else {key: value}
             values |= {f"{key if part is value else group}.{name}": leaf for name, leaf in part.items()}
-    plain = [(key, value) for key, value in values.items() if not isinstance(value, dict) and "._" not in key]
-    return "\n".join(f"  {key}={_written(value)}" for key, value in plain)
+    leaves = [leaf for key, value in values.items() for leaf in _leaves(key, value)]
+    return "\n".join(f"  {key}={_written(value)}" for key, value in leaves if "._" not in key)
+
+
+def _leaves(key: str, value: Any) -> list[tuple[str, Any]]:
+    """The values of a group of plain ones, such as model.dropout_at; none of a part, which has its own choices."""
+    if not isinstance(value, dict):
+        return [(key, value)]
+    return [] if "_target_" in value else [leaf for name in value for leaf in _leaves(f"{key}.{name}", value[name])]
 
 
 def _content(file: Path) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
 from nmt.run.build import Trained, build_model, load_run
 from nmt.run.compose import Config, make
-from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 
@@ -71,12 +70,11 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
     return run
 
 
-def start_record(config: Config, recorded: Config) -> Config:
-    """SHA-256 of the weights of the run to start from, or what the metrics of a resumed run have `recorded` of them."""
-    if config["start_from"] is None:
-        return {}
-    known = recorded.get("start_weights")
-    return {"start_weights": known or file_digest(RunDirectory(Path(str(config["start_from"]))).weights)}
+def start_record(start: Trained | None, recorded: Config) -> Config:
+    """SHA-256 of the weights that a training begins with; of one that goes on, what its metrics have of them."""
+    if start is not None:
+        return {"start_weights": file_digest(start.run.weights)}
+    return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
 def start_tokenizers(
@@ -99,6 +97,7 @@ def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair
     if start is None:
         make(config["initializer"])(model)
         return model
+    logger.info("The weights are those of %s, and initializer has nothing to do", start.run.path)
     try:
         safetensors.torch.load_model(model, start.run.weights)
     except RuntimeError as error:

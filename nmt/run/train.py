@@ -18,6 +18,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
+from nmt.models.embeddings import with_plain_weights
 from nmt.run.build import Trained, choose_device, save_weights
 from nmt.run.build_training import (
     Machine,
@@ -28,7 +29,7 @@ from nmt.run.build_training import (
     faster_precision,
     steps_of_training,
 )
-from nmt.run.compose import Job, make
+from nmt.run.compose import Config, Job, make
 from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.exits import CheckFailed
@@ -75,6 +76,7 @@ class Parts(NamedTuple):
     run: RunDirectory
     tokenizers: TokenizerPair
     model: Seq2Seq
+    start: Config
     data: TranslationData
     max_steps: int
 
@@ -179,6 +181,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     corpora = training_corpora(settings, cache)
     pair = run.tokenizers(direction) if has_begun else start_tokenizers(first, settings, corpora, cache)
     model = start_model(first, config, pair)
+    start = start_record(first, run.metrics() if job.config["resume"] else {})
     excluded = excluded_corpora(settings, cache)
     rows, report = training_dataset(corpora, direction, pair, settings.filters, excluded, cache)
     logger.info("Training data: %s", report)
@@ -186,7 +189,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     valid = encode_pairs(read_pairs(in_plain_text(splits.valid, settings, cache), direction), pair)
     _check_lengths(model, rows, valid)
     data = build_data(config, pair, rows, valid, max_steps)
-    return Parts(settings, run, pair, model, data, max_steps)
+    return Parts(settings, run, pair, model, start, data, max_steps)
 
 
 def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
@@ -227,8 +230,7 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
         run.write_config(settings.config)
         run.write_tokenizers(parts.tokenizers, settings.direction)
         record = training_record(settings, parts.model, fitting.trainer.world_size, hashes)
-        start = start_record(settings.config, run.metrics() if resume else {})
-        run.write_metrics({**record, **start, "command": command, "asked": asked})
+        run.write_metrics({**record, **parts.start, "command": command, "asked": asked})
     except OSError:
         # The same command shall begin again.
         if not resume:
@@ -244,6 +246,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
     best = load_checkpoint(Path(fitting.best.best_model_path))
     task.load_state_dict(best["state_dict"])
     save_weights(parts.model, run.weights)
+    with_plain_weights(parts.model)
     try:
         scores = _evaluate(parts)
     except torch.OutOfMemoryError as error:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import torch
 
 from nmt.attention.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
@@ -27,6 +28,14 @@ def test_a_place_without_its_own_has_that_of_all() -> None:
     assert dropout_rates(("a", "b", "c"), 0.3, {"a": 0.0, "b": None}) == {"a": 0.0, "b": 0.3, "c": 0.3}
 
 
+@pytest.mark.parametrize("rate", [1.0, -0.1, True, "abc"])
+def test_what_is_no_probability_is_refused_under_its_own_name(rate: object) -> None:
+    with pytest.raises(ValueError, match=f"model.dropout_at.b is {rate}; it must be a number of at least 0 and below"):
+        dropout_rates(("a", "b"), 0.3, {"b": rate})
+    with pytest.raises(ValueError, match=f"model.dropout is {rate}; it must be a number of at least 0 and below 1"):
+        dropout_rates(("a", "b"), rate, None)
+
+
 def test_a_place_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("model.dropout_at names 'd'; there are: a, b.")):
         dropout_rates(("a", "b"), 0.3, {"d": 0.1})
@@ -40,6 +49,16 @@ def test_each_place_has_its_own_modules(model: str, place: str) -> None:
     assert {after[name] for name in changed} == {0.5}
     others = [rates(f"model={model}", f"model.dropout_at.{other}=0.5") for other in PLACES[model] if other != place]
     assert not any(found[name] == 0.5 for found in others for name in changed)
+
+
+@pytest.mark.parametrize(("model", "place"), [(model, place) for model in PLACES for place in PLACES[model]])
+def test_each_place_is_used(model: str, place: str, sentences: tuple[torch.Tensor, ...]) -> None:
+    """Without dropout two passes of a model in training are the same; with it at one place they are not."""
+    for rate, same in ((0.0, True), (0.5, False)):
+        overrides = [f"model={model}", "model.dropout=0.0", f"model.dropout_at.{place}={rate}", "run_dir=unused"]
+        node = configuration("train", overrides)["model"]
+        made = make(node)(vocabulary=VocabularySizes(19, 23, joint=False)).train()
+        assert made(*sentences).equal(made(*sentences)) is same
 
 
 def test_together_the_places_are_all_there_is() -> None:

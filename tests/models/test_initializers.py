@@ -77,8 +77,9 @@ def test_xavier_is_that_of_each_gate_by_itself(make_model: Callable[..., Seq2Seq
 @pytest.mark.parametrize(
     ("initializer", "message"),
     [
-        (partial(uniform, bound=0.0), "initializer.bound is 0.0; it must be above 0"),
-        (partial(small, dim=-1), "initializer.dim is -1.0; it must be above 0"),
+        (partial(uniform, bound=0.0), "initializer.bound is 0; it must be a number above 0"),
+        (partial(uniform, bound=math.inf), "initializer.bound is inf; it must be a number above 0"),
+        (partial(small, dim=-1), "initializer.dim is -1; it must be a number above 0"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -86,3 +87,17 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         initializer(make_model("luong", "dot"))
+
+
+@pytest.mark.parametrize("initializer", [as_made, partial(uniform, bound=0.1), xavier, partial(small, dim=12)])
+def test_embeddings_of_which_the_direction_counts_stay(
+    make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None]
+) -> None:
+    made = make_model("transformer", "dot", fix_norm=True)
+    before = values(made)
+    initializer(made)
+    after = values(made)
+    assert after.keys() == before.keys()
+    trained = [name for name in before if "parametrizations" in name]
+    assert trained
+    assert all(after[name].equal(before[name]) for name in trained)

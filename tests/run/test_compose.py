@@ -92,6 +92,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
     ("overrides", "sentence"),
     [
         (["scorer=dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
+        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
         (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
         (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
         (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from nmt.run.compose import Job
 from nmt.run.train import train
@@ -101,6 +101,34 @@ def test_weights_of_before_there_were_unit_embeddings_do_not_fit_a_model_with_th
         train(job("train", **STILL, model__fix_norm="true"))
 
 
+def test_what_a_run_of_an_older_version_began_with_is_not_made_up(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    metrics = corpus_copy / "new" / "metrics.json"
+    older = {key: value for key, value in json.loads(metrics.read_text()).items() if key != "start_weights"}
+    metrics.write_text(json.dumps(older))
+    shutil.rmtree(trained)
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
+    assert "start_weights" not in json.loads(metrics.read_text())
+
+
+def test_where_it_begins_with_that_run_again_the_record_is_of_its_present_weights(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    new = corpus_copy / "new"
+    shutil.rmtree(new / "checkpoints")
+    (new / "model.safetensors").unlink()
+    record = json.loads((new / "metrics.json").read_text()) | {"finished": False}
+    (new / "metrics.json").write_text(json.dumps(record))
+    changed = {name: value + 1 for name, value in weights(trained).items()}
+    save_file(changed, trained / "model.safetensors")
+    train(job("train", run_dir="new", resume="true"))
+    found = json.loads((new / "metrics.json").read_text())["start_weights"]
+    assert found == hashlib.sha256((trained / "model.safetensors").read_bytes()).hexdigest() != record["start_weights"]
+
+
 def test_a_run_with_unit_embeddings_hands_them_on(job: Callable[..., Job], corpus_copy: Path) -> None:
     train(job("train", run_dir="first", model__fix_norm="true", trainer__max_steps=2))
     train(job("train", **{**STILL, "start_from": "first"}, model__fix_norm="true", trainer__max_steps=2))
@@ -114,3 +142,16 @@ def test_another_initializer_gives_another_training(job: Callable[..., Job], cor
     changed = {name for name in made if not made[name].equal(small[name])}
     assert "decoder.0.cross.query.weight" in changed
     assert "target_embedding.weight" not in changed
+
+
+def test_an_older_run_goes_on_only_with_the_first_weights_that_it_had(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["initializer"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"initializer._target_ differs from the run that is resumed \(nmt.models.init"
+    ):
+        train(job("train", initializer="small", resume="true", run_dir="run", trainer__max_steps=12))
+    train(job("train", initializer="as_made", resume="true", run_dir="run", trainer__max_steps=12))

@@ -71,7 +71,13 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
     for name in ("base", "bpe", "ema"):
         finish(tmp_path, name, [])
     systems |= {"base": WORSE, "bpe": WORSE[:10] + REFERENCES[0][10:], "ema": [line[:8] for line in WORSE]}
-    table = ablation.report(["base", "bpe", "dropout", "ema"], tmp_path)
+    (tmp_path / "seed.log").write_text("step 3\nerror: the disk is full\n")
+    table = ablation.report(["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "the base has it"})
+    assert [row[:3] for row in table.rows[3:]] == [
+        ["dropout", "`model.dropout=0.1`", "the base has it"],
+        ["seed", "`seed=2`", "not finished: error: the disk is full"],
+    ]
+    table.rows[3:] = []
     assert [row[0] for row in table.rows] == ["bpe", "base", "ema"]
     base = next(row for row in table.rows if row[0] == "base")
     assert base[3:5] == ["", ""]
@@ -82,12 +88,21 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
     assert table.rows[0][1] == "`tokenizer=bpe`"
 
 
+def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
+    found = ablation.refused(["bpe", "dropout", "post_norm", "ema"], ["experiment=envi_luong"])
+    assert found["dropout"] == "the base has it"
+    assert "norm_first" in found["post_norm"]
+    assert set(found) == {"dropout", "post_norm"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--parts", "bep"], "--parts names 'bep'; there are: seed, dropout"),
         (["--table-only", "--parts", "ema"], "base is not finished: not started"),
-        (["--table-only", "--parts", "bpe"], "bpe is finished, and was trained by 'python -m nmt.train trainer.max_s"),
+        (["--table-only", "--parts", "bpe"], "bpe is a run of 'python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
+        (["--jobs", "0"], "--jobs is 0; it must be at least 1"),
+        (["data.test=null"], "data.test is not given: an ablation is scored on the test split"),
     ],
 )
 def test_what_cannot_be_is_told(
