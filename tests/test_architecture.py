@@ -106,3 +106,9 @@ def test_an_empty_import_is_light() -> None:
     heavy = {"torch", "lightning", "datasets", "hydra"}
     for name in ("__init__.py", "run/__init__.py", "run/exits.py", "run/help.py", "run/refusals.py"):
         assert not {module.split(".")[0] for module in imports(PACKAGE / name)} & heavy
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """pytest imports them by their names alone."""
+    names = [file.name for file in Path(__file__).parent.rglob("test_*.py")]
+    assert {name for name in names if names.count(name) > 1} == set()
