@@ -1,5 +1,6 @@
 """What a command line becomes, and the one sentence for each that cannot be read."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -169,3 +170,16 @@ def test_help_shows_the_keys_and_values_that_a_run_has(compose: Compose, capsys:
 def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert compose(name)[0] == 2
     assert capsys.readouterr().err == "error: run_dir is missing; add run_dir=VALUE to the command.\n"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "64"), ("7", "7")])
+def test_a_command_limits_what_onednn_keeps_unless_the_user_does(
+    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", given or "")
+    if given is None:
+        monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    monkeypatch.setattr(sys, "argv", ["nmt.train", "--help"])
+    with pytest.raises(SystemExit):
+        command("train", None, "nmt.run.train:train")
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == expected
