@@ -65,7 +65,7 @@ def command(
     `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
     when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
     """
-    # oneDNN, which multiplies bfloat16 on CPUs, keeps what it made for a shape of product, and sentences have many shapes:
+    # oneDNN, which multiplies bfloat16 on CPUs, keeps what it made for each shape of product, and sentences have many:
     # gigabytes in a long training, and no time gained (docs/speed.md). It reads this when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
