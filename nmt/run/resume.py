@@ -53,7 +53,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
-        # A group that is named again has keys by now that it had not; one that there was not is that of `completed`.
+        # A group that is named again may have keys that it had not; one that there was not has those of `completed`.
         if key not in job.given and not _has(before, key) and key.split(".")[0] in before:
             continue
         # What the run itself has changed: for less memory, or another number of processes.

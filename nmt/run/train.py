@@ -76,7 +76,7 @@ class Parts(NamedTuple):
     run: RunDirectory
     tokenizers: TokenizerPair
     model: Seq2Seq
-    start: Config
+    start_record: Config
     data: TranslationData
     max_steps: int
 
@@ -181,7 +181,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     corpora = training_corpora(settings, cache)
     pair = run.tokenizers(direction) if has_begun else start_tokenizers(first, settings, corpora, cache)
     model = start_model(first, config, pair)
-    start = start_record(first, run.metrics() if job.config["resume"] else {})
+    record = start_record(first, run.metrics() if job.config["resume"] else {})
     excluded = excluded_corpora(settings, cache)
     rows, report = training_dataset(corpora, direction, pair, settings.filters, excluded, cache)
     logger.info("Training data: %s", report)
@@ -189,7 +189,7 @@ def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> P
     valid = encode_pairs(read_pairs(in_plain_text(splits.valid, settings, cache), direction), pair)
     _check_lengths(model, rows, valid)
     data = build_data(config, pair, rows, valid, max_steps)
-    return Parts(settings, run, pair, model, start, data, max_steps)
+    return Parts(settings, run, pair, model, record, data, max_steps)
 
 
 def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
@@ -230,7 +230,7 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
         run.write_config(settings.config)
         run.write_tokenizers(parts.tokenizers, settings.direction)
         record = training_record(settings, parts.model, fitting.trainer.world_size, hashes)
-        run.write_metrics({**record, **parts.start, "command": command, "asked": asked})
+        run.write_metrics({**record, **parts.start_record, "command": command, "asked": asked})
     except OSError:
         # The same command shall begin again.
         if not resume:
