@@ -88,7 +88,7 @@ def evaluate_runs(
     counts = training_counts(runs[0])
     gold = task.gold if len(runs) == 1 else None
     scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
-    if task.tokenized:
+    if task.tokenized or looks_tokenized(task.references[0]):
         scores.append(plain_text_bleu(hypotheses, task.references, runs[0].direction.target))
     if comet:
         scores.append(comet(task.sources, hypotheses, task.references[0]))
@@ -107,7 +107,7 @@ def evaluate_runs(
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
-    """BLEU of plain text for hypotheses and references that are tokens."""
+    """BLEU of plain text where the references are tokens: both sides detokenised, which changes plain text little."""
     plain = detokenizer(language)
     [score] = corpus_scores(
         [plain(line) for line in hypotheses],

@@ -152,6 +152,7 @@ def test_tokens_become_plain_text_before_training_and_in_the_sources_of_a_test(
         assert "&quot;" not in row["source"]
         assert row["references"][0].endswith(" . &quot;")
     assert "|tok:13a|" in scores["scores"][0]["signature"]
+    assert "BLEU detokenized" in [score["name"] for score in scores["scores"]], "the references look like tokens"
     tokenizer = Tokenizer.load(corpus_copy / "plain" / "tokenizer.model")
     assert not any("quot" in piece for piece in tokenizer.pieces(range(tokenizer.size)))
     train(job("train", run_dir="tokens", trainer__max_steps=2, data__tokenized="true"))
