@@ -16,7 +16,7 @@ from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.run.precision import with_precision
 from nmt.text import EOS, PAD
-from nmt.training.loss import summed_nll
+from nmt.training.loss import summed_agreement, summed_nll
 
 _DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 
@@ -40,10 +40,7 @@ def dropout(sentences: int, length: int, width: int) -> Part:
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
     """The output layer and cross entropy: of all positions at once, or as the task computes it; also in bfloat16."""
-    torch.manual_seed(1)
-    targets = torch.randint(EOS + 1, vocab, (sentences, length))
-    # A tenth is padding.
-    targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
+    targets = _targets(sentences, length, vocab)
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
     ways = (partial(in_bfloat16(way), outputs, layer, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
@@ -61,6 +58,42 @@ def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothi
         reduction="sum",
         label_smoothing=label_smoothing,
     )
+
+
+def agreement(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
+    """R-Drop's loss of two passes: of all positions at once, or as the objective computes it; also in bfloat16."""
+    targets = _targets(sentences, length, vocab)
+    layer, first = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
+    second = (first + 0.3 * torch.randn_like(first)).detach().requires_grad_()
+    in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
+    weights = {"nll": (0.5, 0.5), "divergence": (1.25, 1.25)}
+    ways = (
+        partial(in_bfloat16(way), (first, second), layer, targets, _LABEL_SMOOTHING, **weights)
+        for way in (whole_agreement, summed_agreement)
+    )
+    does = f"output layer and R-Drop of two passes of {sentences} x {length} tokens, {vocab:,} pieces, there and back"
+    does += ", bfloat16" if autocast else ""
+    return Part(*(partial(_there_and_back, way, [first, second, layer.weight]) for way in ways), does)
+
+
+def whole_agreement(
+    passes: tuple[Tensor, Tensor],
+    layer: nn.Linear,
+    targets: Tensor,
+    label_smoothing: float,
+    nll: tuple[float, float],
+    divergence: tuple[float, float],
+) -> Tensor:
+    """The sum of both losses and both divergences, of all positions at once."""
+    tokens = targets != PAD
+    p, q = (layer(outputs[tokens]).float().log_softmax(dim=-1) for outputs in passes)
+    total = sum(
+        weight * functional.cross_entropy(each, targets[tokens], reduction="sum", label_smoothing=label_smoothing)
+        for weight, each in zip(nll, (p, q), strict=True)
+    )
+    for weight, one, other in zip(divergence, (p, q), (q, p), strict=True):
+        total = total + weight * functional.kl_div(other, one, log_target=True, reduction="sum")
+    return total
 
 
 def int8(rows: int, width: int, vocab: int) -> Part:
@@ -83,14 +116,26 @@ def rows(number: int, length: int, width: int, layers: int) -> Part:
 
 
 def parts() -> list[Part]:
-    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens; of a search with 320 rows."""
+    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half of it for two passes; of
+    a search with 320 rows.
+    """
     return [
         dropout(100, 40, 1024),
         loss(110, 40, 256, 8000),
         loss(110, 40, 256, 8000, True),
+        agreement(50, 40, 256, 8000),
+        agreement(50, 40, 256, 8000, True),
         int8(320, 256, 8000),
         rows(320, 40, 256, 3),
     ]
+
+
+def _targets(sentences: int, length: int, vocab: int) -> Tensor:
+    """Random pieces, of which a tenth is padding."""
+    torch.manual_seed(1)
+    targets = torch.randint(EOS + 1, vocab, (sentences, length))
+    targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
+    return targets
 
 
 def _there_and_back(compute: Callable[[], Tensor], wanted: list[Tensor]) -> None:

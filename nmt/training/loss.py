@@ -1,5 +1,7 @@
-"""Cross entropy over the vocabulary, computed with its gradients a part of the tokens at a time."""
+"""Losses over the vocabulary, computed with their gradients a part of the tokens at a time."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,27 +16,52 @@ PART = {"cpu": 1024, "cuda": 8192}
 BLOCK = {"cpu": 256, "cuda": 8192}
 """How many of these exist in float32 too; on the CPU as many as its cache holds, which is most of the gain."""
 
+Features = Float[Tensor, "batch target width"]
+Targets = Int[Tensor, "batch target"]
+Rule = Callable[[Sequence[Tensor], Tensor], Tensor]
+"""rule(logits, targets) is the summed loss of (tokens, vocab) logits of one or two passes, which it overwrites by its
+gradients."""
+
 
 def summed_nll(
-    features: Float[Tensor, "batch target width"],
-    output: nn.Linear,
-    target_output: Int[Tensor, "batch target"],
-    label_smoothing: float = 0.0,
+    features: Features, output: nn.Linear, target_output: Targets, label_smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
     """-sum log softmax(output(features))[target] in nats, over the target tokens without padding.
 
     Smoothed (Szegedy et al. 2016, section 7), a target is 1 - e of itself and e / vocab of every id, as in torch's
     cross entropy.
     """
+    return _summed([features], output, target_output, partial(_cross_entropy, smoothing=label_smoothing))
+
+
+def summed_agreement(
+    passes: tuple[Features, Features],
+    output: nn.Linear,
+    target_output: Targets,
+    label_smoothing: float = 0.0,
+    *,
+    nll: tuple[float, float],
+    divergence: tuple[float, float],
+) -> Float[Tensor, ""]:
+    """nll[0] nll(p) + nll[1] nll(q) + divergence[0] KL(p, q) + divergence[1] KL(q, p) of two passes' predictions p, q.
+
+    Summed as `summed_nll`, in nats; both passes get gradients.
+    """
+    rule = partial(_agreement, smoothing=label_smoothing, nll=nll, divergence=divergence)
+    return _summed(passes, output, target_output, rule)
+
+
+def _summed(passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule) -> Float[Tensor, ""]:
     tokens = target_output != PAD
-    given = (features[tokens], output.weight, output.bias, target_output[tokens], label_smoothing)
+    chosen = [features[tokens] for features in passes]
     # A Function cannot see for itself whether gradients are wanted.
-    loss: Tensor = LinearCrossEntropy.apply(*given, torch.is_grad_enabled())
+    wanted = torch.is_grad_enabled()
+    loss: Tensor = LinearLoss.apply(rule, wanted, target_output[tokens], output.weight, output.bias, *chosen)
     return loss
 
 
-class LinearCrossEntropy(torch.autograd.Function):
-    """torch's cross_entropy(linear(features, weight, bias), targets, reduction="sum") that keeps no logits.
+class LinearLoss(torch.autograd.Function):
+    """A rule's loss of linear(features, weight, bias) that keeps no logits; features of one or two passes.
 
     The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them.
     Under autocast the matrix products are in its type, but for float16, in which these small gradients would be lost
@@ -43,53 +70,110 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, wanted: bool
+        ctx: Any, rule: Rule, wanted: bool, targets: Tensor, weight: Tensor, bias: Tensor | None, *passes: Tensor
     ) -> Tensor:
-        kind = features.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else features.dtype
+        kind = weight.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else passes[0].dtype
         dtype = torch.float32 if dtype == torch.float16 else dtype
-        part, block = PART.get(kind, PART["cuda"]), BLOCK.get(kind, BLOCK["cuda"])
+        part, block = PART.get(kind, PART["cuda"]), max(1, BLOCK.get(kind, BLOCK["cuda"]) // len(passes))
         # In both orders, because the CPU's matrix product would turn the wrong one around, once for every part.
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
         # All parts use the memory of the first: new memory costs the CPU more time than what is computed in it.
-        rounded = features.new_empty(min(part, len(targets)), len(weight), dtype=dtype)
+        rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
         # Never the memory of `rounded`, whose first rows are still needed.
-        exact = torch.empty_like(rounded[:block], dtype=torch.promote_types(dtype, torch.float32))
-        loss = exact.new_zeros(())
-        grad_features, grad_weight = torch.empty_like(features), torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
+        exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
+        loss = exact[0].new_zeros(())
+        grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+        grad_passes = [torch.empty_like(features) for features in passes]
         for start in range(0, len(targets), part):
-            x, y = features[start : start + part].to(dtype), targets[start : start + part]
-            gradient = torch.mm(x, columns, out=rounded[: len(y)])
-            for some, chosen in zip(gradient.split(block), y.split(block), strict=True):
-                logits = exact[: len(chosen)].copy_(some)
-                if bias is not None:
-                    logits += bias
-                loss += _replace_by_gradient(logits, chosen, smoothing)
-                if not wanted:
-                    continue
-                if grad_bias is not None:
-                    grad_bias += logits.sum(dim=0)
-                some.copy_(logits)
+            y = targets[start : start + part]
+            inputs = [features[start : start + part].to(dtype) for features in passes]
+            gradients = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
+            loss += _replace_by_gradients(gradients, exact, bias, grad_bias, y, rule)
             if wanted:
-                grad_features[start : start + part] = gradient @ rows
-                grad_weight += gradient.T @ x
-        ctx.save_for_backward(grad_features, grad_weight, grad_bias)
+                for x, gradient, grad_features in zip(inputs, gradients, grad_passes, strict=True):
+                    grad_features[start : start + part] = gradient @ rows
+                    grad_weight += gradient.T @ x
+        ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return *(None if found is None else found * grads[0] for found in ctx.saved_tensors), None, None, None
+        return None, None, None, *(None if found is None else found * grads[0] for found in ctx.saved_tensors)
 
 
-def _replace_by_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """The summed loss of rows of logits, which are overwritten by its gradient, softmax minus the smoothed target."""
+def _replace_by_gradients(
+    logits: Sequence[Tensor],
+    exact: Sequence[Tensor],
+    bias: Tensor | None,
+    grad_bias: Tensor | None,
+    targets: Tensor,
+    rule: Rule,
+) -> Tensor:
+    """The rule's loss; it is computed in the memory of `exact`, a block of tokens at a time."""
+    loss = exact[0].new_zeros(())
+    block = len(exact[0])
+    for start in range(0, len(targets), block):
+        chosen = targets[start : start + block]
+        rounded = [every[start : start + block] for every in logits]
+        found = [some[: len(chosen)].copy_(rows) for some, rows in zip(exact, rounded, strict=True)]
+        if bias is not None:
+            for rows in found:
+                rows += bias
+        loss += rule(found, chosen)
+        for rows, gradient in zip(rounded, found, strict=True):
+            rows.copy_(gradient)
+            if grad_bias is not None:
+                grad_bias += gradient.sum(dim=0)
+    return loss
+
+
+def _cross_entropy(logits: Sequence[Tensor], targets: Tensor, smoothing: float) -> Tensor:
+    """-sum log p(target), smoothed. The gradient is softmax minus the smoothed target."""
+    [rows] = logits
+    rows -= rows.amax(dim=-1, keepdim=True)
+    likely = _smoothed(rows, targets, smoothing)
+    total = rows.exp_().sum(dim=-1, keepdim=True)
+    rows.mul_(1 / total)
+    _subtract_target(rows, targets, smoothing, 1.0)
+    return total.log().sum() - likely
+
+
+def _agreement(
+    logits: Sequence[Tensor],
+    targets: Tensor,
+    smoothing: float,
+    nll: tuple[float, float],
+    divergence: tuple[float, float],
+) -> Tensor:
+    """A weighted sum of nll and divergence, each in both directions.
+
+    By the logits of p, nll(p) has the gradient p minus the smoothed target, KL(p, q) = sum p log (p / q) has
+    p (log (p / q) - KL(p, q)), and KL(q, p) has p - q.
+    """
+    for rows in logits:
+        rows -= rows.logsumexp(dim=-1, keepdim=True)
+    likely = sum(weight * _smoothed(rows, targets, smoothing) for weight, rows in zip(nll, logits, strict=True))
+    p, q = (rows.exp() for rows in logits)
+    ratio = logits[0] - logits[1]
+    kl = [(p * ratio).sum(dim=-1, keepdim=True), -(q * ratio).sum(dim=-1, keepdim=True)]
+    sides = zip(logits, (ratio, -ratio), kl, (p, q), (q, p), nll, divergence, divergence[::-1], strict=True)
+    for rows, own_ratio, own_kl, own, other, weight, to_other, from_other in sides:
+        torch.sub(own_ratio, own_kl, out=rows)
+        rows.mul_(to_other).add_(weight + from_other).mul_(own).sub_(other, alpha=from_other)
+        _subtract_target(rows, targets, smoothing, weight)
+    return divergence[0] * kl[0].sum() + divergence[1] * kl[1].sum() - likely
+
+
+def _smoothed(rows: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """The sum of the rows' products with the smoothed targets."""
+    return (1 - smoothing) * rows.gather(1, targets.unsqueeze(-1)).sum() + smoothing * rows.mean(dim=-1).sum()
+
+
+def _subtract_target(rows: Tensor, targets: Tensor, smoothing: float, weight: float) -> None:
+    """Subtracts the smoothed targets, times the weight."""
+    rows.sub_(weight * smoothing / rows.shape[1])
     targets = targets.unsqueeze(-1)
-    logits -= logits.amax(dim=-1, keepdim=True)
-    chosen = (1 - smoothing) * logits.gather(1, targets).sum() + smoothing * logits.mean(dim=-1).sum()
-    total = logits.exp_().sum(dim=-1, keepdim=True)
-    logits.mul_(1 / total).sub_(smoothing / logits.shape[1])
-    logits.scatter_add_(1, targets, logits.new_full((), smoothing - 1).expand_as(targets))
-    return total.log().sum() - chosen
+    rows.scatter_add_(1, targets, rows.new_full((), weight * (smoothing - 1)).expand_as(targets))

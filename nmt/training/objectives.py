@@ -1,33 +1,28 @@
 """What a training step minimises: cross entropy, alone or with predictions that shall agree.
 
-Each gives a sum over the target tokens of a batch, in nats. Cross entropy keeps no logits; the others run the model
-twice and keep those of both, so that they take twice the time and more memory.
+Each gives a sum over the target tokens of a batch, in nats. Those with two passes run the model twice.
 """
 
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.data.batch import Batch
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
-from nmt.training.loss import summed_nll
+from nmt.training.loss import Features, summed_agreement, summed_nll
 
 Objective = Callable[[Seq2Seq, Batch, float], Tensor]
 """objective(model, batch, label_smoothing) is the sum to be minimised."""
-
-LogProbs = Float[Tensor, "tokens vocab"]
 
 
 class CrossEntropy:
     """-sum log p(target | source)."""
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
-        features = model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
-        return summed_nll(features, model.output, batch.target_output, label_smoothing)
+        return summed_nll(_features(model, batch), model.output, batch.target_output, label_smoothing)
 
 
 class RDrop:
@@ -41,9 +36,10 @@ class RDrop:
         self.alpha = _not_negative("alpha", alpha)
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
-        p, q = _log_probs(model, batch), _log_probs(model, batch)
-        nll = (_nll(p, batch, label_smoothing) + _nll(q, batch, label_smoothing)) / 2
-        return nll + self.alpha / 4 * (_divergence(p, q) + _divergence(q, p))
+        passes = _features(model, batch), _features(model, batch)
+        quarter = self.alpha / 4
+        weights = {"nll": (0.5, 0.5), "divergence": (quarter, quarter)}
+        return summed_agreement(passes, model.output, batch.target_output, label_smoothing, **weights)
 
 
 class SimCut:
@@ -59,8 +55,9 @@ class SimCut:
         self.alpha, self.cut = _not_negative("alpha", alpha), cut
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
-        p, q = _log_probs(model, batch), _log_probs(model, with_words_dropped(batch, self.cut))
-        return _nll(p, batch, label_smoothing) + self.alpha * _divergence(p, q)
+        passes = _features(model, batch), _features(model, with_words_dropped(batch, self.cut))
+        weights = {"nll": (1.0, 0.0), "divergence": (self.alpha, 0.0)}
+        return summed_agreement(passes, model.output, batch.target_output, label_smoothing, **weights)
 
 
 def with_words_dropped(batch: Batch, probability: float) -> Batch:
@@ -79,23 +76,8 @@ def _with_unknown(ids: Int[Tensor, "batch n"], probability: float) -> Int[Tensor
     return ids.masked_fill(words & (torch.rand(ids.shape, device=ids.device) < probability), UNK)
 
 
-def _log_probs(model: Seq2Seq, batch: Batch) -> LogProbs:
-    """Of all pieces at each target token, in float32 at least."""
-    features = model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
-    logits: Tensor = model.output(features[batch.target_output != PAD])
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
-
-
-def _nll(log_probs: LogProbs, batch: Batch, label_smoothing: float) -> Tensor:
-    targets = batch.target_output[batch.target_output != PAD]
-    return F.nll_loss(log_probs, targets, reduction="sum") * (1 - label_smoothing) - label_smoothing * (
-        log_probs.mean(dim=-1).sum()
-    )
-
-
-def _divergence(p: LogProbs, q: LogProbs) -> Tensor:
-    """sum KL(p, q) over all tokens."""
-    return F.kl_div(q, p, log_target=True, reduction="sum")
+def _features(model: Seq2Seq, batch: Batch) -> Features:
+    return model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
 
 
 def _not_negative(name: str, value: float) -> float:

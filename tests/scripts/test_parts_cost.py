@@ -16,6 +16,13 @@ def test_the_loss_in_parts_is_that_of_the_whole(autocast: bool, tolerance: float
     torch.testing.assert_close(plain, ours, rtol=tolerance, atol=0)
 
 
+@pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
+def test_the_agreement_in_parts_is_that_of_the_whole(autocast: bool, tolerance: float) -> None:
+    part = parts_cost.agreement(5, 7, 11, 13, autocast)
+    plain, ours = (way.args[0]() for way in (part.plain, part.ours))
+    torch.testing.assert_close(plain, ours, rtol=tolerance, atol=0)
+
+
 def test_an_int8_layer_is_nearly_the_layer() -> None:
     part = parts_cost.int8(5, 7, 11)
     torch.testing.assert_close(part.plain(), part.ours(), atol=0.05, rtol=0.05)

@@ -1,5 +1,6 @@
 """The loss over the vocabulary is torch's cross entropy of the output layer, in value and in every gradient."""
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.text import PAD
-from nmt.training.loss import LinearCrossEntropy, summed_nll
+from nmt.training.loss import LinearLoss, _agreement, _cross_entropy, summed_agreement, summed_nll
 
 TARGETS = torch.tensor([[5, 3, 7, PAD], [6, PAD, PAD, PAD], [4, 9, 9, 3]])
 WIDTH, VOCAB = 5, 11
@@ -23,7 +24,17 @@ def torchs_own(features: Tensor, output: nn.Linear, smoothing: float) -> Tensor:
 
 
 def gradients(loss: Tensor, features: Tensor, output: nn.Linear) -> tuple[Tensor, ...]:
-    return torch.autograd.grad(3 * loss, [features, *output.parameters()])
+    return torch.autograd.grad(3 * loss, [features, *output.parameters()], retain_graph=True)
+
+
+def plain_agreement(
+    passes: tuple[Tensor, Tensor], output: nn.Linear, nll: tuple[float, float], divergence: tuple[float, float]
+) -> Tensor:
+    """The formula of `summed_agreement`, with the logits of all tokens at once."""
+    p, q = (functional.log_softmax(output(features[TARGETS != PAD]).float(), dim=-1) for features in passes)
+    apart = (functional.kl_div(q, p, log_target=True, reduction="sum") for p, q in ((p, q), (q, p)))
+    losses = (torchs_own(features, output, 0.1) for features in passes)
+    return sum(weight * value for weight, value in zip(nll + divergence, (*losses, *apart), strict=True))
 
 
 @pytest.fixture
@@ -47,13 +58,50 @@ def test_loss_and_gradients_are_torchs(
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("part", "block"), [(1, 1), (5, 4), (512, 512)])
+@pytest.mark.parametrize("weights", [((0.5, 0.5), (1.25, 1.25)), ((1.0, 0.0), (3.0, 0.0)), ((0.2, 0.7), (0.1, 2.0))])
+def test_agreement_of_two_passes_and_its_gradients_are_those_of_the_plain_formula(
+    features: Tensor,
+    bias: bool,
+    part: int,
+    block: int,
+    weights: tuple[tuple[float, float], tuple[float, float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nmt.training.loss.PART", {"cpu": part, "cuda": part})
+    monkeypatch.setattr("nmt.training.loss.BLOCK", {"cpu": block, "cuda": block})
+    output, second = nn.Linear(WIDTH, VOCAB, bias=bias), torch.randn(3, 4, WIDTH).requires_grad_()
+    nll, divergence = weights
+    ours = summed_agreement((features, second), output, TARGETS, 0.1, nll=nll, divergence=divergence)
+    theirs = plain_agreement((features, second), output, nll, divergence)
+    torch.testing.assert_close(ours, theirs)
+    for one in (features, second):
+        pairs = zip(gradients(ours, one, output), gradients(theirs, one, output), strict=True)
+        for found, expected in pairs:
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_agreement_of_sure_but_unlike_passes_is_finite(features: Tensor) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    nn.init.constant_(output.weight, 0.0)
+    with torch.no_grad():
+        output.weight[1], output.weight[2] = 1e3, -1e3
+    second = (-features).detach().requires_grad_()
+    loss = summed_agreement((features, second), output, TARGETS, nll=(0.5, 0.5), divergence=(1.0, 1.0))
+    assert loss.isfinite()
+    assert all(found.isfinite().all() for found in gradients(loss, features, output))
+
+
 def test_the_gradient_is_that_of_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.training.loss.PART", {"cpu": 2, "cuda": 2})
-    x, weight, bias = (torch.randn(shape, dtype=torch.double).requires_grad_() for shape in ((5, 3), (7, 3), (7,)))
+    shapes = (5, 3), (5, 3), (7, 3), (7,)
+    x, y, weight, bias = (torch.randn(shape, dtype=torch.double).requires_grad_() for shape in shapes)
     targets = torch.tensor([1, 6, 2, 2, 4])
-    assert torch.autograd.gradcheck(
-        lambda *inputs: LinearCrossEntropy.apply(*inputs, targets, 0.2, True), (x, weight, bias)
-    )
+    rule = partial(_cross_entropy, smoothing=0.2)
+    assert torch.autograd.gradcheck(partial(LinearLoss.apply, rule, True, targets), (weight, bias, x))
+    rule = partial(_agreement, smoothing=0.2, nll=(0.3, 0.9), divergence=(1.7, 0.4))
+    assert torch.autograd.gradcheck(partial(LinearLoss.apply, rule, True, targets), (weight, bias, x, y))
 
 
 def test_under_autocast_it_is_as_near_as_torchs(features: Tensor) -> None:

@@ -22,7 +22,8 @@ class Scripted(Seq2Seq):
     def __init__(self, *passes: Tensor) -> None:
         super().__init__()
         self.passes, self.sources = iter(passes), list[Tensor]()
-        self.output = nn.Identity()
+        self.output = nn.Linear(11, 11, bias=False)
+        nn.init.eye_(self.output.weight)
 
     @property
     def sites(self) -> dict[str, Any]:
