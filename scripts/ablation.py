@@ -2,7 +2,7 @@
 
   python scripts/ablation.py experiment=envi_transformer_small trainer.max_steps=1500
   python scripts/ablation.py --parts dropout,bpe --jobs 1 --out runs/two_parts experiment=envi_transformer_small
-  python scripts/ablation.py --table-only experiment=envi_transformer_small     the table of what there is
+  python scripts/ablation.py --table-only OVERRIDES     the table of what there is; the overrides are those of before
 
 Overrides of nmt.train go to every training; all have as many updates. Each has its directory OUT/PART and, beside it,
 OUT/PART.log; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed. Prints the parts with
@@ -11,7 +11,6 @@ without a result and why, and writes OUT/ablation.md. A part that the base canno
 """
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from nmt.run.compare import System, run_system
 from nmt.run.compose import Config, configuration
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
-from trainings import all_done, circumstances, going_on, last_line, run_logged
+from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
 BASE = "base"
 PARTS = {
@@ -74,7 +73,7 @@ def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> No
             for words in (shlex.split(stored)[2:], command(name, overrides, out))
         )
         if before != now:
-            raise ValueError(f"{run.path} is a run of '{stored}'; give another --out.")
+            raise ValueError(f"{run.path} is a run of {stored}; give the same overrides, or another --out.")
 
 
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
@@ -148,8 +147,11 @@ def _log(name: str, out: Path) -> Path:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s")
+    parts = "\n".join(f"  {name:17} {' '.join(changes)}" for name, changes in PARTS.items())
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=f"parts:\n{parts}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", default=",".join(PARTS), help="some of those below, with commas (default: all)")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="trainings at once, which share the cores (default: 2)")
     parser.add_argument("--table-only", action="store_true", help="train nothing")
@@ -166,7 +168,7 @@ def main(arguments: Sequence[str]) -> None:
         raise ValueError(f"--jobs is {options.jobs}; it must be at least 1.")
     names, without = [BASE, *asked], refused(asked, options.overrides)
     check_begun(names, options.overrides, options.out)
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    threads = threads_each(options.jobs)
     if not options.table_only:
         trained = [name for name in names if name not in without]
         all_done(options.jobs, [partial(complete, name, options.overrides, options.out, threads) for name in trained])
@@ -184,4 +186,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except (ValueError, FileNotFoundError) as mistake:
-        sys.exit(f"error: {mistake}")
+        print(f"error: {mistake}", file=sys.stderr)
+        sys.exit(2)

@@ -69,4 +69,5 @@ if __name__ == "__main__":
     try:
         main()
     except (ValueError, FileNotFoundError) as mistake:
-        sys.exit(f"error: {mistake}")
+        print(f"error: {mistake}", file=sys.stderr)
+        sys.exit(2)

@@ -13,7 +13,6 @@ Writes OUT/results.md and OUT/results.json and prints the table; Ctrl-C stops, a
 
 import argparse
 import json
-import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 from nmt.run.compose import CONFIGS
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
-from trainings import all_done, circumstances, going_on, last_line, run_logged
+from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
 OWN = ("model", "scorer", "seed", "run_dir")
 """What the options say of a run."""
@@ -161,7 +160,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     check_line(options)
     rows = pairs(options.models.split(","), options.scorers.split(","), options.seeds.split(","), options.out)
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    threads = threads_each(options.jobs)
     if not options.table_only:
         check_overrides(rows, options.overrides)
         complete_all(rows, options.overrides, circumstances("results.py", arguments, options.jobs, threads))
@@ -176,4 +175,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except ValueError as mistake:
-        sys.exit(f"error: {mistake}")
+        print(f"error: {mistake}", file=sys.stderr)
+        sys.exit(2)

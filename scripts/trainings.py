@@ -22,6 +22,12 @@ def going_on(run: RunDirectory) -> list[str]:
     return ["resume=true" if run.last.is_file() else "overwrite=true"]
 
 
+def threads_each(jobs: int) -> int:
+    """The threads of each of so many trainings at once: OMP_NUM_THREADS, or its share of the cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() else max(1, (os.cpu_count() or 1) // jobs)
+
+
 def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bool:
     """Runs 'python -m COMMAND', its output appended to a log; whether it succeeded."""
     print(f"{name}: python -m {shlex.join(command)}", file=sys.stderr)
@@ -32,6 +38,8 @@ def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bo
         code = subprocess.run([sys.executable, "-m", *command], stdout=file, stderr=file, env=environment).returncode
     if code:
         print(f"{name}: failed, exit code {code}: {last_line(log)}", file=sys.stderr)
+    else:
+        print(f"{name}: done", file=sys.stderr)
     return code == 0
 
 

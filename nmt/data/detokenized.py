@@ -33,4 +33,4 @@ def _write(prefix: str, direction: Direction, folder: Path) -> None:
                 text = plain(line)
                 lines, changed = lines + 1, changed + (text != line)
                 copy.write(f"{text}\n")
-        logger.info("%s: the tokens of %s of %s lines are plain text now", path, f"{changed:,}", f"{lines:,}")
+        logger.info("A copy of %s in plain text: %s of %s lines differ", path, f"{changed:,}", f"{lines:,}")

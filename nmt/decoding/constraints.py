@@ -32,7 +32,7 @@ class Constraints:
     ) -> None:
         _require("min_length", min_length, 1, "for EOS is a piece")
         if max_length is not None:
-            _require("max_length", max_length, min_length, "search.constraints.min_length")
+            _require("max_length", max_length, min_length, "which is search.constraints.min_length")
         if not 0 <= max_length_ratio < math.inf:
             raise ValueError(
                 f"search.constraints.max_length_ratio is {max_length_ratio}; it must be a finite number, at least 0."

@@ -78,10 +78,12 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
     run, sign = source.run, Settings(completed(source.config)).monitor.sign
     files = run.checkpoints.glob(_KINDS[kind])
     found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
+    setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
     if not found:
-        raise ValueError(f"{run.checkpoints} has no {kind} checkpoints to average: they were deleted, or never made.")
+        raise ValueError(
+            f"{run.checkpoints} has no {kind} checkpoints to average: train with {setting}=5, or take the others."
+        )
     if len(found) < (number or 2):
-        setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
         raise ValueError(
             f"{run.checkpoints} has {kind} checkpoints of {len(found)} validations, and {number or 2} are to be "
             f"averaged; train longer, with a smaller validation.every, or with a larger {setting}."

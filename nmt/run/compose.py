@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -246,10 +247,23 @@ def _sentence(error: Exception) -> str:
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
         parent = str(cause.full_key).removesuffix(str(cause.key))
         return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
-    if "@" in str(error) and "Could not override" in str(error):
-        name = str(error).split("'")[1]
+    if str(error).startswith("Ambiguous value for argument"):
+        given = str(error).split("'")[1]
+        key, _, values = given.partition("=")
+        return f"'{given}' has commas: write a list as '{key}=[{values}]'; with -m it is a sweep over its parts."
+    if "Could not override" in str(error):
+        return _not_taken(str(error))
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _not_taken(message: str) -> str:
+    """The sentence for a part that nothing takes in this configuration, from Hydra's own."""
+    name = message.split("'")[1]
+    if "@" in name:
         return (
             f"Nothing in this configuration takes '{name}'; model=transformer takes "
             "scorer@SITE and normalizer@SITE_normalizer, where SITE is encoder_self, decoder_self or cross."
         )
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    if meant := re.search(r"Did you mean to override (\S+?)\?", message):
+        return f"Nothing in this configuration takes '{name}'. Did you mean '{meant[1]}'?"
+    return f"This command takes no '{name}'; --help tells what it takes."

@@ -11,7 +11,7 @@ _KINDS = {
     float: "a number",
     str: "a word",
     list: "a list",
-    dict: "a group",
+    dict: "a group of settings",
 }
 # As many names as a sentence can hold.
 _FEW = 12
@@ -22,6 +22,8 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     # Of dotted keys the last part is compared; parts such as _target_ are not for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
+    if not parts and "." in name:
+        return f"Unknown {kind} '{name}': what is chosen for {name.rpartition('.')[0]} has no settings; see --help."
     near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
     remedies = [f"Did you mean '{parts[near[0]]}'?"] if near else []
     if not near or len(parts) <= _FEW:
@@ -49,11 +51,12 @@ def folder_to_write(key: str, value: Any) -> Path:
     return path
 
 
-def check_share(key: str, value: Any) -> None:
-    """Raises ValueError for what is no number above 0 and at most 1."""
+def check_share(key: str, value: Any, off: str = "") -> None:
+    """Raises ValueError for what is no number above 0 and at most 1; `off` is told to leave it out."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 < value <= 1:
-        raise ValueError(f"{key} is {value}; it must be above 0 and at most 1, such as 0.2.")
+        without = f", or {off} for none" if off else ""
+        raise ValueError(f"{key} is {_written(value)}; it must be above 0 and at most 1, such as 0.2{without}.")
 
 
 def check_type(key: str, default: Any, value: Any) -> None:
@@ -70,7 +73,8 @@ def check_type(key: str, default: Any, value: Any) -> None:
             check_type(f"{key}.{name}", default[name], part)
     elif not _fits(default, value):
         example = f", as in '{key}=[A,B]'" if isinstance(default, list) else ""
-        raise ValueError(f"{key} must be {_KINDS[type(default)]}{example}, not '{_written(value)}'.")
+        example = "; --help tells how another is chosen" if isinstance(default, dict) else example
+        raise ValueError(f"{key} must be {_KINDS[type(default)]}, not '{_written(value)}'{example}.")
 
 
 def _fits(default: Any, value: Any) -> bool:

@@ -67,6 +67,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         *section, name = key.split(".")
         (config[section[0]] if section else config)[name] = value
     _check_length(config["trainer"]["max_steps"], run)
+    _warn_of_schedule(config)
     if run.finished and config == stored:
         raise ValueError(
             f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
@@ -114,6 +115,18 @@ def _check_length(max_steps: int | None, run: RunDirectory) -> None:
     done = run.metrics().get("steps", 0) if run.finished else 0
     if max_steps is not None and max_steps < done:
         raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
+
+
+def _warn_of_schedule(config: Config) -> None:
+    """A schedule in shares of the training keeps its length, so that what was trained already stays as it was."""
+    steps, max_steps = _get(config, "schedule.steps"), config["trainer"]["max_steps"]
+    if steps is not None and steps != max_steps:
+        logger.warning(
+            "trainer.max_steps is %s, but the learning rate falls as the run began, along %s steps; for another course "
+            "begin a run with start_from=.",
+            max_steps,
+            steps,
+        )
 
 
 def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:

@@ -98,12 +98,12 @@ class Settings:
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
         if (share := self.config["batching"]["concatenate"]) != 0:
-            check_share("batching.concatenate", share)
+            check_share("batching.concatenate", share, off="0")
         temperature = self.config["batching"]["temperature"]
         if isinstance(temperature, bool) or not 0 < temperature < math.inf:
             raise ValueError(f"batching.temperature is {temperature}; it must be a number above 0, such as 5.")
         if (strength := self.config["subword_sampling"]) is not None:
-            check_share("subword_sampling", strength)
+            check_share("subword_sampling", strength, off="null")
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property

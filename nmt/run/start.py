@@ -9,6 +9,7 @@ import safetensors.torch
 import torch
 
 from nmt.data.cache import file_digest
+from nmt.data.corpus import file_pair
 from nmt.data.detokenized import detokenized
 from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
@@ -20,6 +21,18 @@ from nmt.text import TokenizerPair
 logger = logging.getLogger(__name__)
 
 
+def warn_of_detokenize(settings: Settings) -> None:
+    """Tells what data.detokenize names that is nowhere: it would do nothing. Other corpora than this training's may be
+    there, as where it takes one part of several.
+    """
+    for prefix in settings.splits.detokenize:
+        known = (*settings.splits.train, *settings.splits.held_out)
+        if prefix not in known and not any(path.is_file() for path in file_pair(prefix, settings.direction)):
+            logger.warning(
+                "data.detokenize has '%s', which is no corpus of this training: %s", prefix, ", ".join(known)
+            )
+
+
 def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
     """The prefix of a corpus, or of its copy in plain text if data.detokenize names it."""
     return detokenized(prefix, settings.direction, cache_dir) if prefix in settings.splits.detokenize else prefix
@@ -27,6 +40,7 @@ def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
 
 def training_corpora(settings: Settings, cache_dir: Path) -> list[str]:
     """The prefixes of the training corpora, some of them in plain text."""
+    warn_of_detokenize(settings)
     return [in_plain_text(prefix, settings, cache_dir) for prefix in settings.splits.train]
 
 
@@ -39,7 +53,7 @@ def excluded_corpora(settings: Settings, cache_dir: Path) -> list[str]:
 def start_run(settings: Settings, own: Path) -> Trained | None:
     """The finished run that `start_from` names, if it does, for a training that writes to the folder `own`.
 
-    Raises ValueError and FileNotFoundError where it is none, or one of another direction or another model.
+    Raises ValueError and FileNotFoundError where it is none, or one of another direction, model or tokenizer.
     """
     config = settings.config
     name = config["start_from"]
@@ -48,6 +62,8 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
     path = Path(str(name))
     if path.resolve() == own.resolve():
         raise ValueError(f"start_from={name} is the run_dir of this training too, which overwrites it: give another.")
+    if not path.is_dir():
+        raise FileNotFoundError(f"start_from={name}: there is no such folder; give the run_dir of a finished run.")
     try:
         run = load_run(path, "cpu")
     except (ValueError, FileNotFoundError) as error:
@@ -57,17 +73,22 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
             f"start_from={name} translates {run.direction}, not {settings.direction}: give "
             f"direction={run.direction}, or another run."
         )
-    theirs, ours = (_leaves("model", each["model"]) for each in (run.config, config))
-    # A key of only one side came with another version, which did the same without.
-    other = [
-        key for key, value in ours.items() if not key.startswith("model.dropout") and theirs.get(key, value) != value
-    ]
-    if other:
-        raise ValueError(
-            f"start_from={name} has another model: there {other[0]} is {theirs[other[0]]}, here {ours[other[0]]}; only "
-            "dropout may differ."
-        )
+    _check_same("model", run.config, config, "another model", "only dropout may differ")
+    _check_same(
+        "tokenizer", run.config, config, "other tokenizers", "they are used here too, so give the same settings"
+    )
     return run
+
+
+def _check_same(part: str, there: Config, here: Config, other: str, remedy: str) -> None:
+    """Raises ValueError for the first setting of a part, dropout aside, that the run to start from has otherwise."""
+    theirs, ours = (_leaves(part, each[part]) for each in (there, here))
+    for key, value in ours.items():
+        # A key of only one side came with another version, which did the same without.
+        if not key.startswith("model.dropout") and theirs.get(key, value) != value:
+            raise ValueError(
+                f"start_from={here['start_from']} has {other}: there {key} is {theirs[key]}, here {value}; {remedy}."
+            )
 
 
 def start_record(start: Trained | None, recorded: Config) -> Config:

@@ -1,6 +1,7 @@
 """Speed and time left, in the log of the run and, where there is no progress bar, as lines on standard error."""
 
 import logging
+import math
 import time
 from datetime import timedelta
 from typing import Any
@@ -45,6 +46,8 @@ class Progress(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._elapse(training=False)
         metrics = {name: value.item() for name, value in trainer.callback_metrics.items() if name.startswith("valid")}
+        if math.isnan(metrics.get("valid_bleu", 0.0)):  # it was left out, see ValidationBleu
+            del metrics["valid_bleu"]
         if self._lines:
             logger.info("step %d  %s", trainer.global_step, "  ".join(f"{k} {v:.3f}" for k, v in metrics.items()))
 

@@ -84,11 +84,11 @@ class ValidationBleu(Callback):
         distinct = len(set(outputs))
         if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
             logger.warning(
-                "step %d: only %d distinct translations of %d sentences, the outputs have collapsed; if this lasts, "
+                "step %d: distinct translations of %d sentences: %d, the outputs have collapsed; if this lasts, "
                 "lower optimizer.lr or raise schedule.warmup.",
                 step,
-                distinct,
                 len(outputs),
+                distinct,
             )
         for source, reference, output in list(zip(self._sources, self._references, outputs, strict=True))[:_SAMPLES]:
             logger.info(

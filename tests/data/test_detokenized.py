@@ -15,7 +15,7 @@ def test_a_copy_has_plain_lines_in_their_order(write, direction, tmp_path, caplo
         ["It's me.", "", "one, two"],
         ["Tôi đây.", "", "một, hai"],
     ]
-    assert caplog.text.count("the tokens of 2 of 3 lines are plain text now") == 2
+    assert caplog.text.count("in plain text: 2 of 3 lines differ") == 2
     assert read_lines(tmp_path / "tokens.en")[0] == "It 's me ."
 
 

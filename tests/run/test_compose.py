@@ -111,6 +111,12 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["~seed"], "'~seed' deletes a key that the command needs"),
         (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),
         (["model=luong", "scorer@cross=dot"], "model=transformer takes scorer@SITE"),
+        (["norm=scale_norm"], "Nothing in this configuration takes 'norm'. Did you mean 'norm@model.norm'?"),
+        (
+            ["objective.alpha=5"],
+            "Unknown key 'objective.alpha': what is chosen for objective has no settings; see --help.",
+        ),
+        (["data.train=a,b"], "'data.train=a,b' has commas: write a list as 'data.train=[a,b]'; with -m it is a sweep"),
         (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
         (["model.dim=${nothing}"], "The configuration cannot be resolved: Interpolation key 'nothing' not found."),
     ],

@@ -67,9 +67,14 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
             {"scorer": "dot"},
             "has another model: there model.encoder_self.scorer._target_ is nmt.attention.scorers.Scal",
         ),
+        (
+            {"tokenizer": "unigram"},
+            "has other tokenizers: there tokenizer.kind is bpe, here unigram; they are used here",
+        ),
+        ({"tokenizer__size": 90}, "has other tokenizers: there tokenizer.size is .*, here 90"),
         ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),
         ({"run_dir": "run", "overwrite": "true"}, "start_from=run is the run_dir of this training too"),
-        ({"start_from": "none"}, "start_from=none: There is no folder none"),
+        ({"start_from": "none"}, "start_from=none: there is no such folder; give the run_dir of a finished run"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(

@@ -1,6 +1,7 @@
 """A training from its configuration to its run directory, and the commands that need nothing but that."""
 
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,32 @@ NEW = {
     "data": ["tokenized", "detokenize"],
     "model": ["norm"],
 }
+
+
+def test_a_longer_training_keeps_its_schedule_and_says_so(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(job("train", run_dir="cosine", schedule="cosine", schedule__warmup=1, trainer__max_steps=3))
+    assert "the learning rate falls" not in caplog.text
+    train(job("train", run_dir="cosine", resume="true", trainer__max_steps=4))
+    assert "trainer.max_steps is 4, but the learning rate falls as the run began, along 3 steps" in caplog.text
+
+
+def test_a_corpus_that_is_nowhere_cannot_be_made_plain_text(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(job("train", run_dir="new", data__detokenize="[trian]", trainer__max_steps=2))
+    assert "data.detokenize has 'trian', which is no corpus of this training: train, valid, test" in caplog.text
+
+
+def test_a_validation_without_bleu_shows_none(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = {"validation__monitor": "loss", "validation__time_share": 1e-9, "validation__every": 1}
+    with caplog.at_level(logging.INFO):
+        train(job("train", run_dir="new", trainer__max_steps=3, **changes))
+    lines = [text for text in caplog.messages if "valid_loss" in text and text.startswith("step")]
+    assert ["valid_bleu" in line for line in lines] == [True, False, True]
 
 
 def test_a_run_of_an_older_version_is_resumed_by_its_own_command(
@@ -208,7 +235,7 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
             {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
             "trainer.precision=16-mixed scales gradients, .*add optimizer.fused=false, or use trainer.precision=bf16",
         ),
-        ({"run_dir": "new", "optimizer__lr": -1}, "Invalid learning rate: -1"),
+        ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number of at least 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
         ({"run_dir": "new", "model__num_heads": 0}, "num_heads is 0; it must be a whole number of at least 1"),
@@ -225,11 +252,14 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
         ({"run_dir": "new", "word_dropout": 1.5}, "word_dropout is 1.5; it must be at least 0 and below 1"),
-        ({"run_dir": "new", "subword_sampling": 2}, "subword_sampling is 2; it must be above 0 and at most 1"),
+        (
+            {"run_dir": "new", "subword_sampling": 2},
+            "subword_sampling is 2; .* at most 1, such as 0.2, or null for none",
+        ),
         ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
         ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
         ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
-        ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; it must be above 0 and at most 1"),
+        ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
         ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
         ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),

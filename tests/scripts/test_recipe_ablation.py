@@ -100,7 +100,7 @@ def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
     [
         (["--parts", "bep"], "--parts names 'bep'; there are: seed, dropout"),
         (["--table-only", "--parts", "ema"], "base is not finished: not started"),
-        (["--table-only", "--parts", "bpe"], "bpe is a run of 'python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
+        (["--table-only", "--parts", "bpe"], "bpe is a run of python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
         (["--jobs", "0"], "--jobs is 0; it must be at least 1"),
         (["data.test=null"], "data.test is not given: an ablation is scored on the test split"),
     ],
