@@ -9,6 +9,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 _INK = "#333333"
+# In letters; more leave no room for the bars.
+_LONGEST = 48
+
+
+def shortened(name: str) -> str:
+    """A name without its middle where it is long."""
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
@@ -35,7 +43,9 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     for place, (value, _, high) in enumerate(scores):
         axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
     # matplotlib brings the font along, and it has all Vietnamese letters.
-    axes.set_yticks(places, names, fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
+    axes.set_yticks(
+        places, [shortened(name) for name in names], fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False
+    )
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
     axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)

@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 _NO_DIFFERENCE = 0.05
 _OF_ONE_RUN = ("run", "job", "seed")
-# In letters; more leave no room for the bars of the picture.
-_LONG_NAME = 48
 FIGURES = ("BLEU", "95 % interval", "p", "chrF2", "AER", "perplexity", "parameters", "tokens/s", "sentences/s", "MiB")
 """p: against the first row. Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: the
 most memory of the training process."""
@@ -116,9 +114,7 @@ def report(
     (out / "comparison.tex").write_text(table.latex() + "\n", encoding="utf-8")
     (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
     write_json(out / "comparison.json", [_record(*each) for each in zip(systems, p_values, strict=True)])
-    score_bars(
-        [_short_name(system) for system in systems], [system.bleu() for system in systems], out / "comparison.png"
-    )
+    score_bars([_name(system) for system in systems], [system.bleu() for system in systems], out / "comparison.png")
     return text
 
 
@@ -290,13 +286,6 @@ def _name(system: System) -> str:
     """What tells a system apart, its folder or file without a word."""
     parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in system.settings.items()]
     return ", ".join(parts) or "the run"
-
-
-def _short_name(system: System) -> str:
-    """A name for a picture: without the settings where they are many."""
-    name = _name(system)
-    own = system.settings.get("run", system.settings.get("output", name))
-    return name if len(name) <= _LONG_NAME else own if len(own) <= _LONG_NAME else f"…{own[1 - _LONG_NAME :]}"
 
 
 def _cell(value: Any, digits: str) -> str:

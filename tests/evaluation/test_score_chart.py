@@ -1,9 +1,10 @@
+import warnings
 from pathlib import Path
 
 import pytest
 from matplotlib import image
 
-from nmt.evaluation.score_chart import score_bars
+from nmt.evaluation.score_chart import score_bars, shortened
 
 
 def test_a_bar_for_each_system_grows_with_its_score(tmp_path: Path) -> None:
@@ -13,6 +14,16 @@ def test_a_bar_for_each_system_grows_with_its_score(tmp_path: Path) -> None:
     widths = ((picture[:, :, 0] - picture[:, :, 1]) > 0.3).sum(axis=1)
     filled = widths[widths > 0]
     assert filled[-1] > 2 * filled[0]
+
+
+def test_long_names_leave_room_for_the_bars(tmp_path: Path) -> None:
+    names = [f"runs/{letter * 200}" for letter in "ab"]
+    assert shortened(names[0]) == f"runs/{'a' * 18}…{'a' * 24}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score_bars(names, [(30.0, 28.0, 31.0)] * 2, tmp_path / "a.png")
+    picture = image.imread(tmp_path / "a.png")[:, :, :3]
+    assert ((picture[:, :, 0] - picture[:, :, 1]) > 0.3).any(axis=0).mean() > 0.3
 
 
 @pytest.mark.parametrize(("names", "scores"), [([], []), (["a"], []), (["a"], [(1.0, 1.0, 1.0)] * 2)])

@@ -65,20 +65,6 @@ def test_the_report_says_what_chance_explains_and_is_written_in_every_form(tmp_p
     assert found[1]["p"] < 0.05
 
 
-def test_a_picture_has_room_for_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[str] = []
-    monkeypatch.setattr("nmt.run.compare.score_bars", lambda names, scores, path: drawn.extend(names))
-    corpora = "[data/envi/basic, data/envi/alt, data/envi/news]"
-    rows = [
-        {"run": "runs/a", "train": "news"},
-        {"run": "runs/b", "train": corpora},
-        {"run": f"runs/{'x' * 90}end", "train": corpora},
-    ]
-    report([system(settings) for settings in rows], [REFERENCES], tmp_path)
-    assert drawn[:2] == ["runs/a, train news", "runs/b"]
-    assert (drawn[2][:2], drawn[2][-4:], len(drawn[2])) == ("…x", "xend", 48)
-
-
 def test_rows_are_counted_as_they_are_printed(tmp_path: Path) -> None:
     text = report([system({"scorer": "dot"}), system({"scorer": "none"})], [REFERENCES], tmp_path, {0: ["bad", "no"]})
     assert "p: paired bootstrap against row 2" in text
