@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from mistakes import told
 from nmt.evaluation.comparison import paired_bootstrap
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.tables import Table
@@ -100,8 +101,10 @@ def _composed(overrides: Sequence[str]) -> Config:
 def complete(name: str, overrides: Sequence[str], out: Path, threads: int) -> None:
     """Trains a part as far as that is still to be done; if that fails its log says why."""
     run = RunDirectory(out / name)
-    if not run.finished:
-        run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), threads)
+    if run.finished:
+        return
+    if run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), threads):
+        print(f"{name}: done", file=sys.stderr)
 
 
 def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> Table:
@@ -147,13 +150,18 @@ def _log(name: str, out: Path) -> Path:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
-    parts = "\n".join(f"  {name:17} {' '.join(changes)}" for name, changes in PARTS.items())
+    parts = "\n".join(f"  {name:{max(map(len, PARTS)) + 1}} {' '.join(changes)}" for name, changes in PARTS.items())
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=f"parts:\n{parts}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--parts", default=",".join(PARTS), help="some of those below, with commas (default: all)")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=2, help="trainings at once, which share the cores (default: 2)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=2,
+        help="trainings at once, of OMP_NUM_THREADS threads or an equal share of the cores (default: 2)",
+    )
     parser.add_argument("--table-only", action="store_true", help="train nothing")
     parser.add_argument("overrides", nargs="*", help="of nmt.train for every training")
     return parser.parse_args(arguments)
@@ -183,8 +191,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except (ValueError, FileNotFoundError) as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main, sys.argv[1:])

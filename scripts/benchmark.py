@@ -25,7 +25,6 @@ a second that it could be given.
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +35,7 @@ import parts_cost
 import training_cost
 import translation_cost
 import viewer_cost
+from mistakes import told
 from nmt.run.fit import quiet
 
 MODES = {
@@ -66,8 +66,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, FileNotFoundError) as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main)

@@ -10,7 +10,6 @@ from the others: a mask blocks the point itself.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
+from mistakes import told
 from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Gaussian, GaussianLearned, Scorer
@@ -127,8 +127,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, FileNotFoundError) as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main)

@@ -11,7 +11,6 @@ the keys hold, a row belongs to the piece read rather, the one before; with loca
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 
+from mistakes import told
 from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import load_run
 
@@ -85,8 +85,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, FileNotFoundError) as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main)

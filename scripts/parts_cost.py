@@ -40,6 +40,7 @@ def dropout(sentences: int, length: int, width: int) -> Part:
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
     """The output layer and cross entropy: of all positions at once, or as the task computes it; also in bfloat16."""
+    torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
@@ -62,6 +63,7 @@ def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothi
 
 def agreement(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
     """R-Drop's loss of two passes: of all positions at once, or as the objective computes it; also in bfloat16."""
+    torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, first = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
     second = (first + 0.3 * torch.randn_like(first)).detach().requires_grad_()
@@ -116,8 +118,8 @@ def rows(number: int, length: int, width: int, layers: int) -> Part:
 
 
 def parts() -> list[Part]:
-    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half of it for two passes; of
-    a search with 320 rows.
+    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half as many for two passes,
+    and of a search with 320 rows.
     """
     return [
         dropout(100, 40, 1024),
@@ -132,7 +134,6 @@ def parts() -> list[Part]:
 
 def _targets(sentences: int, length: int, vocab: int) -> Tensor:
     """Random pieces, of which a tenth is padding."""
-    torch.manual_seed(1)
     targets = torch.randint(EOS + 1, vocab, (sentences, length))
     targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
     return targets

@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mistakes import told
 from nmt.run.compose import CONFIGS
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
@@ -149,7 +150,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", default="1", help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("runs/results"), help="default: %(default)s")
     parser.add_argument(
-        "--jobs", type=int, default=2, help="runs at once, which share the cores (default: %(default)s)"
+        "--jobs",
+        type=int,
+        default=2,
+        help="runs at once, of OMP_NUM_THREADS threads or an equal share of the cores (default: %(default)s)",
     )
     parser.add_argument("--table-only", action="store_true", help="train and score nothing")
     parser.add_argument("overrides", nargs="*", help="of nmt.train for every run, such as trainer.max_steps=100")
@@ -172,8 +176,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except ValueError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main, sys.argv[1:])

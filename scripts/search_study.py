@@ -12,13 +12,13 @@ scores.
 import argparse
 import itertools
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mistakes import told
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.text import BOS, EOS, PAD, UNK
@@ -134,8 +134,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ValueError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    told(main)

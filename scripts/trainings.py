@@ -23,9 +23,16 @@ def going_on(run: RunDirectory) -> list[str]:
 
 
 def threads_each(jobs: int) -> int:
-    """The threads of each of so many trainings at once: OMP_NUM_THREADS, or its share of the cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() else max(1, (os.cpu_count() or 1) // jobs)
+    """The threads of each of so many trainings at once: OMP_NUM_THREADS, or an equal share of the cores.
+
+    Raises ValueError where OMP_NUM_THREADS is no whole number of at least 1.
+    """
+    given = os.environ.get("OMP_NUM_THREADS")
+    if given is None:
+        return max(1, (os.cpu_count() or 1) // jobs)
+    if not given.isdecimal() or int(given) < 1:
+        raise ValueError(f"OMP_NUM_THREADS is '{given}'; it must be a whole number of at least 1.")
+    return int(given)
 
 
 def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bool:
@@ -38,8 +45,6 @@ def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bo
         code = subprocess.run([sys.executable, "-m", *command], stdout=file, stderr=file, env=environment).returncode
     if code:
         print(f"{name}: failed, exit code {code}: {last_line(log)}", file=sys.stderr)
-    else:
-        print(f"{name}: done", file=sys.stderr)
     return code == 0
 
 

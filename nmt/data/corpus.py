@@ -91,11 +91,9 @@ def iter_lines(path: Path) -> Iterator[str]:
     file or, naming the line, for bytes that are not UTF-8.
     """
     if not path.is_file():
-        prefix = path.with_suffix("")
-        if prefix.is_file():
-            raise FileNotFoundError(
-                f"No file {path}: a corpus is named without its extension, {prefix.with_suffix('')}."
-            )
+        prefix = path.with_suffix("").with_suffix("")
+        if path.with_suffix("").is_file() and prefix.with_name(prefix.name + path.suffix).is_file():
+            raise FileNotFoundError(f"No file {path}: a corpus is named without its extension, as in {prefix}.")
         raise FileNotFoundError(
             f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
             "'python -m nmt.download' fetches published ones, hub:OWNER/SET for data=hub data.name=OWNER/SET."

@@ -22,10 +22,7 @@ def reference_warnings(references: Sequence[str]) -> list[str]:
     """What makes scores against these references misleading, a sentence each."""
     found = []
     if looks_tokenized(references):
-        found.append(
-            "The references look tokenised: BLEU against them compares with BLEU of such references alone; "
-            "nmt.evaluate has 'BLEU detokenized' beside it."
-        )
+        found.append("The references look tokenised: BLEU against them compares with BLEU of such references alone.")
     entities = sum(bool(_ENTITY.search(line)) for line in references)
     if entities:
         found.append(f"{_lines(entities, references)} of the references hold HTML entities such as &quot;.")

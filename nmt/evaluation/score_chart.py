@@ -13,10 +13,12 @@ _INK = "#333333"
 _LONGEST = 48
 
 
-def shortened(name: str) -> str:
-    """A name without its middle where it is long."""
+def shortened(names: Sequence[str]) -> list[str]:
+    """Names without their middle where they are long; with their number where others would be the same then."""
     half = _LONGEST // 2
-    return name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}"
+    short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
+    alike = {name for name in short if short.count(name) > 1}
+    return [f"{number}: {name}" if name in alike else name for number, name in enumerate(short, 1)]
 
 
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
@@ -43,9 +45,7 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     for place, (value, _, high) in enumerate(scores):
         axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
     # matplotlib brings the font along, and it has all Vietnamese letters.
-    axes.set_yticks(
-        places, [shortened(name) for name in names], fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False
-    )
+    axes.set_yticks(places, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)
     axes.set_xlabel("BLEU, with 95 % interval", fontsize=9, color=_INK)

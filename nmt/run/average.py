@@ -78,10 +78,10 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
     run, sign = source.run, Settings(completed(source.config)).monitor.sign
     files = run.checkpoints.glob(_KINDS[kind])
     found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
-    setting = "checkpoints.keep" if kind == "best" else "checkpoints.recent"
+    setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
     if not found:
         raise ValueError(
-            f"{run.checkpoints} has no {kind} checkpoints to average: train with {setting}=5, or take the others."
+            f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or give checkpoints={other}."
         )
     if len(found) < (number or 2):
         raise ValueError(

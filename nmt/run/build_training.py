@@ -38,9 +38,6 @@ def check_buildable(settings: Settings) -> None:
     """
     config = settings.config
     _check_scaling(config)
-    rate = config["optimizer"].get("lr", 0.0)
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or rate < 0:
-        raise ValueError(f"optimizer.lr is {rate}; it must be a number of at least 0, such as 0.001.")
     try:
         with torch.device("meta"):
             model = make(config["model"])(vocabulary=_VOCABULARY)

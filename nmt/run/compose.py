@@ -218,6 +218,8 @@ def _check_values(overrides: list[Override], base: Config, config: Config) -> No
             if not key.startswith(_UNTYPED):
                 check_type(key, siblings[name], _siblings(config, key)[name])
         elif not key.startswith(_OPEN):
+            if key.split(".")[0] not in base:
+                raise ValueError(unknown("key", key.split(".")[0], base))
             parent = key.removesuffix(name)
             raise ValueError(unknown("key", key, [parent + sibling for sibling in siblings]))
 
@@ -248,8 +250,10 @@ def _sentence(error: Exception) -> str:
         parent = str(cause.full_key).removesuffix(str(cause.key))
         return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
     if str(error).startswith("Ambiguous value for argument"):
-        given = str(error).split("'")[1]
+        given = str(error).splitlines()[0].split("'", 1)[1].rpartition("'")[0]
         key, _, values = given.partition("=")
+        if (CONFIGS / key.split("@")[0]).is_dir():
+            return f"'{given}' names several: give one of them, or -m too for a training of each."
         return f"'{given}' has commas: write a list as '{key}=[{values}]'; with -m it is a sweep over its parts."
     if "Could not override" in str(error):
         return _not_taken(str(error))
@@ -261,9 +265,9 @@ def _not_taken(message: str) -> str:
     name = message.split("'")[1]
     if "@" in name:
         return (
-            f"Nothing in this configuration takes '{name}'; model=transformer takes "
+            f"Nothing in this configuration takes '{name}'; model=transformer takes norm@model.norm, "
             "scorer@SITE and normalizer@SITE_normalizer, where SITE is encoder_self, decoder_self or cross."
         )
-    if meant := re.search(r"Did you mean to override (\S+?)\?", message):
+    if meant := re.search(r"Did you mean to override (?:one of )?(.+?)\?", message):
         return f"Nothing in this configuration takes '{name}'. Did you mean '{meant[1]}'?"
-    return f"This command takes no '{name}'; --help tells what it takes."
+    return f"Nothing in this configuration takes '{name}'; --help tells what it takes."

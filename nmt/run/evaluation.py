@@ -107,7 +107,7 @@ def evaluate_runs(
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
-    """BLEU of plain text where the references are tokens: both sides detokenised, which changes plain text little."""
+    """BLEU of plain text where the references are tokens: both sides are detokenised."""
     plain = detokenizer(language)
     [score] = corpus_scores(
         [plain(line) for line in hypotheses],

@@ -20,9 +20,9 @@ _CRLF = "lines of a side that end in CR LF"
 _OF_ALL = ("punctuation between spaces", _CRLF)
 _LEGEND = """
 Left out of training, if their filters are on: pairs with an empty side, duplicates, pairs of another split, swapped
-languages, and what is too long or too unequal. Those are counted in pieces there and in words here, and duplicates and
-pairs of another split after data.detokenize there and in the files as they are here. Mended in all text: NFC (letters
-and marks composed), control characters, spaces, U+2581, CR LF. All else stays as it is.
+languages, and what is too long or too unequal. Training counts lengths in pieces, this table in words; training looks
+for duplicates and other splits after data.detokenize, this table in the files as they are. Mended in all text: NFC
+(letters and marks composed), control characters, spaces, U+2581, CR LF. All else stays as it is.
 
 The first lines of each kind:
 """

@@ -23,7 +23,8 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
     if not parts and "." in name:
-        return f"Unknown {kind} '{name}': what is chosen for {name.rpartition('.')[0]} has no settings; see --help."
+        chosen = name.rpartition(".")[0]
+        return f"Unknown {kind} '{name}': what is chosen for {chosen} has no settings; --help has its choices."
     near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
     remedies = [f"Did you mean '{parts[near[0]]}'?"] if near else []
     if not near or len(parts) <= _FEW:
@@ -52,7 +53,7 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def check_share(key: str, value: Any, off: str = "") -> None:
-    """Raises ValueError for what is no number above 0 and at most 1; `off` is told to leave it out."""
+    """Raises ValueError for what is no number above 0 and at most 1; `off` is the value that does without."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 < value <= 1:
         without = f", or {off} for none" if off else ""
@@ -73,8 +74,8 @@ def check_type(key: str, default: Any, value: Any) -> None:
             check_type(f"{key}.{name}", default[name], part)
     elif not _fits(default, value):
         example = f", as in '{key}=[A,B]'" if isinstance(default, list) else ""
-        example = "; --help tells how another is chosen" if isinstance(default, dict) else example
-        raise ValueError(f"{key} must be {_KINDS[type(default)]}, not '{_written(value)}'{example}.")
+        choose = "; --help tells how another is chosen" if isinstance(default, dict) else ""
+        raise ValueError(f"{key} must be {_KINDS[type(default)]}{example}, not '{_written(value)}'{choose}.")
 
 
 def _fits(default: Any, value: Any) -> bool:

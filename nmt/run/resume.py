@@ -67,7 +67,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         *section, name = key.split(".")
         (config[section[0]] if section else config)[name] = value
     _check_length(config["trainer"]["max_steps"], run)
-    _warn_of_schedule(config)
+    _warn_of_schedule(stored, config)
     if run.finished and config == stored:
         raise ValueError(
             f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
@@ -117,14 +117,14 @@ def _check_length(max_steps: int | None, run: RunDirectory) -> None:
         raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
 
 
-def _warn_of_schedule(config: Config) -> None:
+def _warn_of_schedule(before: Config, now: Config) -> None:
     """A schedule in shares of the training keeps its length, so that what was trained already stays as it was."""
-    steps, max_steps = _get(config, "schedule.steps"), config["trainer"]["max_steps"]
-    if steps is not None and steps != max_steps:
+    steps, lengths = _get(now, "schedule.steps"), [config["trainer"]["max_steps"] for config in (before, now)]
+    if steps is not None and lengths[0] != lengths[1]:
         logger.warning(
-            "trainer.max_steps is %s, but the learning rate falls as the run began, along %s steps; for another course "
-            "begin a run with start_from=.",
-            max_steps,
+            "trainer.max_steps is %s now, but the learning rate falls along %s steps, as the run began; for another "
+            "course give start_from=RUN to a new run.",
+            lengths[1],
             steps,
         )
 

@@ -97,6 +97,9 @@ class Settings:
         decay = self.config["ema_decay"]
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
+        rate = self.config["optimizer"].get("lr", 0.0)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < math.inf:
+            raise ValueError(f"optimizer.lr is {rate}; it must be a number of at least 0, such as 0.001.")
         if (share := self.config["batching"]["concatenate"]) != 0:
             check_share("batching.concatenate", share, off="0")
         temperature = self.config["batching"]["temperature"]
@@ -129,6 +132,8 @@ class Settings:
             raise ValueError(f"data.tokenized is {tokenized}; it must be true, false or null.")
         if not isinstance(detokenize, list):
             raise ValueError(f"data.detokenize is {detokenize}; it must be a list, as in data.detokenize=[my/train].")
+        if other := [prefix for prefix in detokenize if not isinstance(prefix, str)]:
+            raise ValueError(f"data.detokenize has {other[0]}; it must be PREFIXES of corpora, as in [my/train].")
         if tokenized and detokenize:
             raise ValueError(
                 "data.tokenized=true scores tokens, and data.detokenize makes plain text: give data.tokenized=false, "

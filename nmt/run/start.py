@@ -22,14 +22,15 @@ logger = logging.getLogger(__name__)
 
 
 def warn_of_detokenize(settings: Settings) -> None:
-    """Tells what data.detokenize names that is nowhere: it would do nothing. Other corpora than this training's may be
-    there, as where it takes one part of several.
-    """
+    """Warns of names in data.detokenize that are neither a corpus of this training nor a file."""
     for prefix in settings.splits.detokenize:
         known = (*settings.splits.train, *settings.splits.held_out)
         if prefix not in known and not any(path.is_file() for path in file_pair(prefix, settings.direction)):
             logger.warning(
-                "data.detokenize has '%s', which is no corpus of this training: %s", prefix, ", ".join(known)
+                "data.detokenize has '%s', which is no corpus of this training and no file, and does nothing; name "
+                "some of %s.",
+                prefix,
+                ", ".join(known),
             )
 
 
@@ -39,7 +40,7 @@ def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
 
 
 def training_corpora(settings: Settings, cache_dir: Path) -> list[str]:
-    """The prefixes of the training corpora, some of them in plain text."""
+    """The prefixes of the training corpora, those of data.detokenize in plain text; warns of other names there."""
     warn_of_detokenize(settings)
     return [in_plain_text(prefix, settings, cache_dir) for prefix in settings.splits.train]
 
@@ -74,9 +75,7 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
             f"direction={run.direction}, or another run."
         )
     _check_same("model", run.config, config, "another model", "only dropout may differ")
-    _check_same(
-        "tokenizer", run.config, config, "other tokenizers", "they are used here too, so give the same settings"
-    )
+    _check_same("tokenizer", run.config, config, "other tokenizers", "they are taken over, so give their settings")
     return run
 
 

@@ -141,11 +141,11 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 def _training_error(message: str, size: int) -> Exception:
     if match := re.search(r"too high .* value <= (\d+)", message):
         return ValueError(
-            f"Vocabulary size {size} is too large for this text; set tokenizer.size to {match[1]} at most."
+            f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {match[1]}."
         )
     if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return ValueError(
-            f"Vocabulary size {size} is too small for this text; set tokenizer.size to {match[1]} at least."
+            f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
         )
     if "!sentences_.empty()" in message:
         return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")

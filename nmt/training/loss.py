@@ -14,13 +14,15 @@ from nmt.text import PAD
 PART = {"cpu": 1024, "cuda": 8192}
 """How many tokens' logits exist at a time, in the type of the matrix products."""
 BLOCK = {"cpu": 256, "cuda": 8192}
-"""How many of these exist in float32 too; on the CPU as many as its cache holds, which is most of the gain."""
+"""How many of these exist in float32 too, those of all passes together; on the CPU few enough for its cache, which is
+most of the gain."""
 
 Features = Float[Tensor, "batch target width"]
 Targets = Int[Tensor, "batch target"]
-Rule = Callable[[Sequence[Tensor], Tensor], Tensor]
-"""rule(logits, targets) is the summed loss of (tokens, vocab) logits of one or two passes, which it overwrites by its
-gradients."""
+Logits = Float[Tensor, "tokens vocab"]
+Chosen = Int[Tensor, " tokens"]
+Rule = Callable[[Sequence[Logits], Chosen], Tensor]
+"""rule(logits, targets) is the summed loss of the logits of one or two passes, which it overwrites by its gradients."""
 
 
 def summed_nll(
@@ -45,7 +47,8 @@ def summed_agreement(
 ) -> Float[Tensor, ""]:
     """nll[0] nll(p) + nll[1] nll(q) + divergence[0] KL(p, q) + divergence[1] KL(q, p) of two passes' predictions p, q.
 
-    Summed as `summed_nll`, in nats; both passes get gradients.
+    `nll` and `divergence` are weights. Summed over tokens as `summed_nll`, in nats; nll is smoothed and KL is not, and
+    both passes get gradients.
     """
     rule = partial(_agreement, smoothing=label_smoothing, nll=nll, divergence=divergence)
     return _summed(passes, output, target_output, rule)
@@ -54,27 +57,36 @@ def summed_agreement(
 def _summed(passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule) -> Float[Tensor, ""]:
     tokens = target_output != PAD
     chosen = [features[tokens] for features in passes]
+    kind = output.weight.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else chosen[0].dtype
+    # In float16 these small gradients would be lost before a loss scaler could enlarge them.
+    dtype = torch.float32 if dtype == torch.float16 else dtype
     # A Function cannot see for itself whether gradients are wanted.
     wanted = torch.is_grad_enabled()
-    loss: Tensor = LinearLoss.apply(rule, wanted, target_output[tokens], output.weight, output.bias, *chosen)
+    with torch.autocast(kind, enabled=False):
+        loss: Tensor = LinearLoss.apply(rule, dtype, wanted, target_output[tokens], output.weight, output.bias, *chosen)
     return loss
 
 
 class LinearLoss(torch.autograd.Function):
     """A rule's loss of linear(features, weight, bias) that keeps no logits; features of one or two passes.
 
-    The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them.
-    Under autocast the matrix products are in its type, but for float16, in which these small gradients would be lost
-    before a loss scaler could enlarge them; softmax and the loss's sum are in float32 at least.
+    The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them. The
+    matrix products are in `dtype`; softmax and the loss's sum are in float32 at least.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, rule: Rule, wanted: bool, targets: Tensor, weight: Tensor, bias: Tensor | None, *passes: Tensor
+        ctx: Any,
+        rule: Rule,
+        dtype: torch.dtype,
+        wanted: bool,
+        targets: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        *passes: Tensor,
     ) -> Tensor:
         kind = weight.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else passes[0].dtype
-        dtype = torch.float32 if dtype == torch.float16 else dtype
         part, block = PART.get(kind, PART["cuda"]), max(1, BLOCK.get(kind, BLOCK["cuda"]) // len(passes))
         # In both orders, because the CPU's matrix product would turn the wrong one around, once for every part.
         rows = weight.to(dtype)
@@ -89,48 +101,38 @@ class LinearLoss(torch.autograd.Function):
         for start in range(0, len(targets), part):
             y = targets[start : start + part]
             inputs = [features[start : start + part].to(dtype) for features in passes]
-            gradients = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
-            loss += _replace_by_gradients(gradients, exact, bias, grad_bias, y, rule)
-            if wanted:
-                for x, gradient, grad_features in zip(inputs, gradients, grad_passes, strict=True):
-                    grad_features[start : start + part] = gradient @ rows
-                    grad_weight += gradient.T @ x
+            logits = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
+            for first in range(0, len(y), block):
+                some = [of_pass[first : first + block] for of_pass in logits]
+                found = _exact(some, exact, bias)
+                loss += rule(found, y[first : first + block])
+                for rounded_rows, gradient in zip(some, found, strict=True) if wanted else ():
+                    rounded_rows.copy_(gradient)
+                    if grad_bias is not None:
+                        grad_bias += gradient.sum(dim=0)
+            for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True) if wanted else ():
+                grad_features[start : start + part] = gradient @ rows
+                grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *(None if found is None else found * grads[0] for found in ctx.saved_tensors)
+        scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
+        return None, None, None, None, *scaled
 
 
-def _replace_by_gradients(
-    logits: Sequence[Tensor],
-    exact: Sequence[Tensor],
-    bias: Tensor | None,
-    grad_bias: Tensor | None,
-    targets: Tensor,
-    rule: Rule,
-) -> Tensor:
-    """The rule's loss; it is computed in the memory of `exact`, a block of tokens at a time."""
-    loss = exact[0].new_zeros(())
-    block = len(exact[0])
-    for start in range(0, len(targets), block):
-        chosen = targets[start : start + block]
-        rounded = [every[start : start + block] for every in logits]
-        found = [some[: len(chosen)].copy_(rows) for some, rows in zip(exact, rounded, strict=True)]
-        if bias is not None:
-            for rows in found:
-                rows += bias
-        loss += rule(found, chosen)
-        for rows, gradient in zip(rounded, found, strict=True):
-            rows.copy_(gradient)
-            if grad_bias is not None:
-                grad_bias += gradient.sum(dim=0)
-    return loss
+def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:
+    """The logits with their bias, in the memory and the type of `memory`."""
+    found = [some[: len(rows)].copy_(rows) for some, rows in zip(memory, logits, strict=True)]
+    if bias is not None:
+        for rows in found:
+            rows += bias
+    return found
 
 
-def _cross_entropy(logits: Sequence[Tensor], targets: Tensor, smoothing: float) -> Tensor:
+def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Tensor:
     """-sum log p(target), smoothed. The gradient is softmax minus the smoothed target."""
     [rows] = logits
     rows -= rows.amax(dim=-1, keepdim=True)
@@ -142,38 +144,46 @@ def _cross_entropy(logits: Sequence[Tensor], targets: Tensor, smoothing: float) 
 
 
 def _agreement(
-    logits: Sequence[Tensor],
-    targets: Tensor,
+    logits: Sequence[Logits],
+    targets: Chosen,
     smoothing: float,
     nll: tuple[float, float],
     divergence: tuple[float, float],
 ) -> Tensor:
-    """A weighted sum of nll and divergence, each in both directions.
+    """The weighted sum of both passes' nll and of KL both ways.
 
     By the logits of p, nll(p) has the gradient p minus the smoothed target, KL(p, q) = sum p log (p / q) has
     p (log (p / q) - KL(p, q)), and KL(q, p) has p - q.
     """
-    for rows in logits:
-        rows -= rows.logsumexp(dim=-1, keepdim=True)
-    likely = sum(weight * _smoothed(rows, targets, smoothing) for weight, rows in zip(nll, logits, strict=True))
-    p, q = (rows.exp() for rows in logits)
+    loss = logits[0].new_zeros(())
+    probabilities = []
+    for rows, share in zip(logits, nll, strict=True):
+        rows -= rows.amax(dim=-1, keepdim=True)
+        own = rows.exp()
+        total = own.sum(dim=-1, keepdim=True)
+        rows -= total.log()
+        loss -= share * _smoothed(rows, targets, smoothing)
+        probabilities.append(own.mul_(1 / total))
     ratio = logits[0] - logits[1]
-    kl = [(p * ratio).sum(dim=-1, keepdim=True), -(q * ratio).sum(dim=-1, keepdim=True)]
-    sides = zip(logits, (ratio, -ratio), kl, (p, q), (q, p), nll, divergence, divergence[::-1], strict=True)
-    for rows, own_ratio, own_kl, own, other, weight, to_other, from_other in sides:
-        torch.sub(own_ratio, own_kl, out=rows)
-        rows.mul_(to_other).add_(weight + from_other).mul_(own).sub_(other, alpha=from_other)
-        _subtract_target(rows, targets, smoothing, weight)
-    return divergence[0] * kl[0].sum() + divergence[1] * kl[1].sum() - likely
+    # From here on the logits' own memory is free.
+    sides = zip(logits, probabilities, probabilities[::-1], nll, divergence, divergence[::-1], strict=True)
+    for rows, own, other, share, to_other, from_other in sides:
+        kl = torch.mul(own, ratio, out=rows).sum(dim=-1, keepdim=True)
+        loss += to_other * kl.sum()
+        torch.sub(ratio, kl, out=rows)
+        rows.mul_(to_other).add_(share + from_other).mul_(own).sub_(other, alpha=from_other)
+        _subtract_target(rows, targets, smoothing, share)
+        ratio.neg_()
+    return loss
 
 
-def _smoothed(rows: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+def _smoothed(rows: Logits, targets: Chosen, smoothing: float) -> Tensor:
     """The sum of the rows' products with the smoothed targets."""
     return (1 - smoothing) * rows.gather(1, targets.unsqueeze(-1)).sum() + smoothing * rows.mean(dim=-1).sum()
 
 
-def _subtract_target(rows: Tensor, targets: Tensor, smoothing: float, weight: float) -> None:
-    """Subtracts the smoothed targets, times the weight."""
-    rows.sub_(weight * smoothing / rows.shape[1])
+def _subtract_target(rows: Logits, targets: Chosen, smoothing: float, share: float) -> None:
+    """Subtracts a share of the smoothed targets."""
+    rows.sub_(share * smoothing / rows.shape[1])
     targets = targets.unsqueeze(-1)
-    rows.scatter_add_(1, targets, rows.new_full((), weight * (smoothing - 1)).expand_as(targets))
+    rows.scatter_add_(1, targets, rows.new_full((), share * (smoothing - 1)).expand_as(targets))

@@ -1,6 +1,7 @@
 """What a training step minimises: cross entropy, alone or with predictions that shall agree.
 
-Each gives a sum over the target tokens of a batch, in nats. Those with two passes run the model twice.
+Each gives a sum over the target tokens of a batch, in nats. Those with two passes run the model twice,
+and hold what both need for their gradients.
 """
 
 from collections.abc import Callable
@@ -37,9 +38,8 @@ class RDrop:
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
         passes = _features(model, batch), _features(model, batch)
-        quarter = self.alpha / 4
-        weights = {"nll": (0.5, 0.5), "divergence": (quarter, quarter)}
-        return summed_agreement(passes, model.output, batch.target_output, label_smoothing, **weights)
+        given = (passes, model.output, batch.target_output, label_smoothing)
+        return summed_agreement(*given, nll=(0.5, 0.5), divergence=(self.alpha / 4, self.alpha / 4))
 
 
 class SimCut:
@@ -56,8 +56,8 @@ class SimCut:
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
         passes = _features(model, batch), _features(model, with_words_dropped(batch, self.cut))
-        weights = {"nll": (1.0, 0.0), "divergence": (self.alpha, 0.0)}
-        return summed_agreement(passes, model.output, batch.target_output, label_smoothing, **weights)
+        given = (passes, model.output, batch.target_output, label_smoothing)
+        return summed_agreement(*given, nll=(1.0, 0.0), divergence=(self.alpha, 0.0))
 
 
 def with_words_dropped(batch: Batch, probability: float) -> Batch:

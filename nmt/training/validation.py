@@ -84,7 +84,7 @@ class ValidationBleu(Callback):
         distinct = len(set(outputs))
         if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
             logger.warning(
-                "step %d: distinct translations of %d sentences: %d, the outputs have collapsed; if this lasts, "
+                "step %d: the outputs have collapsed (distinct translations of %d sentences: %d); if this lasts, "
                 "lower optimizer.lr or raise schedule.warmup.",
                 step,
                 len(outputs),

@@ -89,6 +89,12 @@ def test_parts_of_the_embedded_corpus(tmp_path, monkeypatch, direction):
 def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):
     with pytest.raises(FileNotFoundError, match=r"No file .*absent\.en: a corpus PREFIX is the files PREFIX\.en and"):
         check_files([corpus, str(tmp_path / "absent")], direction)
+    with pytest.raises(FileNotFoundError, match=rf"{corpus}\.en\.en: a corpus is named without .*, as in {corpus}\."):
+        check_files([f"{corpus}.en"], direction)
+    # A name with a point of its own, whose other files are not there either.
+    (tmp_path / "absent.txt").write_text("a\n")
+    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.txt\.en: a corpus PREFIX is the files"):
+        check_files([str(tmp_path / "absent.txt")], direction)
     with pytest.raises(ValueError, match=r"empty\.en is empty"):
         check_files([corpus, write("empty", [], ["a"])], direction)
 

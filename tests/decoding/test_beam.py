@@ -278,7 +278,7 @@ def test_probabilities_that_are_lost_on_the_way_are_refused_too(markov: Callable
         ({"constraints": {"min_length": 0}}, "constraints.min_length is 0; it must be a whole number of at least 1"),
         (
             {"constraints": {"min_length": 4, "max_length": 3}},
-            "constraints.max_length is 3; it must be a whole number of at least 4",
+            "constraints.max_length is 3; it must be .* at least 4, which is search.constraints.min_length",
         ),
         ({"constraints": {"no_repeat_ngram": -1}}, "constraints.no_repeat_ngram is -1"),
     ],

@@ -18,12 +18,19 @@ def test_a_bar_for_each_system_grows_with_its_score(tmp_path: Path) -> None:
 
 def test_long_names_leave_room_for_the_bars(tmp_path: Path) -> None:
     names = [f"runs/{letter * 200}" for letter in "ab"]
-    assert shortened(names[0]) == f"runs/{'a' * 18}…{'a' * 24}"
+    assert shortened(names)[0] == f"runs/{'a' * 18}…{'a' * 24}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score_bars(names, [(30.0, 28.0, 31.0)] * 2, tmp_path / "a.png")
     picture = image.imread(tmp_path / "a.png")[:, :, :3]
     assert ((picture[:, :, 0] - picture[:, :, 1]) > 0.3).any(axis=0).mean() > 0.3
+
+
+def test_short_names_differ_as_the_long_ones_did() -> None:
+    path = "runs/iwslt15_en-vi/transformer_{}dot_global_softmax/seed1"
+    short = shortened(["runs/a", path.format(""), path.format("scaled_")])
+    assert short[0] == "runs/a"
+    assert [name[:11] for name in short[1:]] == ["2: runs/iws", "3: runs/iws"]
 
 
 @pytest.mark.parametrize(("names", "scores"), [([], []), (["a"], []), (["a"], [(1.0, 1.0, 1.0)] * 2)])

@@ -1,6 +1,7 @@
 """nmt.average: from the checkpoints of a finished run to a run directory like any other."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,11 @@ def test_a_run_is_not_overwritten_unasked(several: Path, tmp_path: Path, monkeyp
     with pytest.raises(FileExistsError, match="holds a finished run"):
         average(job(several, tmp_path / "mean"))
     average(job(several, tmp_path / "mean", overwrite=True))
+
+
+def test_checkpoints_that_are_not_there_are_told_with_what_to_do(several: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(several, tmp_path / "copy")
+    for file in (copy / "checkpoints").glob("recent-*.ckpt"):
+        file.unlink()
+    with pytest.raises(ValueError, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or give check"):
+        average(job(copy, tmp_path / "mean", checkpoints="recent"))

@@ -55,7 +55,7 @@ def test_values_of_the_default_s_type_pass(default: Any, value: Any) -> None:
         (1.5, "fast", "key must be a number, not 'fast'."),
         (True, 1, "key must be true or false, not '1'."),
         ("a", ["b"], r"key must be a word, not '\['b'\]'."),
-        ([1], "a", r"key must be a list, not 'a', as in 'key=\[A,B\]'."),
+        ([1], "a", r"key must be a list, as in 'key=\[A,B\]', not 'a'."),
         ({"lr": 1.0}, {"lr": "x"}, "key.lr must be a number, not 'x'."),
         ({"lr": 1.0}, {"rl": 1.0}, "Unknown key 'key.rl'. Did you mean 'key.lr'?"),
     ],

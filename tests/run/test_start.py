@@ -69,7 +69,7 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
         ),
         (
             {"tokenizer": "unigram"},
-            "has other tokenizers: there tokenizer.kind is bpe, here unigram; they are used here",
+            "has other tokenizers: there tokenizer.kind is bpe, here unigram; they are taken over, so give",
         ),
         ({"tokenizer__size": 90}, "has other tokenizers: there tokenizer.size is .*, here 90"),
         ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),

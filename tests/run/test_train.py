@@ -94,16 +94,20 @@ def test_a_longer_training_keeps_its_schedule_and_says_so(
     job: Callable[..., Job], trained: Path, corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(job("train", run_dir="cosine", schedule="cosine", schedule__warmup=1, trainer__max_steps=3))
-    assert "the learning rate falls" not in caplog.text
     train(job("train", run_dir="cosine", resume="true", trainer__max_steps=4))
-    assert "trainer.max_steps is 4, but the learning rate falls as the run began, along 3 steps" in caplog.text
+    assert "trainer.max_steps is 4 now, but the learning rate falls along 3 steps, as the run began" in caplog.text
+    assert yaml.safe_load((corpus_copy / "cosine" / "config.yaml").read_text())["schedule"]["steps"] == 3
+    caplog.clear()
+    # What is not changed is not told again.
+    train(job("train", run_dir="cosine", resume="true", trainer__max_time="00:00:10:00"))
+    assert "the learning rate falls" not in caplog.text
 
 
-def test_a_corpus_that_is_nowhere_cannot_be_made_plain_text(
+def test_a_name_in_detokenize_that_is_nothing_is_warned_of(
     job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(job("train", run_dir="new", data__detokenize="[trian]", trainer__max_steps=2))
-    assert "data.detokenize has 'trian', which is no corpus of this training: train, valid, test" in caplog.text
+    assert "data.detokenize has 'trian', which is no corpus of this training and no file" in caplog.text
 
 
 def test_a_validation_without_bleu_shows_none(
@@ -261,6 +265,8 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
         ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
+        ({"run_dir": "new", "data__detokenize": "[7]"}, "data.detokenize has 7; it must be PREFIXES of corpora"),
+        ({"run_dir": "new", "optimizer__lr": "inf"}, "optimizer.lr is inf; it must be a number of at least 0"),
         ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
         ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),

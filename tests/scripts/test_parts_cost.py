@@ -10,14 +10,14 @@ import parts_cost
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
-def test_the_loss_in_parts_is_that_of_the_whole(autocast: bool, tolerance: float) -> None:
+def test_both_ways_to_the_loss_give_the_same(autocast: bool, tolerance: float) -> None:
     part = parts_cost.loss(5, 7, 11, 13, autocast)
     plain, ours = (way.args[0]() for way in (part.plain, part.ours))
     torch.testing.assert_close(plain, ours, rtol=tolerance, atol=0)
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
-def test_the_agreement_in_parts_is_that_of_the_whole(autocast: bool, tolerance: float) -> None:
+def test_both_ways_to_the_agreement_give_the_same(autocast: bool, tolerance: float) -> None:
     part = parts_cost.agreement(5, 7, 11, 13, autocast)
     plain, ours = (way.args[0]() for way in (part.plain, part.ours))
     torch.testing.assert_close(plain, ours, rtol=tolerance, atol=0)

@@ -1,0 +1,31 @@
+"""What the scripts that train share: threads, and how a mistake is told."""
+
+import pytest
+
+from mistakes import told
+from trainings import threads_each
+
+
+def test_trainings_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert [threads_each(jobs) for jobs in (1, 2, 9)] == [7, 3, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert threads_each(2) == 5
+
+
+@pytest.mark.parametrize("given", ["0", "4,2", "²", ""])
+def test_threads_that_are_no_number_are_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS is '{given}'; it must be a whole number of at least 1"):
+        threads_each(2)
+
+
+def test_a_mistake_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    def main(name: str) -> None:
+        raise ValueError(f"{name} is wrong.")
+
+    with pytest.raises(SystemExit) as ended:
+        told(main, "it")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: it is wrong.\n"
