@@ -63,5 +63,5 @@ def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
 
 @pytest.mark.parametrize("threshold", [0, 1.1, True, "x"])
 def test_a_threshold_is_a_share(threshold: object) -> None:
-    with pytest.raises(ValueError, match=f"threshold is {threshold}; it must be above 0 and at most 1"):
+    with pytest.raises(ValueError, match=f"threshold is {str(threshold).lower()}; it must be above 0 and at most 1"):
         align(job("align", run_dir="nowhere", threshold=threshold))

@@ -77,7 +77,8 @@ def with_parts(monkeypatch: pytest.MonkeyPatch, part: int, block: int) -> None:
 
 @pytest.fixture
 def features() -> Tensor:
-    return torch.randn(3, 4, WIDTH, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    torch.manual_seed(2)  # of the layer too, which a test makes next
+    return torch.randn(3, 4, WIDTH).requires_grad_()
 
 
 @every_loss
@@ -134,7 +135,7 @@ def test_under_autocast_it_is_as_near_as_torchs(features: Tensor, ours: Loss, pl
 def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
     # Nearly sure of the first of its pieces, and the others' gradients are small.
-    nn.init.constant_(output.bias, -18.0)
+    nn.init.constant_(output.bias, -22.0)
     nn.init.zeros_(output.bias[:3])
     exact = gradients(plain(features, output, TARGETS, 0.0), features, output)
     assert (exact[1].abs() < 2**-25).any(), "float16 would make it 0"
