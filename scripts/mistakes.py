@@ -6,7 +6,7 @@ from typing import Any
 
 
 def told(main: Callable[..., Any], *arguments: Any) -> None:
-    """Calls main; a ValueError or a missing file is the user's mistake."""
+    """Calls main; a ValueError or a missing file is the user's mistake, of the script's own lines too."""
     try:
         main(*arguments)
     except (ValueError, FileNotFoundError) as mistake:

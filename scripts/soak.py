@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from mistakes import told
+
 TRAINING = [
     "model=transformer",
     "model.dim=16",
@@ -81,7 +83,7 @@ def main() -> None:
     with TemporaryDirectory() as name:
         held = watch(Path(name), options.steps, options.every)
     if len(held) < 10:
-        sys.exit("error: The training was too short to be watched; give more --steps or a smaller --every.")
+        raise ValueError("The training was too short to be watched; give more --steps or a smaller --every.")
     tenth = max(1, len(held) // 10)
     print("| of the training | memory, MiB | open files | threads |\n|---|---|---|---|")
     for part in (0, len(held) // 2 - tenth // 2, len(held) - tenth):
@@ -94,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -218,10 +218,17 @@ def _check_values(overrides: list[Override], base: Config, config: Config) -> No
             if not key.startswith(_UNTYPED):
                 check_type(key, siblings[name], _siblings(config, key)[name])
         elif not key.startswith(_OPEN):
-            if key.split(".")[0] not in base:
-                raise ValueError(unknown("key", key.split(".")[0], base))
-            parent = key.removesuffix(name)
-            raise ValueError(unknown("key", key, [parent + sibling for sibling in siblings]))
+            _refuse_new(key, base)
+
+
+def _refuse_new(key: str, base: Config) -> None:
+    """Raises ValueError for the first part of a dotted key that there is not."""
+    names = key.split(".")
+    for length in range(1, len(names) + 1):
+        part = ".".join(names[:length])
+        siblings, parent = _siblings(base, part), part.removesuffix(names[length - 1])
+        if names[length - 1] not in siblings:
+            raise ValueError(unknown("key", part, [parent + sibling for sibling in siblings]))
 
 
 def _siblings(config: Config, key: str) -> Config:

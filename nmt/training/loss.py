@@ -106,13 +106,13 @@ class LinearLoss(torch.autograd.Function):
                 some = [of_pass[first : first + block] for of_pass in logits]
                 found = _exact(some, exact, bias)
                 loss += rule(found, y[first : first + block])
-                for rounded_rows, gradient in zip(some, found, strict=True) if wanted else ():
-                    rounded_rows.copy_(gradient)
-                    if grad_bias is not None:
-                        grad_bias += gradient.sum(dim=0)
-            for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True) if wanted else ():
-                grad_features[start : start + part] = gradient @ rows
-                grad_weight += gradient.T @ x
+                if wanted:
+                    _keep(found, some, grad_bias)
+            # By now the logits are their gradients.
+            if wanted:
+                for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
+                    grad_features[start : start + part] = gradient @ rows
+                    grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
         return loss
 
@@ -130,6 +130,14 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
         for rows in found:
             rows += bias
     return found
+
+
+def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tensor | None) -> None:
+    """Overwrites logits by their gradients, and adds these to that of the bias."""
+    for rows, gradient in zip(logits, gradients, strict=True):
+        rows.copy_(gradient)
+        if grad_bias is not None:
+            grad_bias += gradient.sum(dim=0)
 
 
 def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Tensor:

@@ -122,6 +122,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
             "'scorer=dot,general' names several: give one of them, or -m too for a training of each.",
         ),
         (["norm=scale_norm", "model=luong"], "Nothing in this configuration takes 'norm'; --help tells"),
+        (["+model.nrom.eps=3"], "Unknown key 'model.nrom'. Did you mean 'model.norm'?"),
         (["+modle.dim=3"], "Unknown key 'modle'. Did you mean 'model'?"),
         (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'; --help tells how"),
         (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
