@@ -99,7 +99,7 @@ class FrozenQuery(Scorer):
 
 
 @contextmanager
-def replaced(
+def with_parts(
     attention: Attention, *, scorer: Scorer | None = None, normalizer: Normalizer | None = None
 ) -> Iterator[None]:
     """`attention` with another scorer or normaliser inside, its own ones afterwards."""
@@ -114,5 +114,4 @@ def replaced(
 def _random_numbers(number: int) -> Float[Tensor, " number"]:
     """Numbers from 0 to 1, each of which depends on its place alone."""
     generator = torch.Generator().manual_seed(0)
-    # torch draws fewer than 16 in another way: the first of them would depend on how many there are.
-    return torch.rand(max(number, 16), generator=generator, dtype=torch.float64)[:number]
+    return torch.rand(number, generator=generator, dtype=torch.float64)

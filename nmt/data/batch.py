@@ -43,6 +43,15 @@ def collate(examples: Sequence[Example]) -> Batch:
     )
 
 
+def separated(batch: Batch) -> list[Example]:
+    """The examples of a batch, as `collate` was given them."""
+    sources, targets = (
+        [[token for token in row if token != PAD][:-1] for row in side.tolist()]
+        for side in (batch.source, batch.target_output)
+    )
+    return [*zip(batch.indices.tolist(), sources, targets, strict=True)]
+
+
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
     """Source sentences (no EOS) as rows that end in EOS and PAD, and their mask, True at tokens and EOS.
 

@@ -12,7 +12,8 @@ from nmt.text import detokenizer
 logger = logging.getLogger(__name__)
 
 # Part of the cache key: raise it when the same files shall give other text.
-_FORMAT = 1
+_FORMAT = 2
+_STEM = "corpus"
 
 
 def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
@@ -20,15 +21,16 @@ def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
 
     Raises as `iter_lines`.
     """
+    # Not of the name: equal files under two names have one copy.
     key = content_key([_FORMAT, version("sacremoses"), direction, *map(file_digest, file_pair(prefix, direction))])
     folder = cached_folder(cache_dir / "detokenized" / key, partial(_write, prefix, direction))
-    return str(folder / Path(prefix).name)
+    return str(folder / _STEM)
 
 
 def _write(prefix: str, direction: Direction, folder: Path) -> None:
     for path in file_pair(prefix, direction):
         plain, lines, changed = detokenizer(path.suffix[1:]), 0, 0
-        with (folder / f"{Path(prefix).name}{path.suffix}").open("w", encoding="utf-8", newline="\n") as copy:
+        with (folder / f"{_STEM}{path.suffix}").open("w", encoding="utf-8", newline="\n") as copy:
             for line in iter_lines(path):
                 text = plain(line)
                 lines, changed = lines + 1, changed + (text != line)

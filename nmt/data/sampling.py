@@ -25,11 +25,11 @@ class SubwordSampling:
 
     A segmentation depends on (seed, epoch, pair, side) alone, not on what was drawn before; so a pair that comes twice
     in an epoch has the same one. A side of more than its `longest` pieces, EOS counted, is left as it was.
-    strength: see `Tokenizer.resample`.
+    alpha: see `Tokenizer.resample`.
     """
 
-    def __init__(self, tokenizers: TokenizerPair, strength: float, *, seed: int, longest: Sequence[int]) -> None:
-        self.tokenizers, self.strength, self.seed, self.longest = tokenizers, strength, seed, longest
+    def __init__(self, tokenizers: TokenizerPair, alpha: float, *, seed: int, longest: Sequence[int]) -> None:
+        self.tokenizers, self.alpha, self.seed, self.longest = tokenizers, alpha, seed, longest
 
     def __call__(self, draw: Draw, example: Example) -> Example:
         """The pair in other pieces."""
@@ -42,7 +42,7 @@ class SubwordSampling:
 
     def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], longest: int, key: str) -> Sequence[int]:
         seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
-        found = tokenizer.resample(ids, self.strength, seed)
+        found = tokenizer.resample(ids, self.alpha, seed)
         return found if len(found) < longest else ids
 
 

@@ -93,8 +93,8 @@ class BeamSearch:
         self.constraints = constraints or Constraints()
 
     @property
-    def number(self) -> int:
-        return self.n_best
+    def rows_per_sentence(self) -> int:
+        return self.beam_size
 
     def __call__(
         self,

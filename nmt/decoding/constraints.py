@@ -14,10 +14,11 @@ Scores = Float[Tensor, "sentences beams vocab"]
 class Constraints:
     """Blocks the pieces that may not come next by giving them a score of -inf.
 
-    Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`,
-    max_length_ratio * S + max_length_offset (S source pieces) and what the model can read; there EOS is the only piece
-    left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come a second time (0: all
-    may). PAD and BOS never come. The longest length goes before a forced piece, and both go before all the rest.
+    Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`, what the
+    model can read and, unless `min_length` is more, max_length_ratio * S + max_length_offset (S source pieces); there
+    EOS is the only piece left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come
+    a second time (0: all may). PAD and BOS never come. The longest length goes before a forced piece, and both go
+    before all the rest.
 
     Raises ValueError for a setting out of range.
     """
@@ -53,7 +54,7 @@ class Constraints:
         longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
         if self.max_length is not None:
             longest = longest.clamp(max=self.max_length)
-        longest = torch.maximum(longest, prefix.ne(PAD).sum(1) + 1)
+        longest = torch.maximum(longest, prefix.ne(PAD).sum(1) + 1).clamp(min=self.min_length)
         return longest if max_target is None else longest.clamp(max=max_target)
 
     def apply(

@@ -66,7 +66,11 @@ class Sampling:
         self.constraints = constraints or Constraints()
 
     @property
-    def number(self) -> int:
+    def n_best(self) -> int:
+        return self.samples
+
+    @property
+    def rows_per_sentence(self) -> int:
         return self.samples
 
     def __call__(

@@ -79,8 +79,13 @@ class Search(Protocol):
     """How the translations of a batch are found: beam search, or sampling."""
 
     @property
-    def number(self) -> int:
+    def n_best(self) -> int:
         """The most hypotheses that a sentence gets."""
+        ...
+
+    @property
+    def rows_per_sentence(self) -> int:
+        """How many hypotheses of a sentence are searched at the same time."""
         ...
 
     def __call__(

@@ -17,8 +17,8 @@ from nmt.text.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
-_HYPOTHESES = 8
-"""As many of each sentence are within what a batch is meant for."""
+_ROWS_PER_SENTENCE = 8
+"""As many hypotheses of each sentence at a time are within what a batch is meant for; more halve it, and so on."""
 
 Report = Callable[[int, int], None]
 """report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
@@ -37,11 +37,11 @@ class Translation(NamedTuple):
 class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
-    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where more than 8 hypotheses of a
-    sentence are wanted), `max_source_tokens` the source pieces of one search (EOS counted), which the model may bound
-    too: a longer line is cut into parts. `choose` says which of the texts that the search found for a line is the best;
-    without it that is the first. `device` is where the model's parameters are. The model searches in evaluation mode
-    and is given back in the mode it was in. Raises ValueError for sizes too small.
+    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where a search holds 16 hypotheses
+    of a sentence and more at a time), `max_source_tokens` the source pieces of one search (EOS counted), which the
+    model may bound too: a longer line is cut into parts. `choose` says which of the texts that the search found for a
+    line is the best; without it that is the first. `device` is where the model's parameters are. The model searches in
+    evaluation mode and is given back in the mode it was in. Raises ValueError for sizes too small.
     """
 
     def __init__(
@@ -122,8 +122,7 @@ class Translator:
         most = self.model.max_source or math.inf
         lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
         with _evaluating(self.model), torch.inference_mode():
-            # Many samples of a sentence are many rows of it.
-            budget = self.batch_tokens // max(1, self.search.number // _HYPOTHESES)
+            budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
             for indices in batches_by_length(lengths, budget):
                 source, mask = pad_source([sources[index] for index in indices])
                 begin = pad([prefixes[index] for index in indices]).to(self.device) if prefixes else None

@@ -29,7 +29,7 @@ class Dropouts(NamedTuple):
 
 
 CACHE_BLOCK = 16
-"""How many positions a full cache grows by: larger wastes attention on empty places, smaller copies more often."""
+"""How many positions a full cache grows by: larger wastes memory on empty places, smaller copies more often."""
 
 
 class Sublayer(nn.Module):

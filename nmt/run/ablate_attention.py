@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.attention import Attention
-from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, replaced
+from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.tables import Table
 from nmt.run.build import Trained, build_translator, load_run
@@ -127,11 +127,11 @@ def mean_queries(trained: Trained, task: Task) -> MeanQueries:
 
 
 def _with_weights(kind: type[Ablated]) -> Ablation:
-    return lambda attention, head, _: replaced(attention, normalizer=kind(attention.normalizer, head))
+    return lambda attention, head, _: with_parts(attention, normalizer=kind(attention.normalizer, head))
 
 
 def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractContextManager[None]:
-    return replaced(attention, scorer=FrozenQuery(attention.scorer, head, queries[attention][head]))
+    return with_parts(attention, scorer=FrozenQuery(attention.scorer, head, queries[attention][head]))
 
 
 ABLATIONS: dict[str, Ablation] = {

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.data.corpus import alignment_file
 from nmt.evaluation.alignment import Choice, Rates
 from nmt.evaluation.tables import Table
-from nmt.run.alignment import Links, both_maps, chosen_links, rates_by_way
+from nmt.run.alignment import Links, both_maps, chosen_links, gold_file, rates_by_way
 from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task, splits
@@ -62,7 +61,7 @@ def _ways(ways: Mapping[str, Rates | None], diagonal: Rates) -> Table:
 
 def _with_alignments(trained: Trained) -> str:
     """Which splits of the run's data have gold alignments."""
-    there = [name for name, prefix in splits(trained).items() if alignment_file(prefix, trained.direction)]
+    there = [name for name, prefix in splits(trained).items() if gold_file(trained, prefix)]
     return f"splits that have one: {', '.join(there)}." if there else "no split of the run's data has one."
 
 

@@ -71,6 +71,15 @@ def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
     return Gold(pairs, alignments)
 
 
+def gold_file(trained: Trained, prefix: str) -> Path | None:
+    """The gold alignments beside a corpus of a run, if there are any.
+
+    None for one that became plain text: alignments count the words of the file, and plain text has others.
+    """
+    detokenized = prefix in (trained.config["data"].get("detokenize") or [])
+    return None if detokenized else alignment_file(prefix, trained.direction)
+
+
 def read_valid_gold(trained: Trained) -> Gold | None:
     """The validation split of a run with its alignments; None when it has none.
 
@@ -83,7 +92,7 @@ def read_valid_gold(trained: Trained) -> Gold | None:
             f"No file {absent[0]} of the run's data.valid, on which the links of the alignment error rate are chosen; "
             "run the command in the folder that the run was trained in, or put the file there."
         )
-    path = alignment_file(prefix, trained.direction)
+    path = gold_file(trained, prefix)
     return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
 
 

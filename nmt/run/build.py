@@ -23,7 +23,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.run.compose import CONFIGS, Config, make
 from nmt.run.precision import check_precision, with_precision
 from nmt.run.refusals import check_type, unknown
-from nmt.run.rundir import RunDirectory, replaced
+from nmt.run.rundir import RunDirectory, atomic_write
 from nmt.run.trusted import LOADED, check_targets
 from nmt.text import TokenizerPair
 
@@ -81,7 +81,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
 def save_weights(model: Seq2Seq, path: Path) -> None:
     """Writes a model's weights, whole or not at all. Raises OSError when the disk is full."""
     try:
-        with replaced(path) as part:
+        with atomic_write(path) as part:
             safetensors.torch.save_model(model, str(part))
     except SafetensorError as error:
         # It tells the system's error number in its text alone.
@@ -112,24 +112,30 @@ def build_translator(
     runs: Sequence[Trained],
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
-    max_source_tokens: int = 256,
+    max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble, with the first one's search or `search`.
 
-    See `build_search` for that. With `minimum_bayes_risk` the best of a line's translations is the one that is most
-    like the others by chrF. Raises ValueError where the search finds one alone.
+    See `build_search` and `longest_source` for what is not given. With `minimum_bayes_risk` the best of a line's
+    translations is the one that is most like the others by chrF. Raises ValueError where the search finds one alone.
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found = build_search(first.config["search"], search or {})
-    if minimum_bayes_risk and found.number == 1:
+    if minimum_bayes_risk and found.n_best == 1:
         raise ValueError(
             "minimum_bayes_risk=true chooses between several translations, and the search finds 1; add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
-    return Translator(model, first.tokenizers, found, batch_tokens, max_source_tokens, first.device, choose)
+    longest = longest_source(first.config) if max_source_tokens is None else max_source_tokens
+    return Translator(model, first.tokenizers, found, batch_tokens, longest, first.device, choose)
+
+
+def longest_source(config: Config) -> int:
+    """The pieces of a source that are translated in one search, EOS counted: 256, or as many as training has read."""
+    return max(256, config["filters"]["max_tokens"])
 
 
 def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:

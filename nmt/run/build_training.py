@@ -20,13 +20,12 @@ from nmt.run.exits import is_mistake
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
+from nmt.training.progress import NO_LIMIT
 
 logger = logging.getLogger(__name__)
 
 # Ours, because Lightning would count epochs and time differently.
 _LENGTHS = ("max_steps", "max_epochs", "max_time")
-# Where training ends by the clock alone, the stream of batches still needs a length.
-_NO_LIMIT = 10**9
 # Any size will do: a model's parts do not depend on it.
 _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
@@ -99,10 +98,10 @@ def build_data(
     config: Config, tokenizers: TokenizerPair, rows: TrainingData, valid: Sequence[Example], max_steps: int
 ) -> TranslationData:
     """The batches of a configuration: of training pairs as a stream of `max_steps` steps, and of validation pairs."""
-    sampling, strength = None, config["subword_sampling"]
-    if strength is not None:
+    sampling, alpha = None, config["subword_sampling"]
+    if alpha is not None:
         longest = rows.lengths.max(axis=0).tolist()
-        sampling = SubwordSampling(tokenizers, strength, seed=config["seed"], longest=longest)
+        sampling = SubwordSampling(tokenizers, alpha, seed=config["seed"], longest=longest)
     return TranslationData(
         DrawnPairs(rows, sampling, _mixing(config, rows)),
         valid,
@@ -125,7 +124,7 @@ def steps_of_training(settings: Settings, rows: TrainingData, processes: int) ->
 
     Raises ValueError when the sentences cannot be put into batches.
     """
-    config, limit = settings.config, settings.max_steps or _NO_LIMIT
+    config, limit = settings.config, settings.max_steps or NO_LIMIT
     budget, accumulate = config["batching"]["batch_tokens"], config["trainer"]["accumulate_grad_batches"]
     mixing = _mixing(config, rows)
     steps = 0

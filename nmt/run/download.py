@@ -17,7 +17,7 @@ from nmt.data.hub import checked_name, write_splits
 from nmt.run.compose import CONFIGS, Config, Job
 from nmt.run.exits import CheckFailed
 from nmt.run.refusals import folder_to_write, unknown
-from nmt.run.rundir import replaced
+from nmt.run.rundir import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def _copy(file: _File, folder: Path) -> None:
             raise ValueError(f"{objection} {'Name another folder.' if place == found else 'Delete it first.'}")
     if not file.path.exists():
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(file.path) as part:
+        with atomic_write(file.path) as part:
             shutil.copyfile(found, part)
             if file.digest and (objection := file.digest.objection(part)):
                 raise ValueError(f"{objection} {found} changed while it was copied.")

@@ -4,18 +4,18 @@ import math
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import Pairs, alignment_file, read_parallel
+from nmt.data.corpus import Pairs, read_parallel
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import looks_tokenized
-from nmt.run.alignment import read_gold, read_valid_gold
+from nmt.run.alignment import gold_file, read_gold, read_valid_gold
 from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.evaluation import Task, evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
 from nmt.run.references import is_tokenized, read_references, warn_of_references
-from nmt.run.refusals import existing_file, unknown
+from nmt.run.refusals import check_folder, existing_file, unknown
 from nmt.run.settings import held_out_prefixes
 from nmt.text import normalize
 
@@ -31,12 +31,15 @@ def evaluate(job: Job) -> None:
     comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
+    if len(runs) > 1 and config["alignment"] is not None:
+        raise ValueError(f"{len(runs)} runs have {len(runs)} different alignments: give run_dir one, or no alignment.")
     task = chosen_task(runs[0], config, config["alignment"])
     found = evaluate_runs(
         runs,
         task,
         config["search"],
         config["batch_tokens"],
+        max_source_tokens=config["max_source_tokens"],
         minimum_bayes_risk=config["minimum_bayes_risk"],
         comet=comet,
     )
@@ -77,11 +80,9 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     if name not in known:
         raise ValueError(unknown("split", name, known))
     data = trained.config["data"]
-    detokenize = known[name] in (data.get("detokenize") or [])
-    pairs = read_references(known[name], trained.direction, detokenize)
+    pairs = read_references(known[name], trained.direction, known[name] in (data.get("detokenize") or []))
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
-    # Alignments count the words of the file, and plain text has others.
-    gold = None if detokenize else alignment_file(known[name], trained.direction)
+    gold = gold_file(trained, known[name])
     return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
 
 
@@ -119,7 +120,8 @@ def check_files_given(config: Config, alignment: Any = None) -> None:
 def _task(
     trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
 ) -> Task:
-    # Before the long part: a file that does not fit is told at once.
+    # Before the long part: what does not fit is told at once.
+    check_folder("out", out)
     gold = read_gold(gold_file, pairs, trained.direction) if gold_file else None
     return Task(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out, tokenized)
 

@@ -17,7 +17,7 @@ from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.run.alignment import Gold, Links, alignment_error
-from nmt.run.build import Trained, build_translator, search_config
+from nmt.run.build import Trained, build_translator, longest_source, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.run.pace import Pace
 from nmt.run.record import scores_record
@@ -70,6 +70,7 @@ def evaluate_runs(
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     *,
+    max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
 ) -> Evaluation:
@@ -78,7 +79,7 @@ def evaluate_runs(
     Alignments are those of a single run, COMET looks at the first references. The folder gets hypotheses.txt,
     sentences.tsv, sentences.jsonl and scores.json.
     """
-    translator = build_translator(runs, search, batch_tokens, minimum_bayes_risk=minimum_bayes_risk)
+    translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk)
     start = time.monotonic()
     hypotheses = translator.translate(task.sources, report=Pace("sentences translated"))
     seconds = time.monotonic() - start
@@ -87,6 +88,8 @@ def evaluate_runs(
     headline = {"BLEU": headline_metrics(task.tokenized)["BLEU"]}
     counts = training_counts(runs[0])
     gold = task.gold if len(runs) == 1 else None
+    if task.gold and not gold:
+        logger.info("No alignment error rate: %d runs have %d different alignments", len(runs), len(runs))
     scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
     if task.tokenized or looks_tokenized(task.references[0]):
         scores.append(plain_text_bleu(hypotheses, task.references, runs[0].direction.target))
@@ -101,7 +104,7 @@ def evaluate_runs(
         perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
         len(hypotheses) / seconds,
     )
-    save(task, found, conditions(runs, task, search, batch_tokens, minimum_bayes_risk))
+    save(task, found, conditions(runs, task, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
     logger.info("Written to %s", task.out)
     return found
 
@@ -122,6 +125,7 @@ def conditions(
     task: Task,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
+    max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
 ) -> dict[str, Any]:
     """What the figures depend on; 'made_with' is a key of all of it, of the weights, sources and references too."""
@@ -135,18 +139,29 @@ def conditions(
     precision = runs[0].precision
     # Without what evaluations of before there was a choice were made with.
     keyed = found if precision == "float32" else found | {"precision": precision}
+    longest = max_source_tokens or longest_source(runs[0].config)
+    if longest != 256:
+        keyed = keyed | {"max_source_tokens": longest}
     if task.tokenized != looks_tokenized(task.references[0]):
         keyed = keyed | {"tokenized": task.tokenized}
     made_with = content_key([keyed, weights, task.sources, task.references])
-    return {"runs": [str(run.run.path) for run in runs], **found, "precision": precision, "made_with": made_with}
+    more = {"precision": precision, "max_source_tokens": longest, "made_with": made_with}
+    return {"runs": [str(run.run.path) for run in runs], **found, **more}
 
 
 def training_counts(trained: Trained) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty where a file of it is not at hand."""
-    files = [file_pair(prefix, trained.direction)[0] for prefix in training_prefixes(trained.config["data"])]
+    data = trained.config["data"]
+    prefixes = [str(prefix) for prefix in training_prefixes(data)]
+    files = [file_pair(prefix, trained.direction)[0] for prefix in prefixes]
     if not all(file.is_file() for file in files):
         return Counter()
-    return Counter(word for file in files for line in iter_lines(file) for word in words_of(normalize(line)))
+    plain, counts = detokenizer(trained.direction.source), Counter[str]()
+    for prefix, file in zip(prefixes, files, strict=True):
+        became_plain = prefix in (data.get("detokenize") or [])
+        for line in iter_lines(file):
+            counts.update(words_of(normalize(plain(line) if became_plain else line)))
+    return counts
 
 
 def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.evaluation.tables import Table
 from nmt.run.compose import Job
+from nmt.run.refusals import check_folder
 from nmt.run.resume import new_config
 from nmt.run.settings import Settings
 from nmt.run.start import excluded_corpora, start_run, start_tokenizers, training_corpora
@@ -33,7 +34,8 @@ def prepare(job: Job) -> None:
 
     Raises ValueError and FileNotFoundError as nmt.train does.
     """
-    settings = Settings(new_config(job))
+    settings, cache = Settings(new_config(job)), Path(str(job.config["cache_dir"]))
+    check_folder("cache_dir", cache)
     splits, direction = settings.splits, settings.direction
     check_files([*splits.train, *splits.held_out], direction)
     held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
@@ -49,7 +51,6 @@ def prepare(job: Job) -> None:
     print(_LEGEND)
     for line in _examples(found):
         print(line)
-    cache = Path(str(job.config["cache_dir"]))
     corpora = training_corpora(settings, cache)
     pair = start_tokenizers(start_run(settings, Path(str(job.config["run_dir"]))), settings, corpora, cache)
     excluded = excluded_corpora(settings, cache)

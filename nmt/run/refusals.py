@@ -52,6 +52,14 @@ def folder_to_write(key: str, value: Any) -> Path:
     return path
 
 
+def check_folder(key: str, value: Any) -> None:
+    """Raises ValueError when a key names what is no folder, and can be none because a file is in the way."""
+    path = Path(str(value))
+    there = next(place for place in (path, *path.parents) if place.exists())
+    if not there.is_dir():
+        raise ValueError(f"{key} is {path}, but {there} is a file; give another folder.")
+
+
 def check_share(key: str, value: Any, off: str = "") -> None:
     """Raises ValueError for what is no number above 0 and at most 1; `off` is the value that does without."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

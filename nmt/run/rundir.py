@@ -143,12 +143,12 @@ def write_json(path: Path, content: Any) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(path) as part:
+    with atomic_write(path) as part:
         part.write_bytes(content)
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A file beside `path` to be written, which takes its place at the end, or is gone when writing failed."""
     part = path.with_name(path.name + _PART)
     try:

@@ -86,6 +86,13 @@ class Settings:
             self.positive(key)
         for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
             self.positive(key)
+        self.positive("tokenizer.size")
+        check_share("validation.time_share", self.config["validation"]["time_share"])
+        if self.config["trainer"]["limit_val_batches"] == 0:
+            raise ValueError(
+                "trainer.limit_val_batches is 0, but a training keeps the weights that it has validated: give null, "
+                "and a larger validation.every for fewer validations."
+            )
         for key in ("seed", "batching.workers", "checkpoints.recent", "validation.probes", "nonfinite_steps"):
             self._whole(key, at_least=0)
         if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
@@ -105,8 +112,8 @@ class Settings:
         temperature = self.config["batching"]["temperature"]
         if isinstance(temperature, bool) or not 0 < temperature < math.inf:
             raise ValueError(f"batching.temperature is {temperature}; it must be a number above 0, such as 5.")
-        if (strength := self.config["subword_sampling"]) is not None:
-            check_share("subword_sampling", strength, off="null")
+        if (alpha := self.config["subword_sampling"]) is not None:
+            check_share("subword_sampling", alpha, off="null")
         _ = (self.direction, self.splits, self.filters, self.monitor)
 
     @property
@@ -156,13 +163,13 @@ class Settings:
     def max_steps(self) -> int | None:
         """None: no limit."""
         steps = self.config["trainer"]["max_steps"]
-        return None if steps in (None, -1) else self.positive("trainer.max_steps")
+        return None if steps is None else self.positive("trainer.max_steps", or_none="no limit")
 
     @property
     def max_epochs(self) -> int | None:
         """None: no limit."""
         epochs = self.config["trainer"]["max_epochs"]
-        return None if epochs in (None, -1) else self.positive("trainer.max_epochs")
+        return None if epochs is None else self.positive("trainer.max_epochs", or_none="no limit")
 
     @property
     def max_seconds(self) -> float | None:
@@ -177,16 +184,17 @@ class Settings:
                 f"trainer.max_time is '{limit}'; write days:hours:minutes:seconds, as in 00:01:30:00."
             ) from error
 
-    def positive(self, key: str) -> int:
-        """The whole number of at least 1 under a dotted key."""
-        return self._whole(key, at_least=1)
+    def positive(self, key: str, or_none: str = "") -> int:
+        """The whole number of at least 1 under a dotted key; `or_none` is what null stands for there."""
+        return self._whole(key, at_least=1, or_none=or_none)
 
-    def _whole(self, key: str, at_least: int) -> int:
+    def _whole(self, key: str, at_least: int, or_none: str = "") -> int:
         value: Any = self.config
         for part in key.split("."):
             if part not in value:
                 raise ValueError(_FORMER.format(key=key))
             value = value[part]
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-            raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}.")
+            without = f", or null for {or_none}" if or_none else ""
+            raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}{without}.")
         return value

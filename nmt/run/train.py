@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
-from nmt.run.build import Trained, choose_device, save_weights
+from nmt.run.build import Trained, choose_device, longest_source, save_weights
 from nmt.run.build_training import (
     Machine,
     build_data,
@@ -39,6 +38,7 @@ from nmt.run.memory import BatchTooLarge, told_too_large
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.run.references import read_references
+from nmt.run.refusals import check_folder
 from nmt.run.resume import (
     batch_settings,
     changed_command,
@@ -87,6 +87,8 @@ def train(job: Job) -> None:
     Raises ValueError and FileNotFoundError before anything is trained when the configuration cannot be used.
     """
     run = run_directory(job)
+    check_folder("run_dir", run.path)
+    check_folder("cache_dir", job.config["cache_dir"])
     resume, before = job.config["resume"], run.state()
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)
@@ -127,7 +129,6 @@ def _attempt(
     job: Job, settings: Settings, run: RunDirectory, machine: Machine, hashes: dict[str, str], before: tuple[bytes, ...]
 ) -> None:
     """Trains from the beginning or the last checkpoint to the end; `before` is what the folder held at the start."""
-    start = time.monotonic()
     parts = _build(job, settings, run, machine.processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
@@ -148,24 +149,23 @@ def _attempt(
                 with told_too_large(settings.config, parts.data.training.lengths):
                     fit(fitting, run, task, parts.data, last)
             except NotFinite as error:
-                write_json(run.nonfinite, _inspected(error, parts))
-                raise CheckFailed(f"{error} The step's sentences are in {run.nonfinite}.") from error
+                write_json(run.nonfinite, _inspected(error, parts.tokenizers))
+                raise CheckFailed(f"{error} {error.remedy} Its sentences are in {run.nonfinite}.") from error
             # Jobs of a sweep may share a process, whose memory is then not that of one of them.
             memory = None if job.sweep_dir else peak_memory_mib()
-            _finish(fitting, parts, task, start, memory)
+            _finish(fitting, parts, task, memory)
 
 
-def _inspected(error: NotFinite, parts: Parts) -> dict[str, Any]:
-    """What was in the step whose loss or gradient is not finite, in pieces and as text."""
-    source, target = parts.tokenizers
-    examples = parts.data.training.__getitems__(error.sentences)
+def _inspected(error: NotFinite, tokenizers: TokenizerPair) -> dict[str, Any]:
+    """What was in the step whose loss or gradient is not finite, as text."""
+    source, target = tokenizers
     return {
         "step": error.step,
         "loss": str(error.loss),
         "gradient_norm": str(error.norm),
         "sentences": [
             {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
-            for index, ours, theirs in examples
+            for index, ours, theirs in error.examples
         ],
     }
 
@@ -210,7 +210,8 @@ def _check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Examp
 def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     config = parts.settings.config
     greedy = BeamSearch(beam_size=1, constraints=make(config["search"]["constraints"]))
-    translator = Translator(parts.model, parts.tokenizers, greedy, config["batching"]["batch_tokens"])
+    sizes = config["batching"]["batch_tokens"], longest_source(config)
+    translator = Translator(parts.model, parts.tokenizers, greedy, *sizes)
     splits = parts.settings.splits
     valid = read_references(splits.valid, parts.settings.direction, splits.valid in splits.detokenize)
     probes = Probes(parts.settings, parts.run, parts.tokenizers, parts.model, valid)
@@ -238,7 +239,7 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
         raise
 
 
-def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float, memory: int | None) -> None:
+def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int | None) -> None:
     """Saves the best checkpoint's weights, scores the test split, and prints where the run lies and its scores."""
     run, settings = parts.run, parts.settings
     if not fitting.best.best_model_path:
@@ -266,7 +267,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, start: float,
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
         "peak_memory_mib": memory,
-        "wall_time_seconds": round(time.monotonic() - start, 1),
+        "wall_time_seconds": round(fitting.progress.seconds, 1),
     }
     run.write_metrics(record)
     write_film(run)

@@ -63,14 +63,14 @@ class Tokenizer:
         """Ids of each line."""
         return self._processor.encode(texts, num_threads=1)
 
-    def resample(self, ids: Sequence[int], strength: float, seed: int) -> list[int]:
+    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
         """Another segmentation of the text of `ids`, drawn with `seed`.
 
-        Of a byte-pair model, `strength` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
-        unigram model, segmentations are drawn by their probability to the power of `strength` (Kudo 2018, section 3.3).
+        Of a byte-pair model, `alpha` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
+        unigram model, segmentations are drawn by their probability to the power of `alpha` (Kudo 2018, section 3.3).
         """
         sentencepiece.set_random_generator_seed(seed)
-        return self._processor.encode(self.decode(ids), enable_sampling=True, alpha=strength, nbest_size=-1)
+        return self._processor.encode(self.decode(ids), enable_sampling=True, alpha=alpha, nbest_size=-1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; PAD, BOS and EOS are dropped."""
@@ -147,6 +147,8 @@ def _training_error(message: str, size: int) -> Exception:
         return ValueError(
             f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
         )
+    if "vocab_size()" in message:
+        return ValueError(f"Vocabulary size {size} has no room for PAD, UNK, BOS and EOS; set tokenizer.size to more.")
     if "!sentences_.empty()" in message:
         return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")
     return RuntimeError(message)

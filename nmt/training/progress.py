@@ -13,6 +13,9 @@ from nmt.training.task import TranslationTask
 
 logger = logging.getLogger(__name__)
 
+NO_LIMIT = 10**9
+"""The steps of a training that ends by the clock alone: its stream of batches needs a length too."""
+
 
 class Progress(Callback):
     """Logs `tokens_per_second` (target tokens trained on, EOS counted; validation's time left out) and time left.
@@ -79,7 +82,7 @@ class Progress(Callback):
             logger.info(
                 "step %d/%s  train_loss %.3f  lr %.2e  %s target tokens/s  %s left",
                 trainer.global_step,
-                trainer.max_steps if trainer.max_steps > 0 else "-",
+                trainer.max_steps if 0 < trainer.max_steps < NO_LIMIT else "-",
                 trainer.callback_metrics["train_loss"].item(),
                 trainer.optimizers[0].param_groups[0]["lr"],
                 f"{speed:,.0f}",
@@ -89,7 +92,7 @@ class Progress(Callback):
     def _left(self, trainer: Trainer) -> str:
         """Hours, minutes and seconds to the nearer of trainer.max_steps and trainer.max_time, validations included."""
         limits = []
-        if trainer.max_steps > 0:
+        if 0 < trainer.max_steps < NO_LIMIT:
             limits.append((trainer.max_steps - trainer.global_step) * self.seconds / trainer.global_step)
         if self._max_seconds is not None:
             limits.append(max(0.0, self._max_seconds - self.seconds))

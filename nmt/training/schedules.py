@@ -29,12 +29,14 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
     """lr min(n / warmup, 1) up to step `start`, then halved every `every` (Luong et al. 2015, section 4.1)."""
     _at_least_one(warmup, "schedule.warmup")
     _at_least_one(every, "schedule.every")
+    if start < 0:
+        raise ValueError(f"schedule.start is {start}; it must be at least 0.")
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0) * 0.5 ** max(0, (done - start) // every + 1))
 
 
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
     """`step_halving` in shares of the `steps` of the training: constant for most of it, then down to a small rate."""
-    if steps is None:
+    if steps is None or steps < 1:
         raise ValueError("schedule=late_halving counts in shares of trainer.max_steps; give it, or another schedule.")
     if not (0 < start <= 1 and 0 < every <= 1):
         raise ValueError(f"schedule.start is {start}, schedule.every {every}; both are shares, above 0 and at most 1.")
@@ -46,7 +48,7 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
 
     Loshchilov & Hutter (2017), equation 5, without restarts; a training that is made longer stays at lr x floor.
     """
-    if steps is None or steps < 0:
+    if steps is None or steps < 1:
         raise ValueError("schedule=cosine ends at trainer.max_steps; give it, or another schedule.")
     if not 0 <= floor <= 1:
         raise ValueError(f"schedule.floor is {floor}; it must lie between 0 and 1.")

@@ -15,7 +15,7 @@ from torch.nn.utils import clip_grad_value_, get_total_norm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from nmt.data.batch import Batch
+from nmt.data.batch import Batch, Example, separated
 from nmt.models.base import Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
@@ -30,15 +30,22 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
 
 
 class NotFinite(FloatingPointError):  # noqa: N818
-    """The loss of a step, or the norm of its gradient, is not finite; `sentences` are the indices of its pairs."""
+    """The loss of a step, or the norm of its gradient, is not finite.
 
-    def __init__(self, step: int, loss: float, norm: float, sentences: list[int]) -> None:
-        super().__init__(
-            f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}: begin again with a lower "
-            "optimizer.lr or a longer schedule.warmup and overwrite=true, or go on with resume=true nonfinite_steps=3, "
-            "which skips up to three such steps."
+    examples: its sentence pairs, as it has read them; skipped: how many such steps were skipped before.
+    """
+
+    def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
+        super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}.")
+        self.step, self.loss, self.norm, self.examples, self.skipped = step, loss, norm, examples, skipped
+
+    @property
+    def remedy(self) -> str:
+        """A sentence on how to train on."""
+        return (
+            "Begin again with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or go on with "
+            f"resume=true nonfinite_steps={self.skipped + 3}, which skips up to three more such steps."
         )
-        self.step, self.loss, self.norm, self.sentences = step, loss, norm, sentences
 
 
 class TranslationTask(LightningModule):
@@ -73,7 +80,7 @@ class TranslationTask(LightningModule):
         self._seed, self._label_smoothing, self._word_dropout = seed, label_smoothing, word_dropout
         self._step_tokens = 0
         self._step_nll = torch.zeros(())
-        self._step_sentences: list[Tensor] = []
+        self._step_batches: list[Batch] = []
         self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
         self._nonfinite_steps, self._skipped = nonfinite_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
@@ -91,7 +98,7 @@ class TranslationTask(LightningModule):
         loss = self._objective(self.model, seen, self._label_smoothing)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
-        self._step_sentences.append(batch.indices)
+        self._step_batches.append(batch)
         return loss
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
@@ -115,7 +122,7 @@ class TranslationTask(LightningModule):
         where gradients carry the factor of a loss scaler, which skips such steps itself, or lie on several devices; for
         bfloat16, which has no scaler, it would refuse fused optimisers.
         """
-        plugin, sentences, self._step_sentences = self.trainer.precision_plugin, self._step_sentences, []
+        plugin, batches, self._step_batches = self.trainer.precision_plugin, self._step_batches, []
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
         if getattr(plugin, "scaler", None) is not None or isinstance(plugin, FSDPPrecision):
             torch._foreach_mul_(gradients, self._gradient_scale)
@@ -123,8 +130,8 @@ class TranslationTask(LightningModule):
             return
         norm = get_total_norm(gradients).item() * self._gradient_scale
         if not math.isfinite(norm):
-            indices = self._of_all_processes(torch.cat(sentences).tolist())
-            self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, indices))
+            examples = self._of_all_processes([example for batch in batches for example in separated(batch)])
+            self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, examples, self._skipped))
             return
         limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
         by_norm = gradient_clip_algorithm != "value"
@@ -164,7 +171,7 @@ class TranslationTask(LightningModule):
         optimizer = self._optimizer(self.model.parameters())
         schedule = self._schedule(optimizer)
         # Lightning would move a plateau schedule after the checkpoint is written, which a resumed run would miss; to it
-        # the training is one epoch, so this leaves the schedule to callbacks.FollowPlateau.
+        # the training is one epoch, so this leaves the schedule to stopping.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
         return {
             "optimizer": optimizer,
@@ -183,12 +190,12 @@ class TranslationTask(LightningModule):
         if (before := checkpoint.get("batches_a_step", now)) != now:
             with_batches_a_step(checkpoint, before, now)
 
-    def _of_all_processes(self, indices: list[int]) -> list[int]:
+    def _of_all_processes(self, examples: list[Example]) -> list[Example]:
         if self.trainer.world_size == 1:
-            return indices
-        gathered: list[list[int]] = [[]] * self.trainer.world_size
-        torch.distributed.all_gather_object(gathered, indices)
-        return [index for each in gathered for index in each]
+            return examples
+        gathered: list[list[Example]] = [[]] * self.trainer.world_size
+        torch.distributed.all_gather_object(gathered, examples)
+        return [example for each in gathered for example in each]
 
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)

@@ -21,8 +21,8 @@ class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
     It may take `time_share` of the wall time, over all the processes that a resumed run has had: a validation in which
-    it would take more logs NaN instead, except the first and the last. Which one is left out depends on the clock, so a
-    metric that decides about training must have time_share = 1, which leaves none out.
+    it would take more logs NaN instead, except the first, and the last one by steps or time. Which one is left out
+    depends on the clock, so a metric that decides about training must have time_share = 1, which leaves none out.
     """
 
     def __init__(

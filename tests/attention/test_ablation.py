@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nmt.attention import Attention
-from nmt.attention.ablation import FrozenQuery, Off, Shuffled, Uniform, replaced
+from nmt.attention.ablation import FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.attention.masks import causal_mask
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.attention.scorers import Additive, General, ScaledDot
@@ -66,11 +66,11 @@ def test_an_attention_is_itself_again_afterwards_also_after_an_error():
     attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3)
     queries, keys = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 5, 7)
     before = attention(queries, keys, keys, MASK)
-    with contextlib.suppress(KeyError), replaced(attention, normalizer=Off(attention.normalizer, 1)):
+    with contextlib.suppress(KeyError), with_parts(attention, normalizer=Off(attention.normalizer, 1)):
         assert attention(queries, keys, keys, MASK)[:, 1].eq(0).all()
         raise KeyError
     assert attention(queries, keys, keys, MASK).equal(before)
-    with replaced(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7))):
+    with with_parts(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7))):
         uniform = attention(queries, keys, keys, torch.ones(5, dtype=torch.bool))[:, 0]
     torch.testing.assert_close(uniform, keys[:, 0].mean(dim=1, keepdim=True).expand(-1, 5, -1))
 
@@ -82,7 +82,7 @@ def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalise):
     queries, keys, mask = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.ones(11, dtype=torch.bool)
     asking = Asking(torch.randn(2, 5, 21), torch.arange(5)[None])
     view = attention.window(mask, asking)
-    with replaced(attention, normalizer=Uniform(attention.normalizer, 1)):
+    with with_parts(attention, normalizer=Uniform(attention.normalizer, 1)):
         weights = attention.attend(queries, keys, keys, mask, asking)[1][:, 1]
     equal = (view.mask / view.mask.sum(-1, keepdim=True))[:, 1]
     torch.testing.assert_close(weights, equal if renormalise else equal * view.log_prior[:, 1].exp())

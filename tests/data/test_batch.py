@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nmt.data.batch import collate, pad_source
+from nmt.data.batch import collate, pad_source, separated
 from nmt.text import BOS, EOS, PAD
 
 EXAMPLES = [(11, [5, 6, 7], [8]), (2, [9], [10, 13, 12, 14]), (7, [], [])]
@@ -15,6 +15,10 @@ def test_an_example_by_hand():
     assert batch.target_output.tolist() == [[8, EOS, 0, 0, 0], [10, 13, 12, 14, EOS], [EOS, 0, 0, 0, 0]]
     assert batch.indices.tolist() == [11, 2, 7]
     assert batch.tokens == 2 + 5 + 1
+
+
+def test_a_batch_is_separated_into_its_examples():
+    assert separated(collate(EXAMPLES)) == EXAMPLES
 
 
 def test_a_batch_holds_what_each_sentence_alone_holds():

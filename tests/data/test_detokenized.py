@@ -19,6 +19,12 @@ def test_a_copy_has_plain_lines_in_their_order(write, direction, tmp_path, caplo
     assert read_lines(tmp_path / "tokens.en")[0] == "It 's me ."
 
 
+def test_equal_files_under_two_names_have_copies_under_both(write, direction, tmp_path):
+    for name in ("tokens", "moved"):
+        copy = detokenized(write(name, ["a ."], ["b ."]), direction, tmp_path / "cache")
+        assert [read_lines(tmp_path / f"{copy}.{side}") for side in ("en", "vi")] == [["a."], ["b."]]
+
+
 def test_other_content_is_another_copy(write, direction, tmp_path):
     before = detokenized(write("tokens", ["a ."], ["b ."]), direction, tmp_path / "cache")
     assert detokenized(write("tokens", ["a !"], ["b ."]), direction, tmp_path / "cache") != before

@@ -165,6 +165,11 @@ def test_a_long_prefix_makes_room_for_itself(markov: Callable[..., Any]) -> None
     assert limited.ids == prefix[:5]
 
 
+def test_the_least_length_goes_before_the_most_by_that_of_the_source(markov: Callable[..., Any]) -> None:
+    found = search(markov(vocab=13, seed=1), [[4, EOS]], constraints={"min_length": 41, "max_length": 41})
+    assert len(found[0][0].ids) == 40
+
+
 def test_n_best_does_not_change_the_best_ones(markov: Callable[..., Any]) -> None:
     for seed in range(5):
         model = markov(vocab=13, seed=seed, sharpness=5.0)

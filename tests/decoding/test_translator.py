@@ -8,7 +8,9 @@ from torch import Tensor
 
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
+from nmt.decoding.state import Search
 from nmt.decoding.translator import Translation, Translator, batches_by_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
@@ -110,6 +112,26 @@ def test_neither_batches_nor_windows_change_a_translation(
     assert single.translate(LINES) == expected
     assert texts(whole.stream(plain(LINES), read_ahead=2)) == expected
     assert [whole.translate([line])[0] for line in LINES] == expected
+
+
+@pytest.mark.parametrize(
+    ("search", "batches"),
+    [
+        (BeamSearch(beam_size=15), [4]),
+        (BeamSearch(beam_size=16), [2, 2]),
+        (BeamSearch(beam_size=16, n_best=16), [2, 2]),
+        (Sampling(samples=16), [2, 2]),
+    ],
+    ids=["beam 15", "beam 16", "of which all are asked for", "16 samples"],
+)
+def test_what_a_search_holds_at_a_time_makes_its_batches(
+    tokenizers: TokenizerPair, markov: Callable[..., Any], search: Search, batches: list[int]
+) -> None:
+    model, found = markov(vocab=tokenizers.target.size, seed=3), []
+    length = len(tokenizers.source.encode("red cat")) + 1
+    subject = Translator(model, tokenizers, search, batch_tokens=5 * length - 1)
+    subject.translate(["red cat"] * 4, report=lambda new, _: found.append(new))
+    assert found == batches
 
 
 def test_batches_hold_the_budget_and_every_sentence_once() -> None:

@@ -47,7 +47,7 @@ def test_a_choice_on_the_measured_sentences_says_so(here: Path, capsys: pytest.C
 
 
 def test_a_corpus_without_any_alignment_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nmt.run.align, "alignment_file", lambda *_: None)
+    monkeypatch.setattr(nmt.run.align, "gold_file", lambda *_: None)
     with pytest.raises(ValueError, match=r"no gold alignment of in\.en; no split of the run's data has one\. Give"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 

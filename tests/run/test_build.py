@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.decoding.sampling import Sampling
-from nmt.run.build import build_model, build_search, choose_device
+from nmt.run.build import build_model, build_search, choose_device, longest_source
 from nmt.run.compose import CONFIGS, configuration, make
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
@@ -66,6 +66,10 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object])
         build_search(stored, {"top_p": 0.5})
     with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
         build_search(stored, {"beam_size": "x"})
+
+
+def test_a_search_reads_as_much_as_training_has_read() -> None:
+    assert [longest_source({"filters": {"max_tokens": most}}) for most in (60, 400)] == [256, 400]
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:

@@ -14,6 +14,7 @@ from nmt.run.alignment import read_valid_gold
 from nmt.run.build import Trained
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_band, evaluate
+from nmt.run.evaluation import training_counts
 from nmt.run.exits import CheckFailed, report
 from nmt.run.rundir import RunDirectory
 
@@ -47,7 +48,15 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 def job(files: Path, **changes: Any) -> Job:
     own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
     config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, "precision": "float32"}
-    config |= {"expect": None, "band": 0.5, "comet": None, "minimum_bayes_risk": False, **own, **changes}
+    config |= {
+        "expect": None,
+        "band": 0.5,
+        "comet": None,
+        "minimum_bayes_risk": False,
+        "max_source_tokens": None,
+        **own,
+        **changes,
+    }
     return Job(config, (), "", None)
 
 
@@ -104,6 +113,34 @@ def test_validation_files_without_alignments_are_none_and_with_alignments_are_ch
     (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 is outside"):
         read_valid_gold(run)
+
+
+def test_alignments_of_a_corpus_that_became_plain_text_do_not_fit_it(run: Trained) -> None:
+    for language in ("en", "vi"):
+        (run.run.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
+    (run.run.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
+    assert read_valid_gold(run) is not None
+    run.config["data"]["detokenize"] = [run.config["data"]["valid"]]
+    assert read_valid_gold(run) is None
+
+
+def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None:
+    tokens, plain = (str(run.run.path / name) for name in ("tokens", "plain"))
+    for prefix, line in ((tokens, "It &apos;s here .\n"), (plain, "It is here.\n")):
+        Path(f"{prefix}.en").write_text(line, encoding="utf-8")
+    run.config["data"] |= {"train": [tokens, plain], "detokenize": [tokens]}
+    assert training_counts(run) == {"it's": 1, "here": 2, "it": 1, "is": 1}
+
+
+def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.run.evaluate, "load_runs", lambda *_: [run, run])
+    with pytest.raises(ValueError, match=r"2 runs have 2 different alignments: give run_dir one, or no alignment\."):
+        evaluate(job(files, alignment=files / "own.align", out=files / "out"))
+
+
+def test_a_file_is_no_folder_for_scores(files: Path) -> None:
+    with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; give another folder"):
+        evaluate(job(files, out=files / "t.en"))
 
 
 def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nmt.run.refusals import check_type, existing_file, unknown
+from nmt.run.refusals import check_folder, check_type, existing_file, unknown
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -68,6 +68,15 @@ def test_values_of_another_type_are_refused(default: Any, value: Any, message: s
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; give a file"):
         existing_file("input", tmp_path)
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for free in (tmp_path, tmp_path / "new", tmp_path / "new" / "more"):
+        check_folder("out", free)
+    for taken in (tmp_path / "file", tmp_path / "file" / "more"):
+        with pytest.raises(ValueError, match=r"^out is .*file.*, but .*file is a file; give another folder\.$"):
+            check_folder("out", taken)
 
 
 def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from nmt.data.plan import plan
 from nmt.run.build_training import choose_machine, faster_precision, steps_of_training
 from nmt.run.compose import Job
 from nmt.run.evaluate import evaluate
+from nmt.run.exits import CheckFailed
 from nmt.run.export_attention import export_attention
 from nmt.run.settings import Settings
 from nmt.run.train import train
@@ -108,6 +109,23 @@ def test_a_name_in_detokenize_that_is_nothing_is_warned_of(
 ) -> None:
     train(job("train", run_dir="new", data__detokenize="[trian]", trainer__max_steps=2))
     assert "data.detokenize has 'trian', which is no corpus of this training and no file" in caplog.text
+
+
+def test_a_step_that_is_not_finite_is_told_with_the_sentences_that_it_has_read(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    """Joined pairs: what is kept of the corpus is half of what the step has read."""
+    changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "batching__concatenate": 1.0}
+    with pytest.raises(
+        CheckFailed,
+        match=r"^At step \d+ the loss is .*\. Begin again with a lower optimizer\.lr .* are in new/nonfinite",
+    ):
+        train(job("train", run_dir="new", **changes))
+    record = json.loads((corpus_copy / "new" / "nonfinite.json").read_text(encoding="utf-8"))
+    lines = set((corpus_copy / "train.en").read_text(encoding="utf-8").splitlines())
+    sources = [sentence["source"] for sentence in record["sentences"]]
+    assert sources
+    assert all(any(f"{line} {other}" == source for line in lines for other in lines) for source in sources)
 
 
 def test_a_validation_without_bleu_shows_none(
@@ -234,6 +252,14 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"run_dir": "new", "validation__every": 0}, "validation.every is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "trainer__max_time": "10m"}, "trainer.max_time is '10m'; write days:hours:minutes:seconds"),
         ({"run_dir": "new", "trainer__max_steps": "null"}, "Training would never end"),
+        ({"run_dir": "new", "trainer__max_steps": -1}, "trainer.max_steps is -1; .* at least 1, or null for no limit"),
+        ({"run_dir": "new", "trainer__max_epochs": -1}, "trainer.max_epochs is -1; .* or null for no limit"),
+        ({"run_dir": "new", "trainer__limit_val_batches": 0}, "limit_val_batches is 0, but a training keeps the weigh"),
+        ({"run_dir": "new", "validation__time_share": 2}, "validation.time_share is 2; it must be above 0 and at most"),
+        ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; give another folder"),
+        ({"run_dir": "new", "cache_dir": "train.en"}, "cache_dir is train.en, but train.en is a file"),
+        ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 has no room for PAD, UNK, BOS and EOS; set"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
         (
             {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
