@@ -90,14 +90,9 @@ def evaluate_runs(
     gold = task.gold if len(runs) == 1 else None
     if task.gold and not gold:
         logger.info("No alignment error rate: %d runs have %d different alignments", len(runs), len(runs))
-    scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
-    if task.tokenized or looks_tokenized(task.references[0]):
-        scores.append(plain_text_bleu(hypotheses, task.references, runs[0].direction.target))
-    if comet:
-        scores.append(comet(task.sources, hypotheses, task.references[0]))
     found = Evaluation(
         hypotheses,
-        scores,
+        _scores(task, hypotheses, runs[0].direction.target, comet),
         by_length(hypotheses, task.references, task.sources, headline),
         by_rarest_word(hypotheses, task.references, task.sources, counts, headline) if counts else [],
         alignment_error(runs[0], gold, task.valid_gold, batch_tokens) if gold else None,
@@ -107,6 +102,15 @@ def evaluate_runs(
     save(task, found, conditions(runs, task, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
     logger.info("Written to %s", task.out)
     return found
+
+
+def _scores(task: Task, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
+    scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
+    if task.tokenized or looks_tokenized(task.references[0]):
+        scores.append(plain_text_bleu(hypotheses, task.references, language))
+    if comet:
+        scores.append(comet(task.sources, hypotheses, task.references[0]))
+    return scores
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:

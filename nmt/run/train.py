@@ -38,7 +38,6 @@ from nmt.run.memory import BatchTooLarge, told_too_large
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.run.references import read_references
-from nmt.run.refusals import check_folder
 from nmt.run.resume import (
     batch_settings,
     changed_command,
@@ -87,8 +86,6 @@ def train(job: Job) -> None:
     Raises ValueError and FileNotFoundError before anything is trained when the configuration cannot be used.
     """
     run = run_directory(job)
-    check_folder("run_dir", run.path)
-    check_folder("cache_dir", job.config["cache_dir"])
     resume, before = job.config["resume"], run.state()
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)

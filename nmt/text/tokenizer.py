@@ -147,7 +147,7 @@ def _training_error(message: str, size: int) -> Exception:
         return ValueError(
             f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
         )
-    if "vocab_size()" in message:
+    if "vocab_size()" in message or "insert_id(" in message:
         return ValueError(f"Vocabulary size {size} has no room for PAD, UNK, BOS and EOS; set tokenizer.size to more.")
     if "!sentences_.empty()" in message:
         return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")

@@ -1,11 +1,27 @@
-"""The mean of the weights of several checkpoints."""
+"""Means of weights: over the steps of a training, and of several checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from nmt.training.checkpoints import load_checkpoint
+
+
+def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
+    """Moves averages of the weights after an update: average <- d average + (1 - d) weight (Polyak & Juditsky 1992).
+
+    With n updates before this one d is min(decay, (1 + n) / (10 + n)), so that nearly all of the average is of the last
+    fifth of the updates or later, and a short training is not weighed down by its first weights.
+    """
+
+    @torch.no_grad()
+    def update(averages: list[Tensor], weights: list[Tensor], number: Tensor) -> None:
+        n = int(number)
+        torch._foreach_lerp_(averages, weights, 1 - min(decay, (1 + n) / (10 + n)))
+
+    return update
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:

@@ -6,7 +6,28 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.training.averaging import mean_weights
+from nmt.training.averaging import mean_weights, moving_average
+
+
+@pytest.mark.parametrize(("number", "kept"), [(1, 2 / 11), (21, 22 / 31), (10**6, 0.999)])
+def test_a_moving_average_keeps_less_at_first(number: int, kept: float) -> None:
+    averages, weights = [torch.tensor([3.0, -5.0]), torch.tensor(7.0)], [torch.tensor([11.0, 2.0]), torch.tensor(-1.0)]
+    expected = [kept * average + (1 - kept) * weight for average, weight in zip(averages, weights, strict=True)]
+    moving_average(0.999)(averages, weights, torch.tensor(number))
+    torch.testing.assert_close(averages, expected)
+
+
+def test_first_weights_are_soon_forgotten() -> None:
+    """A plain average of decay 0.999 would keep 0.999^99 = 91 % of them."""
+    line, first = torch.nn.Linear(1, 1, bias=False), 5.0
+    torch.nn.init.constant_(line.weight, first)
+    averaged = torch.optim.swa_utils.AveragedModel(line, multi_avg_fn=moving_average(0.999))
+    averaged.update_parameters(line)
+    assert averaged.module.weight.item() == first
+    torch.nn.init.zeros_(line.weight)
+    for _ in range(99):
+        averaged.update_parameters(line)
+    assert 0 < averaged.module.weight.item() < 1e-8 * first
 
 
 def write(path: Path, **tensors: Any) -> Path:
