@@ -172,11 +172,9 @@ def main(arguments: Sequence[str]) -> None:
     asked = list(dict.fromkeys(options.parts.split(",")))
     if unknown := [name for name in asked if name not in PARTS]:
         raise ValueError(f"--parts names '{unknown[0]}'; there are: {', '.join(PARTS)}.")
-    if options.jobs < 1:
-        raise ValueError(f"--jobs is {options.jobs}; it must be at least 1.")
+    threads = threads_each(options.jobs)
     names, without = [BASE, *asked], refused(asked, options.overrides)
     check_begun(names, options.overrides, options.out)
-    threads = threads_each(options.jobs)
     if not options.table_only:
         trained = [name for name in names if name not in without]
         all_done(options.jobs, [partial(complete, name, options.overrides, options.out, threads) for name in trained])

@@ -53,12 +53,12 @@ def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, ma
     return weights @ values
 
 
-def ways(site: Attention) -> dict[str, Way]:
-    """The ways to compute a site's context."""
+def ways(site: Attention, device: torch.device) -> dict[str, Way]:
+    """The ways to compute a site's context on a device."""
     if site.scorer.inner_product:
         return {"explicit": explicit, "fused": fused}
     found: dict[str, Way] = {"explicit, in blocks": explicit, "plain formula": plain}
-    return found | {"Triton": in_triton} if torch.cuda.is_available() else found
+    return found | {"Triton": in_triton} if device.type == "cuda" else found
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
@@ -95,7 +95,7 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
         context = way(site, *leaves, mask)
         torch.autograd.grad(context.sum(), wanted, allow_unused=True)
 
-    found = ways(site)
+    found = ways(site, device)
     seconds: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(rounds + 1):
         for name, way in found.items():

@@ -4,11 +4,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from nmt.run.exits import MISTAKES
+
 
 def told(main: Callable[..., Any], *arguments: Any) -> None:
-    """Calls main; a ValueError or a missing file is the user's mistake, of the script's own lines too."""
+    """Calls main; what the commands call a mistake is one in the script's own lines too."""
     try:
         main(*arguments)
-    except (ValueError, FileNotFoundError) as mistake:
+    except MISTAKES as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         sys.exit(2)

@@ -25,8 +25,10 @@ def going_on(run: RunDirectory) -> list[str]:
 def threads_each(jobs: int) -> int:
     """The threads of each of so many trainings at once: OMP_NUM_THREADS, or an equal share of the cores.
 
-    Raises ValueError where OMP_NUM_THREADS is no whole number of at least 1.
+    Raises ValueError where that, or the number of trainings, is no whole number of at least 1.
     """
+    if jobs < 1:
+        raise ValueError(f"--jobs is {jobs}; it must be at least 1.")
     given = os.environ.get("OMP_NUM_THREADS")
     if given is None:
         return max(1, (os.cpu_count() or 1) // jobs)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import sentencepiece
 
+from nmt.data.corpus import read_lines
+
 
 class Run(NamedTuple):
     """One round of one command."""
@@ -31,10 +33,10 @@ def translate(command: str, source: Path) -> Run:
             _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        lines = out.read_text(encoding="utf-8").splitlines()
+        lines = read_lines(out)
         if process.returncode:
             raise ValueError(f"'{command}' ended with {process.returncode}: {log.read_text()[-300:].strip()}")
-    sentences = len(source.read_text(encoding="utf-8").splitlines())
+    sentences = len(read_lines(source))
     if len(lines) != sentences:
         raise ValueError(f"'{command}' wrote {len(lines)} lines for {sentences}: it has to write one for each.")
     return Run(seconds, used.ru_maxrss * 1024, lines)
@@ -48,7 +50,7 @@ def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path)
         for name, command in systems.items():
             found[name].append(translate(command, source))
     return {
-        "sentences": len(source.read_text(encoding="utf-8").splitlines()),
+        "sentences": len(read_lines(source)),
         "systems": {
             name: {
                 "command": systems[name],

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import NoReturn
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
@@ -24,7 +24,7 @@ def is_mistake(error: BaseException) -> bool:
     """Whether the user can mend it: such an error comes from a line of this package, not from a library's."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = bool(frames) and Path(frames[-1].filename).resolve().is_relative_to(_PACKAGE)
-    return isinstance(error, _MISTAKES) and ours
+    return isinstance(error, MISTAKES) and ours
 
 
 def report(error: BaseException, prefix: str = "error") -> int:

@@ -128,7 +128,13 @@ def command(start: Start) -> Command:
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., list[str]]:
     """The overrides of a tiny training, with changes: double underscores stand for dots."""
-    return lambda **changes: [*TINY, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]
+
+    def overrides(**changes: object) -> list[str]:
+        # Another schedule has its own settings.
+        own = [each for each in TINY if not ("schedule" in changes and each.startswith("schedule."))]
+        return [*own, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]
+
+    return overrides
 
 
 @pytest.fixture(scope="session")

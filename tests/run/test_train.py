@@ -167,10 +167,12 @@ RECIPE = {
 }
 
 
-@pytest.mark.parametrize("part", ["subword_sampling", "word_dropout", "objective", "batching__concatenate"])
+@pytest.mark.parametrize(
+    "part", ["subword_sampling", "word_dropout", "objective", "batching__concatenate", "batching__temperature"]
+)
 def test_every_part_of_the_recipe_changes_the_training(job: Callable[..., Job], corpus_copy: Path, part: str) -> None:
     for name, more in {"plain": {}, "with": {part: RECIPE[part]}}.items():
-        train(job("train", run_dir=name, trainer__max_steps=2, **more))
+        train(job("train", run_dir=name, trainer__max_steps=2, data__train="[train,valid]", **more))
     before, after = (load_file(corpus_copy / name / "model.safetensors") for name in ("plain", "with"))
     assert any(not value.equal(after[name]) for name, value in before.items())
 

@@ -1,5 +1,6 @@
 """The sample corpus: the laws of its grammar, and of the files as they are."""
 
+import re
 import sys
 import unicodedata
 from collections import Counter
@@ -11,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import make_sample_corpus as script  # noqa: E402
+from nmt.data.cache import file_digest  # noqa: E402
 from sample_corpus.checks import best_single_link_error, check_text  # noqa: E402
 from sample_corpus.grammar import Pair, article, asks_about_many  # noqa: E402
 from sample_corpus.lexicon import Lexicon  # noqa: E402
@@ -28,6 +30,12 @@ def lines(name: str) -> list[str]:
 
 def pair(source: str, target: str, *links: tuple[int, int, bool]) -> Pair:
     return Pair(source, target, frozenset(links), "", (), frozenset())
+
+
+def test_the_files_are_those_of_the_published_checksums() -> None:
+    table = re.findall(r"^\| `(sample/.*)` \| `([0-9a-f]{64})` \|$", (ROOT / "data" / "README.md").read_text(), re.M)
+    there = {str(file.relative_to(ROOT / "data")): file_digest(file) for file in SAMPLE.iterdir()}
+    assert dict(table) == there
 
 
 @pytest.fixture(scope="module")

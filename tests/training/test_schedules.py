@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim import Optimizer
 
-from nmt.training.schedules import cosine, inverse_sqrt, late_halving, noam, plateau, step_halving
+from nmt.training.schedules import constant, cosine, inverse_sqrt, late_halving, noam, plateau, step_halving
 
 
 def optimizer(lr: float) -> Optimizer:
@@ -30,6 +30,10 @@ def test_inverse_sqrt_rises_to_the_rate_and_falls_with_the_root() -> None:
     assert found[:5] == pytest.approx([0.06, 0.12, 0.18, 0.24, 0.3])
     assert found[19] == pytest.approx(0.3 * (5 / 20) ** 0.5)
     assert max(found) == found[4]
+
+
+def test_constant_rises_to_the_rate_and_stays() -> None:
+    assert rates(lambda o: constant(o, warmup=4), 0.4, 7) == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.4, 0.4, 0.4])
 
 
 def test_noam_is_the_paper_s_equation_3() -> None:
@@ -66,12 +70,15 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
     """Values that are losses (positive) or minus scores (negative): less is better for both."""
     adam = optimizer(1.0)
     schedule = plateau(adam, factor=0.5, patience=1, min_lr=0.2)
-    values = [3.0, 2.0, 2.5, 2.4, 1.0] if sign > 0 else [-1.0, -2.0, -1.5, -1.6, -3.0]
+    values = [30.0, 20.0, 25.0, 20.0, 10.0] if sign > 0 else [-10.0, -20.0, -15.0, -20.0, -30.0]
     found = []
     for value in values:
         schedule.step(value)
         found.append(adam.param_groups[0]["lr"])
     assert found == [1.0, 1.0, 1.0, 0.5, 0.5]
+    for _ in range(8):
+        schedule.step(values[-1])
+    assert adam.param_groups[0]["lr"] == 0.2, "min_lr"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""What ends a training, or lowers its rate, by what validation finds or by the clock; and which weights are kept."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.run.compose import Job
+from nmt.run.train import train
+from nmt.training.validation import ValidationBleu
+
+BLEU = [3.0, 9.0, 5.0, 9.0, 7.0, 8.0]
+"""Of the validations after steps 1, 2, ...: the second is the best, and the fourth no better."""
+LOWERED = {
+    "validation__monitor": "bleu",
+    "validation__every": 1,
+    "validation__patience": 4,
+    "checkpoints__keep": 2,
+    "schedule": "plateau",
+    "schedule__patience": 0,
+    "schedule__factor": 0.5,
+    "optimizer__lr": 0.01,
+}
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every training gets BLEU by its step."""
+    monkeypatch.setattr(ValidationBleu, "_measure", lambda self, trainer, task: BLEU[trainer.global_step - 1])
+
+
+def last(run: Path) -> dict[str, Any]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def ended(run: Path) -> tuple[int, float]:
+    """The last step and the rate after it."""
+    checkpoint = last(run)
+    return checkpoint["global_step"], checkpoint["optimizer_states"][0]["param_groups"][0]["lr"]
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_best_validation_is_kept_and_others_lower_the_rate_until_patience_ends(
+    job: Callable[..., Job], corpus_copy: Path
+) -> None:
+    train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED))
+    best = json.loads((corpus_copy / "new" / "metrics.json").read_text(encoding="utf-8"))["best"]
+    assert best == {"step": 2, "metric": "valid_bleu", "value": 9.0}
+    assert ended(corpus_copy / "new") == (6, pytest.approx(0.01 * 0.5**4))
+
+
+@pytest.mark.usefixtures("scripted")
+def test_patience_and_rate_go_on_where_a_run_was_stopped(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", run_dir="new", trainer__max_steps=4, **LOWERED))
+    assert ended(corpus_copy / "new") == (4, pytest.approx(0.01 * 0.5**2))
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=99))
+    assert ended(corpus_copy / "new") == (6, pytest.approx(0.01 * 0.5**4))
+    # It does not go on where patience has ended.
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=100))
+    assert ended(corpus_copy / "new")[0] == 6
+
+
+def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
+    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lightning's timer reads a clock that moves by a second whenever it is read."""
+    seconds: Iterator[float] = iter(float(second) for second in range(10**6))
+    monkeypatch.setattr("lightning.pytorch.callbacks.timer.time.monotonic", lambda: next(seconds))
+    changes = {"trainer__max_steps": "null", "trainer__max_time": "00:00:00:20", "validation__every": 10**6}
+    train(job("train", run_dir="new", **changes))
+    metrics = json.loads((corpus_copy / "new" / "metrics.json").read_text(encoding="utf-8"))
+    assert 1 < metrics["steps"] < 99
+    assert metrics["best"]["step"] == metrics["steps"]
+    assert metrics["scores"]["test"]
+
+
+def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "nonfinite_steps": 2}
+    with pytest.raises(Exception, match="resume=true nonfinite_steps=5, which skips up to three more"):
+        train(job("train", run_dir="new", **changes))
+    assert "is skipped, 2 of 2: At step" in caplog.text

@@ -1,0 +1,69 @@
+"""Speed counts training alone, and the time left all of it."""
+
+import logging
+from unittest.mock import Mock
+
+import pytest
+import torch
+from lightning import LightningModule, Trainer
+
+from nmt.training import TranslationTask, progress
+from nmt.training.progress import NO_LIMIT, Progress
+
+
+class Run:
+    """Steps and validations that take what the test says, on a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, max_steps: int, max_seconds: float | None = None) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(progress, "time", Mock(monotonic=lambda: self.now))
+        self.task = Mock(spec=TranslationTask, target_tokens=0)
+        self.callback = Progress(self.task, every=2, lines=True, max_seconds=max_seconds)
+        self.trainer = Mock(spec=Trainer, global_step=0, max_steps=max_steps)
+        self.trainer.callback_metrics = {"train_loss": torch.tensor(1.0), "valid_loss": torch.tensor(2.0)}
+        self.trainer.optimizers = [Mock(param_groups=[{"lr": 0.5}])]
+        self.module = Mock(spec=LightningModule)
+        self.callback.on_train_start(self.trainer, self.module)
+
+    def step(self, seconds: float, tokens: int) -> None:
+        self.now += seconds
+        self.task.target_tokens += tokens
+        self.trainer.global_step += 1
+        self.callback.on_train_batch_end(self.trainer, self.module, None, None, 0)
+
+    def validate(self, seconds: float) -> None:
+        self.callback.on_validation_start(self.trainer, self.module)
+        self.now += seconds
+        self.callback.on_validation_end(self.trainer, self.module)
+
+
+def test_validation_takes_no_part_in_speed_but_in_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Run(monkeypatch, max_steps=8)
+    with caplog.at_level(logging.INFO):
+        run.step(2.0, 300)
+        run.validate(6.0)
+        run.step(4.0, 600)
+    assert run.task.log.call_args.args == ("tokens_per_second", 900 / 6)
+    # 12 seconds for two of eight steps.
+    assert "step 2/8  train_loss 1.000  lr 5.00e-01  150 target tokens/s  0:00:36 left" in caplog.text
+    assert (run.callback.seconds, run.callback.training_seconds) == (12.0, 6.0)
+
+
+def test_the_nearer_limit_is_the_time_left(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(monkeypatch, max_steps=NO_LIMIT, max_seconds=10.0)
+    with caplog.at_level(logging.INFO):
+        run.step(2.0, 300)
+        run.step(2.0, 300)
+    assert "step 2/-  train_loss" in caplog.text
+    assert "150 target tokens/s  0:00:06 left" in caplog.text
+
+
+def test_seconds_go_on_in_a_resumed_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Run(monkeypatch, max_steps=8), Run(monkeypatch, max_steps=8)
+    first.callback.seconds, first.callback.training_seconds = 30.0, 20.0
+    second.callback.load_state_dict(first.callback.state_dict())
+    second.step(1.0, 10)
+    second.step(1.0, 10)
+    assert (second.callback.seconds, second.callback.training_seconds) == (32.0, 22.0)
