@@ -5,18 +5,22 @@
   python scripts/ablation.py --table-only OVERRIDES     the table of what there is; the overrides are those of before
 
 Overrides of nmt.train go to every training; all have as many updates. Each has its directory OUT/PART and, beside it,
-OUT/PART.log; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed. Prints the parts with
-BLEU on the test split, the best first, with what each gains and its p against the base (paired bootstrap), then those
-without a result and why, and writes OUT/ablation.md. A part that the base cannot have, or has, is not trained.
+OUT/PART.log and where it was trained; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed.
+Prints the parts with BLEU on the test split, the best first, with what each gains and its p against the base (paired
+bootstrap), then those without a result and why, and writes OUT/ablation.md. A part that the base cannot have, or has,
+is not trained.
 """
 
 import argparse
+import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import results_report
 from mistakes import told
 from nmt.evaluation.comparison import paired_bootstrap
 from nmt.evaluation.scores import headline_metrics
@@ -24,7 +28,7 @@ from nmt.evaluation.tables import Table
 from nmt.run.build_training import check_buildable
 from nmt.run.compare import System, run_system
 from nmt.run.compose import Config, configuration
-from nmt.run.rundir import RunDirectory
+from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
 from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
@@ -98,19 +102,21 @@ def _composed(overrides: Sequence[str]) -> Config:
     return config
 
 
-def complete(name: str, overrides: Sequence[str], out: Path, threads: int) -> None:
+def complete(name: str, overrides: Sequence[str], out: Path, made: dict[str, Any]) -> None:
     """Trains a part as far as that is still to be done; if that fails its log says why."""
     run = RunDirectory(out / name)
     if run.finished:
         return
-    if run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), threads):
+    if run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), made["threads"]):
+        write_json(_made(name, out), made)
         print(f"{name}: done", file=sys.stderr)
 
 
-def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> Table:
+def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
     """A row for each finished part, the best first, with the base's BLEU and the others' gains; then the others.
 
-    `without` says why parts were not trained. Raises ValueError where the base is not finished.
+    And what is needed to make them again. `without` says why parts were not trained. Raises ValueError where the base
+    is not finished.
     """
     if not RunDirectory(out / BASE).finished:
         raise ValueError(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
@@ -125,11 +131,14 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> Table
     p_values = paired_bootstrap([system.hypotheses for system in systems], references or [], metric)
     rows = sorted(zip(finished, systems, p_values, strict=True), key=lambda row: -row[1].bleu()[0])
     missing = {name: without.get(name) or f"not finished: {last_line(_log(name, out))}" for name in names}
-    return Table(
+    table = Table(
         ["part", "changes", "BLEU", "gain", "p", "chrF2", "target tokens/s"],
         [_cells(name, system, p, systems[0].bleu()[0]) for name, system, p in rows]
         + [[name, _changes(name), why, *[""] * 4] for name, why in missing.items() if name not in finished],
     )
+    made = [json.loads(file.read_text(encoding="utf-8")) for name in finished if (file := _made(name, out)).is_file()]
+    shown = [score for system in systems for score in system.scores["scores"] if score["name"] in ("BLEU", "chrF2")]
+    return table, results_report.circumstances(made, [system.metrics for system in systems], shown)
 
 
 def _cells(name: str, system: System, p: float, base: float) -> list[str]:
@@ -146,6 +155,11 @@ def _changes(name: str) -> str:
 
 def _log(name: str, out: Path) -> Path:
     return out / f"{name}.log"
+
+
+def _made(name: str, out: Path) -> Path:
+    """Where and how the part was trained."""
+    return out / f"{name}.json"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -177,13 +191,13 @@ def main(arguments: Sequence[str]) -> None:
     check_begun(names, options.overrides, options.out)
     if not options.table_only:
         trained = [name for name in names if name not in without]
-        all_done(options.jobs, [partial(complete, name, options.overrides, options.out, threads) for name in trained])
-    table = report(names, options.out, without)
-    made = circumstances("ablation.py", arguments, options.jobs, threads)
-    made["p"] = (
+        made = circumstances("ablation.py", arguments, options.jobs, threads)
+        all_done(options.jobs, [partial(complete, name, options.overrides, options.out, made) for name in trained])
+    table, facts = report(names, options.out, without)
+    facts["p"] = (
         f"paired bootstrap over sentences, for one training each, and not corrected for {len(asked)} comparisons"
     )
-    text = "\n".join([table.markdown(), "", *(f"- {key}: {value}" for key, value in made.items())])
+    text = "\n".join([table.markdown(), "", *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])
     (options.out / "ablation.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 

@@ -88,17 +88,14 @@ def check_line(options: argparse.Namespace) -> None:
 
 
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
-    """Raises ValueError when a finished run was trained with other overrides: it would be taken as it is."""
+    """Raises ValueError when a run was begun with other overrides: it would be taken as it is, or gone on with."""
     for pair in rows:
-        if not pair.run.finished:
+        if not pair.run.started or not (stored := pair.run.metrics().get("command")):
             continue
-        trained = {
-            part for part in shlex.split(pair.run.metrics()["command"])[3:] if part.split("=")[0] not in OWN + RESTARTS
-        }
+        trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
         if trained != set(overrides):
             raise ValueError(
-                f"{pair.run.path} is finished, with {_listed(trained)} and not {_listed(overrides)}; "
-                "give another --out."
+                f"{pair.run.path} was begun with {_listed(trained)} and not {_listed(overrides)}; give another --out."
             )
 
 

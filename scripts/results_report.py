@@ -71,17 +71,7 @@ def report(runs: Sequence[Run]) -> str:
     partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
     problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
-    facts = {
-        "Command": _values(f"`{each['command']}`" for each in made),
-        "Each run": _values(f"`{run['metrics']['command']}`" for run in finished[:1]),
-        "Seed": _values(run["metrics"]["seed"] for run in finished),
-        "Direction": _values(run["metrics"]["direction"] for run in finished),
-        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
-        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
-        "Date": _values(each["date"] for each in made),
-        "Versions": _values(f"{k} {v}" for run in finished for k, v in run["metrics"]["versions"].items()),
-        "Commit": _values(run["metrics"]["git_commit"] for run in finished),
-        "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
+    facts = circumstances(made, [run["metrics"] for run in finished], scores) | {
         "Spread": "of several seeds: mean ± standard deviation" if len(rows(runs)) < len(runs) else "",
         "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
         "Minutes": "of training, validation left out",
@@ -92,6 +82,24 @@ def report(runs: Sequence[Run]) -> str:
         tables.append("BLEU on `test` by the length of the source:\n\n" + _markdown(lengths))
     below = [*problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)]
     return "\n\n".join([*tables, "\n".join(below)])
+
+
+def circumstances(
+    made: Sequence[dict[str, Any]], metrics: Sequence[dict[str, Any]], scores: Sequence[dict[str, Any]]
+) -> dict[str, str]:
+    """What is needed to make figures again: of where the runs were made, of what they recorded, of their scores."""
+    return {
+        "Command": _values(f"`{each['command']}`" for each in made),
+        "Each run": _values(f"`{each['command']}`" for each in metrics[:1]),
+        "Seed": _values(each["seed"] for each in metrics),
+        "Direction": _values(each["direction"] for each in metrics),
+        "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
+        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
+        "Date": _values(each["date"] for each in made),
+        "Versions": _values(f"{k} {v}" for each in metrics for k, v in each["versions"].items()),
+        "Commit": _values(each["git_commit"] for each in metrics),
+        "Signatures": _values(f"{score['name']} `{score['signature']}`" for score in scores),
+    }
 
 
 def _name(run: Run) -> str:

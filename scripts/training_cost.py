@@ -134,7 +134,7 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
     counter = FlopCounterMode(display=False)
     with counter:
         for batch in batches:
-            task.nll(Batch(*(part.to(task.device) for part in batch))).backward()
+            task.loss(Batch(*(part.to(task.device) for part in batch))).backward()
     return counter.get_total_flops() / sum(batch.tokens for batch in batches)
 
 
@@ -143,8 +143,8 @@ def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence
     with torch.profiler.profile() as found:
         for batch in batches:
             with trainer.precision_plugin.forward_context():
-                nll = task.nll(Batch(*(part.to(task.device) for part in batch)))
-            nll.backward()
+                loss = task.loss(Batch(*(part.to(task.device) for part in batch)))
+            loss.backward()
     order = "self_cpu_time_total" if task.device.type == "cpu" else "self_device_time_total"
     return found.key_averages().table(sort_by=order, row_limit=rows)
 
@@ -153,8 +153,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """The record of a measurement: the rates, and what is needed to compare it with another one."""
     if options.updates < options.warmup + WINDOW:
         raise ValueError(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
-    ours = (f"data.train=[{options.data}]", f"trainer.precision={options.precision}")
+    ours = [f"data.train=[{options.data}]"] + ([f"trainer.precision={options.precision}"] if options.precision else [])
     config = configuration([*ours, *options.overrides])
+    precision = str(config["trainer"]["precision"])
     settings = Settings(config)
     task, data = _parts(settings, options.updates)
     marks = Marks()
@@ -170,7 +171,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         limit_val_batches=0,
     )
     device = trainer.strategy.root_device
-    matrix = matrix_rate(device, matrix_type(options.precision))
+    matrix = matrix_rate(device, matrix_type(precision))
     trainer.fit(task, data)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     rates = window_rates(marks.marks, options.warmup)
@@ -191,7 +192,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "matrix_operations_per_second": round(matrix),
         "matrix_share": round(speed * operations / matrix, 4),
         "model": config["model"],
-        "precision": options.precision,
+        "precision": precision,
         "overrides": options.overrides,
         "device": str(device),
         "threads": torch.get_num_threads(),
@@ -235,7 +236,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--updates", type=int, default=40, help="updates in all (default: %(default)s)")
     parser.add_argument("--warmup", type=int, default=5, help="updates that are not measured (default: %(default)s)")
     parser.add_argument(
-        "--precision", default="32-true", help="Lightning's name, such as bf16-mixed (default: %(default)s)"
+        "--precision", help="trainer.precision: Lightning's name, such as bf16-mixed (default: the overrides', 32-true)"
     )
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="print the N slowest operations as well")
     parser.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")

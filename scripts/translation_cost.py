@@ -33,7 +33,7 @@ def translate(command: str, source: Path) -> Run:
             _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        lines = read_lines(out)
+        lines = read_lines(out) if out.stat().st_size else []
         if process.returncode:
             raise ValueError(f"'{command}' ended with {process.returncode}: {log.read_text()[-300:].strip()}")
     sentences = len(read_lines(source))
@@ -44,7 +44,10 @@ def translate(command: str, source: Path) -> Run:
 
 def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path) -> dict[str, Any]:
     """The record of all rounds; output is counted in pieces of one tokenizer, the same for all systems."""
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
+    try:
+        pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
+    except RuntimeError as error:
+        raise ValueError(f"--tokenizer is {tokenizer}, which is no SentencePiece model.") from error
     found: dict[str, list[Run]] = {name: [] for name in systems}
     for _ in range(rounds):
         for name, command in systems.items():

@@ -89,13 +89,17 @@ class TranslationTask(LightningModule):
         """-sum log p of the batch's target tokens, in nats."""
         return self._cross_entropy(self.model, batch, label_smoothing)
 
+    def loss(self, batch: Batch) -> Tensor:
+        """What training minimises: the objective's sum over the batch's target tokens, in nats."""
+        seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
+        return self._objective(self.model, seen, self._label_smoothing)
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(batch_seed(self._seed, total, self.global_rank))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
-        loss = self._objective(self.model, seen, self._label_smoothing)
+        loss = self.loss(batch)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
         self._step_batches.append(batch)

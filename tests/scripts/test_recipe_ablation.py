@@ -22,6 +22,16 @@ REFERENCES = [[f"câu số {number} có vài từ đây" for number in range(20)
 WORSE = [line.replace("vài", "ít") for line in REFERENCES[0]]
 
 
+RECORDED = {
+    "target_tokens_per_second": 1100,
+    "seed": 7,
+    "direction": "en-vi",
+    "versions": {"torch": "2"},
+    "git_commit": "abc",
+}
+MADE = {"command": "X", "cpu": "one of them", "cores": 3, "jobs": 1, "threads": 3, "date": "2026-01-02"}
+
+
 @cache
 def composed(*overrides: str) -> Config:
     return configuration("train", ["experiment=envi_transformer_small", *overrides, "run_dir=unused"])
@@ -32,7 +42,7 @@ def finish(out: Path, name: str, overrides: list[str]) -> None:
     run.path.mkdir(parents=True)
     run.write_config({})
     trained = " ".join(ablation.command(name, overrides, out))
-    run.write_metrics({"finished": True, "command": f"python -m {trained}", "target_tokens_per_second": 1100})
+    run.write_metrics({"finished": True, "command": f"python -m {trained}", **RECORDED})
     run.weights.touch()
 
 
@@ -60,7 +70,7 @@ def test_only_what_is_not_finished_is_trained(tmp_path: Path, monkeypatch: pytes
     begun = []
     monkeypatch.setattr(ablation, "run_logged", lambda name, command, log, threads: begun.append((name, command)))
     for name in ("base", "bpe", "ema"):
-        ablation.complete(name, ["trainer.max_steps=3"], tmp_path, 1)
+        ablation.complete(name, ["trainer.max_steps=3"], tmp_path, {"threads": 1})
     assert begun == [
         ("base", ["nmt.train", "trainer.max_steps=3", f"run_dir={tmp_path}/base"]),
         ("ema", ["nmt.train", "trainer.max_steps=3", "ema_decay=0.999", f"run_dir={tmp_path}/ema"]),
@@ -72,7 +82,8 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
         finish(tmp_path, name, [])
     systems |= {"base": WORSE, "bpe": WORSE[:10] + REFERENCES[0][10:], "ema": [line[:8] for line in WORSE]}
     (tmp_path / "seed.log").write_text("step 3\nerror: the disk is full\n")
-    table = ablation.report(["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "the base has it"})
+    (tmp_path / "bpe.json").write_text(json.dumps(MADE))
+    table, facts = ablation.report(["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "the base has it"})
     assert [row[:3] for row in table.rows[3:]] == [
         ["dropout", "`model.dropout=0.1`", "the base has it"],
         ["seed", "`seed=2`", "not finished: error: the disk is full"],
@@ -86,6 +97,8 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
             assert float(row[3]) == pytest.approx(float(row[2]) - float(base[2]), abs=0.011)
             assert float(row[4]) < 0.05
     assert table.rows[0][1] == "`tokenizer=bpe`"
+    assert (facts["Hardware"], facts["Date"], facts["Seed"]) == ("one of them, 3 cores", "2026-01-02", "7")
+    assert facts["Signatures"].startswith("BLEU `nrefs:1|")
 
 
 def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:

@@ -168,7 +168,7 @@ def test_a_finished_run_of_other_overrides_is_not_taken(finished, had: list[str]
     command = shlex.join(["python", "-m", "nmt.train", *own, *had])
     finished.run.write_metrics({**finished.run.metrics(), "command": command})
     results.check_overrides([finished], had)
-    with pytest.raises(ValueError, match=r"is finished, with (a=7|no overrides) and not .*; give another --out\."):
+    with pytest.raises(ValueError, match=r"was begun with (a=7|no overrides) and not .*; give another --out\."):
         results.check_overrides([finished], asked)
 
 

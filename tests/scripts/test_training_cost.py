@@ -81,7 +81,7 @@ def test_operations_are_those_of_the_matrix_products():
         device = torch.device("cpu")
         linear = torch.nn.Linear(5, 3, bias=False)
 
-        def nll(self, batch):
+        def loss(self, batch):
             return self.linear(torch.ones(7, 5)).sum()
 
     # 7 x 5 times 5 x 3 forward, and the same for the weight's gradient; the input needs none.
@@ -94,7 +94,7 @@ def test_the_loss_s_operations_count_though_they_write_into_memory_that_is_there
         device = torch.device("cpu")
         output = torch.nn.Linear(5, 11, bias=False)
 
-        def nll(self, batch):
+        def loss(self, batch):
             features = torch.randn(*batch.target_output.shape, 5, requires_grad=True)
             return summed_nll(features, self.output, batch.target_output)
 
