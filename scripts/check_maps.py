@@ -9,7 +9,7 @@ Ends with exit code 1 where a map breaks its law.
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,12 +37,12 @@ class Findings(NamedTuple):
         return self.row_sum_error <= TOLERANCE and self.blocked == self.empty == 0
 
 
-def check(sentences: Iterable[SentenceMaps]) -> dict[str, Findings]:
-    """What was found at each site."""
+def check(sentences: Iterable[SentenceMaps], renormalised: Collection[str] = ()) -> dict[str, Findings]:
+    """What was found at each site; of those that are `renormalised` the Gaussian is inside the softmax."""
     found: dict[str, Findings] = {}
     for sentence in sentences:
         for item in sentence.maps:
-            one, before = check_map(item), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
+            one, before = check_map(item, item.site in renormalised), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
             # NaN is greater than nothing, and so would be lost.
             worst = float(np.maximum(one.row_sum_error, before.row_sum_error))
             sums = (a + b for a, b in zip(one, before, strict=True))
@@ -50,7 +50,7 @@ def check(sentences: Iterable[SentenceMaps]) -> dict[str, Findings]:
     return found
 
 
-def check_map(item: AttentionMap) -> Findings:
+def check_map(item: AttentionMap, renormalised: bool = False) -> Findings:
     weights = item.weights.astype(np.float64)
     allowed = np.ones(weights.shape, dtype=bool)
     shares = weights
@@ -58,10 +58,8 @@ def check_map(item: AttentionMap) -> Findings:
         allowed = np.broadcast_to(np.tril(allowed[0, 0]), weights.shape)
     if item.local is not None:
         allowed = item.local.allowed
-        if item.local.prior is not None:
-            before = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
-            # With renormalise=true the Gaussian is inside the softmax, and the weights sum to 1 themselves.
-            shares = min((before, weights), key=lambda each: np.abs(each.sum(-1) - 1).max())
+        if item.local.prior is not None and not renormalised:
+            shares = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
     heads = weights.shape[0] * weights.shape[1]
     return Findings(
         heads,
@@ -76,7 +74,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="what nmt.export_attention wrote")
     try:
-        found = check(MapFolder(parser.parse_args().folder).sentences())
+        folder = MapFolder(parser.parse_args().folder)
+        windows = {site: facts.get("window", {}) for site, facts in folder.manifest["sites"].items()}
+        found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalise")])
     except (FileNotFoundError, ValueError) as error:
         parser.error(str(error))
     for site, of in found.items():

@@ -43,7 +43,9 @@ def test_the_share_of_the_gaussian_is_not_missed(renormalised: bool) -> None:
     weights, prior = lawful("cross", 3, 4), DRAW.random((2, 3, 3, 4)) * 0.8 + 0.1
     window = LocalWindow(np.zeros((2, 3, 3)), np.ones(weights.shape, dtype=bool), prior)
     shown = weights if renormalised else weights * prior
-    assert check_map(AttentionMap("cross", shown, *LABELS["cross"], window)).lawful
+    item = AttentionMap("cross", shown, *LABELS["cross"], window)
+    assert check_map(item, renormalised).lawful
+    assert not check_map(item, not renormalised).lawful
 
 
 def test_the_worst_of_all_sentences_counts() -> None:
