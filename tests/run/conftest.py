@@ -44,6 +44,23 @@ TINY = [
     "run_dir=run",
 ]
 
+# nmt.train, with a signal to itself as soon as a step is done.
+SIGNALLED = """
+import os, runpy, sys
+from nmt.training.progress import Progress
+
+number, step, own = int(sys.argv.pop(1)), int(sys.argv.pop(1)), Progress.on_train_batch_end
+
+def signalled(self, trainer, *rest):
+    own(self, trainer, *rest)
+    if trainer.global_step == step:
+        Progress.on_train_batch_end = own
+        os.kill(os.getpid(), number)
+
+Progress.on_train_batch_end = signalled
+runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
+"""
+
 Start = Callable[..., subprocess.Popen[str]]
 Command = Callable[..., "Ended"]
 
@@ -86,12 +103,18 @@ def session_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def start(corpus: Path) -> Iterator[Start]:
-    """Starts a command in the corpus folder; what still runs after the test is killed."""
+    """Starts a command in the corpus folder; what still runs after the test is killed.
+
+    `sent` is a signal and the step of nmt.train after which it gets that.
+    """
     started: list[subprocess.Popen[str]] = []
 
-    def popen(module: str, *overrides: str, stdin: int | None = None) -> subprocess.Popen[str]:
+    def popen(
+        module: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None
+    ) -> subprocess.Popen[str]:
+        program = ["-m", f"nmt.{module}"] if sent is None else ["-c", SIGNALLED, *map(str, map(int, sent))]
         process = subprocess.Popen(
-            [sys.executable, "-m", f"nmt.{module}", *overrides],
+            [sys.executable, *program, *overrides],
             cwd=corpus,
             # One thread: results must not depend on how sums are split.
             env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
