@@ -138,7 +138,7 @@ def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple
     )
     made = [json.loads(file.read_text(encoding="utf-8")) for name in finished if (file := _made(name, out)).is_file()]
     shown = [score for system in systems for score in system.scores["scores"] if score["name"] in ("BLEU", "chrF2")]
-    return table, results_report.circumstances(made, [system.metrics for system in systems], shown)
+    return table, results_report.provenance(made, [system.metrics for system in systems], shown)
 
 
 def _cells(name: str, system: System, p: float, base: float) -> list[str]:

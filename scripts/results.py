@@ -29,8 +29,8 @@ from trainings import all_done, circumstances, going_on, last_line, run_logged, 
 
 OWN = ("model", "scorer", "seed", "run_dir")
 """What the options say of a run."""
-RESTARTS = ("resume", "overwrite")
-"""What else may stand in a run's command beside the overrides."""
+RESTARTS = ("resume", "overwrite", "batching.batch_tokens", "trainer.accumulate_grad_batches")
+"""What else may stand in a run's command beside the overrides; the last two a run changes itself for less memory."""
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 
@@ -90,10 +90,11 @@ def check_line(options: argparse.Namespace) -> None:
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
     """Raises ValueError when a run was begun with other overrides: it would be taken as it is, or gone on with."""
     for pair in rows:
-        if not pair.run.started or not (stored := pair.run.metrics().get("command")):
+        begun = pair.run.finished or pair.run.last.is_file()
+        if not begun or not (stored := pair.run.metrics().get("command")):
             continue
         trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
-        if trained != set(overrides):
+        if trained != {part for part in overrides if part.split("=")[0] not in RESTARTS}:
             raise ValueError(
                 f"{pair.run.path} was begun with {_listed(trained)} and not {_listed(overrides)}; give another --out."
             )

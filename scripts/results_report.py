@@ -71,7 +71,7 @@ def report(runs: Sequence[Run]) -> str:
     partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
     problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
-    facts = circumstances(made, [run["metrics"] for run in finished], scores) | {
+    facts = provenance(made, [run["metrics"] for run in finished], scores) | {
         "Spread": "of several seeds: mean ± standard deviation" if len(rows(runs)) < len(runs) else "",
         "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
         "Minutes": "of training, validation left out",
@@ -84,7 +84,7 @@ def report(runs: Sequence[Run]) -> str:
     return "\n\n".join([*tables, "\n".join(below)])
 
 
-def circumstances(
+def provenance(
     made: Sequence[dict[str, Any]], metrics: Sequence[dict[str, Any]], scores: Sequence[dict[str, Any]]
 ) -> dict[str, str]:
     """What is needed to make figures again: of where the runs were made, of what they recorded, of their scores."""

@@ -18,7 +18,7 @@ from nmt.text.tokenizer import TokenizerPair
 logger = logging.getLogger(__name__)
 
 _ROWS_PER_SENTENCE = 8
-"""As many hypotheses of each sentence at a time are within what a batch is meant for; more halve it, and so on."""
+"""As many hypotheses of each sentence at a time are within what a batch is meant for; of n times as many, 1/n of it."""
 
 Report = Callable[[int, int], None]
 """report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
@@ -37,8 +37,8 @@ class Translation(NamedTuple):
 class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
-    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where a search holds 16 hypotheses
-    of a sentence and more at a time), `max_source_tokens` the source pieces of one search (EOS counted), which the
+    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where a search holds 16 or more
+    hypotheses of a sentence at a time), `max_source_tokens` the source pieces of one search (EOS counted), which the
     model may bound too: a longer line is cut into parts. `choose` says which of the texts that the search found for a
     line is the best; without it that is the first. `device` is where the model's parameters are. The model searches in
     evaluation mode and is given back in the mode it was in. Raises ValueError for sizes too small.

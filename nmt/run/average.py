@@ -13,7 +13,7 @@ from nmt.run.evaluation import evaluate_runs
 from nmt.run.lock import locked
 from nmt.run.record import print_run, scores_record
 from nmt.run.rundir import RunDirectory
-from nmt.run.settings import Settings, completed
+from nmt.run.settings import monitor_of
 from nmt.training.averaging import mean_weights
 from nmt.training.checkpoints import BestCheckpoints, load_checkpoint
 
@@ -75,7 +75,7 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
         raise ValueError(f"checkpoints is '{kind}'; it must be one of {', '.join(_KINDS)}.")
     if number is not None and (not isinstance(number, int) or number < 2):
         raise ValueError(f"number is {number}; it must be a whole number of at least 2, for a mean, or null for all.")
-    run, sign = source.run, Settings(completed(source.config)).monitor.sign
+    run, sign = source.run, monitor_of(source.config).sign
     files = run.checkpoints.glob(_KINDS[kind])
     found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")

@@ -134,7 +134,7 @@ def build_translator(
 
 
 def longest_source(config: Config) -> int:
-    """The pieces of a source that are translated in one search, EOS counted: 256, or as many as training has read."""
+    """The pieces of a source that are translated in one search, EOS counted: 256, or filters.max_tokens if more."""
     return max(256, config["filters"]["max_tokens"])
 
 

@@ -15,7 +15,7 @@ from nmt.run.evaluation import Task, evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
 from nmt.run.references import is_tokenized, read_references, warn_of_references
-from nmt.run.refusals import check_folder, existing_file, unknown
+from nmt.run.refusals import check_folder, check_source_tokens, existing_file, unknown
 from nmt.run.settings import held_out_prefixes
 from nmt.text import normalize
 
@@ -28,12 +28,13 @@ def evaluate(job: Job) -> None:
     config = job.config
     _check(config)
     runs = load_runs(config["run_dir"], config["device"], str(config["precision"]))
-    comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
     if len(runs) > 1 and config["alignment"] is not None:
         raise ValueError(f"{len(runs)} runs have {len(runs)} different alignments: give run_dir one, or no alignment.")
     task = chosen_task(runs[0], config, config["alignment"])
+    # A large model, and perhaps a download: after all that may be refused.
+    comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     found = evaluate_runs(
         runs,
         task,
@@ -128,6 +129,7 @@ def _task(
 
 def _check(config: Config) -> None:
     check_files_given(config, config["alignment"])
+    check_source_tokens(config["max_source_tokens"])
     if config["expect"] is not None and not _finite(config["expect"]):
         raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")
     if not _finite(config["band"]) or config["band"] < 0:

@@ -160,11 +160,13 @@ def training_counts(trained: Trained) -> Counter[str]:
     files = [file_pair(prefix, trained.direction)[0] for prefix in prefixes]
     if not all(file.is_file() for file in files):
         return Counter()
-    plain, counts = detokenizer(trained.direction.source), Counter[str]()
+    counts = Counter[str]()
     for prefix, file in zip(prefixes, files, strict=True):
+        # Made only where it is needed, because that takes half a second.
         became_plain = prefix in (data.get("detokenize") or [])
+        plain = detokenizer(trained.direction.source) if became_plain else str
         for line in iter_lines(file):
-            counts.update(words_of(normalize(plain(line) if became_plain else line)))
+            counts.update(words_of(normalize(plain(line))))
     return counts
 
 

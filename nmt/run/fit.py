@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lightning import Trainer
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar, WeightAveraging
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
 
 from nmt.data.corpus import Pairs
@@ -23,7 +23,7 @@ from nmt.run.exits import FULL_DISK, INTERRUPTED, CheckFailed
 from nmt.run.references import is_tokenized
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
-from nmt.training.averaging import moving_average
+from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles, newest_whole
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
@@ -139,7 +139,7 @@ def _of_length(settings: Settings) -> list[Callback]:
 def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:
     """What averages weights, or keeps some to be averaged; after all that reads the validated ones."""
     decay, recent = config["ema_decay"], config["checkpoints"]["recent"]
-    averaging = [] if decay is None else [WeightAveraging(use_buffers=False, multi_avg_fn=moving_average(decay))]
+    averaging = [] if decay is None else [EMAWeightAveraging(decay)]
     return averaging + ([RecentCheckpoints(run.checkpoints, recent)] if recent else [])
 
 

@@ -60,6 +60,12 @@ def check_folder(key: str, value: Any) -> None:
         raise ValueError(f"{key} is {path}, but {there} is a file; give another folder.")
 
 
+def check_source_tokens(value: Any) -> None:
+    """Raises ValueError for a max_source_tokens that is neither null nor room for a piece and EOS."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
+        raise ValueError(f"max_source_tokens is {_written(value)}; it must be a whole number of at least 2, or null.")
+
+
 def check_share(key: str, value: Any, off: str = "") -> None:
     """Raises ValueError for what is no number above 0 and at most 1; `off` is the value that does without."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

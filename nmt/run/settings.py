@@ -38,7 +38,9 @@ _FORMER = (
 def completed(stored: Config) -> Config:
     """A stored configuration with what an older version of nmt did before it could do anything else."""
     sections = {name: without | stored[name] for name, without in _WITHOUT_IN.items()}
-    return _WITHOUT | stored | sections
+    # Lightning's way to write that there is no limit, which used to be taken over.
+    lengths = {key: None for key in ("max_steps", "max_epochs") if stored["trainer"].get(key) == -1}
+    return _WITHOUT | stored | sections | {"trainer": stored["trainer"] | lengths}
 
 
 def training_prefixes(data: Config) -> list[Any]:
@@ -58,6 +60,14 @@ class Monitor:
     metric: str
     better: str
     sign: int
+
+
+def monitor_of(config: Config) -> Monitor:
+    """What validation.monitor names. Raises ValueError for what there is not."""
+    name = config["validation"]["monitor"]
+    if name not in _MONITORS:
+        raise ValueError(unknown("validation.monitor", str(name), _MONITORS))
+    return Monitor(*_MONITORS[name])
 
 
 @dataclass(frozen=True)
@@ -154,10 +164,7 @@ class Settings:
 
     @property
     def monitor(self) -> Monitor:
-        name = self.config["validation"]["monitor"]
-        if name not in _MONITORS:
-            raise ValueError(unknown("validation.monitor", str(name), _MONITORS))
-        return Monitor(*_MONITORS[name])
+        return monitor_of(self.config)
 
     @property
     def max_steps(self) -> int | None:

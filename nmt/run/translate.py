@@ -9,7 +9,7 @@ from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation
 from nmt.run.build import build_translator, load_runs
 from nmt.run.compose import Config, Job
-from nmt.run.refusals import existing_file, unknown
+from nmt.run.refusals import check_source_tokens, existing_file, unknown
 
 
 def translate(job: Job) -> None:
@@ -21,6 +21,7 @@ def translate(job: Job) -> None:
     form = FORMATS.get(config["format"])
     if form is None:
         raise ValueError(unknown("format", str(config["format"]), FORMATS))
+    check_source_tokens(config["max_source_tokens"])
     prefixes = _prefixes(config)
     runs = load_runs(config["run_dir"], config["device"], str(config["precision"]))
     sizes = (config["batch_tokens"], config["max_source_tokens"])

@@ -4,16 +4,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from lightning.pytorch.callbacks import WeightAveraging
 from torch import Tensor
 
 from nmt.training.checkpoints import load_checkpoint
 
 
-def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
-    """Moves averages of the weights after an update: average <- d average + (1 - d) weight (Polyak & Juditsky 1992).
+class EMAWeightAveraging(WeightAveraging):
+    """Lightning's callback of this name, with an average that begins short; see `moving_average`."""
 
-    With n updates before this one d is min(decay, (1 + n) / (10 + n)), so that nearly all of the average is of the last
-    fifth of the updates or later, and a short training is not weighed down by its first weights.
+    def __init__(self, decay: float) -> None:
+        super().__init__(use_buffers=False, multi_avg_fn=moving_average(decay))
+
+
+def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
+    """Moves exponential averages of the weights after an update: average <- d average + (1 - d) weight.
+
+    With n updates before this one d is min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
+    ExponentialMovingAverage(num_updates): until `decay` is reached six sevenths of the average are of the last fifth of
+    the updates, so that a short training is not weighed down by its first weights.
     """
 
     @torch.no_grad()

@@ -32,7 +32,7 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
 class NotFinite(FloatingPointError):  # noqa: N818
     """The loss of a step, or the norm of its gradient, is not finite.
 
-    examples: its sentence pairs, as it has read them; skipped: how many such steps were skipped before.
+    examples: its sentence pairs, before words were dropped; skipped: how many such steps were skipped before.
     """
 
     def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:

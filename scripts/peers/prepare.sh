@@ -7,6 +7,7 @@ for side in en vi; do
   for part in basic alt news evb; do tr -d '\r' < "data/envi/$part.$side"; done > "$folder/train.$side"
   cp "data/envi/news_dev.$side" "$folder/dev.$side"
   cp "data/envi/news_test.$side" "$folder/test.$side"
+  cp "data/envi/ted_dev.$side" "$folder/ted.$side"
 done
 cp "$here"/*.yaml "$folder"
 cd "$folder"

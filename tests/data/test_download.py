@@ -120,7 +120,8 @@ def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The address of a server whose certificate is trusted."""
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("NO_PROXY", "localhost")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
     monkeypatch.setattr(Handler, "asked", [], raising=False)

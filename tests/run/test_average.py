@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 import nmt
@@ -84,6 +85,17 @@ def test_what_cannot_be_averaged_is_refused(
     with pytest.raises(ValueError, match=message):
         average(job(several, tmp_path / "mean", **changes))
     assert not (tmp_path / "mean").exists()
+
+
+def test_a_run_of_before_is_averaged(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a new training may not have, a finished one keeps."""
+    monkeypatch.chdir(several.parent)
+    older = shutil.copytree(several, tmp_path / "older")
+    config = yaml.safe_load((older / "config.yaml").read_text(encoding="utf-8"))
+    config["trainer"]["max_steps"], config["validation"]["time_share"] = -1, 0
+    (older / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    average(job(older, tmp_path / "mean"))
+    assert (tmp_path / "mean" / "model.safetensors").is_file()
 
 
 def test_an_averaged_run_is_no_seed_of_the_run_it_is_made_of(

@@ -1,14 +1,18 @@
 """What ends a training, or lowers its rate, by what validation finds or by the clock; and which weights are kept."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import timer
 
 from nmt.run.compose import Job
+from nmt.run.exits import CheckFailed
 from nmt.run.train import train
 from nmt.training.validation import ValidationBleu
 
@@ -67,9 +71,8 @@ def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
     job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lightning's timer reads a clock that moves by a second whenever it is read."""
-    seconds: Iterator[float] = iter(float(second) for second in range(10**6))
-    monkeypatch.setattr("lightning.pytorch.callbacks.timer.time.monotonic", lambda: next(seconds))
-    changes = {"trainer__max_steps": "null", "trainer__max_time": "00:00:00:20", "validation__every": 10**6}
+    monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
+    changes = {"trainer__max_steps": 200, "trainer__max_time": "00:00:00:20", "validation__every": 10**6}
     train(job("train", run_dir="new", **changes))
     metrics = json.loads((corpus_copy / "new" / "metrics.json").read_text(encoding="utf-8"))
     assert 1 < metrics["steps"] < 99
@@ -81,6 +84,6 @@ def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(
     job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "nonfinite_steps": 2}
-    with pytest.raises(Exception, match="resume=true nonfinite_steps=5, which skips up to three more"):
+    with pytest.raises(CheckFailed, match="resume=true nonfinite_steps=5, which skips up to three more"):
         train(job("train", run_dir="new", **changes))
     assert "is skipped, 2 of 2: At step" in caplog.text

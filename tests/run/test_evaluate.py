@@ -160,6 +160,10 @@ def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[
         ({"reference": None}, "source is given without reference"),
         ({"source": None}, "reference is given without source"),
         ({"reference": []}, "reference is an empty list"),
+        *(
+            ({"max_source_tokens": each}, "max_source_tokens is .*; it must be a whole")
+            for each in ("abc", 1, 2.5, True)
+        ),
         ({"band": -1}, "band is -1; it must be a finite number, at least 0"),
         ({"band": math.nan}, "band is nan; it must be a finite number"),
         ({"expect": math.nan}, "expect is 'nan'; it must be a score"),

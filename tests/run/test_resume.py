@@ -28,7 +28,8 @@ def test_a_killed_and_resumed_run_ends_with_identical_weights(
 ) -> None:
     killed = start("train", *tiny(**CHANGES, run_dir="killed"), sent=(signal.SIGKILL, 20))
     whole = start("train", *tiny(**CHANGES, run_dir="whole"))
-    assert killed.wait() == -signal.SIGKILL
+    said = killed.communicate()[1]
+    assert killed.returncode == -signal.SIGKILL, said
     assert checkpoint(corpus / "killed")["global_step"] == 14
     resumed = start("train", *tiny(**CHANGES, run_dir="killed"), "resume=true")
     output, errors = resumed.communicate()
@@ -72,7 +73,8 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
 ) -> None:
     whole = start("train", *tiny(**CHANGES, run_dir="whole"))
     killed = start("train", *tiny(**CHANGES, run_dir="killed"), sent=(signal.SIGKILL, 32))
-    assert killed.wait() == -signal.SIGKILL
+    said = killed.communicate()[1]
+    assert killed.returncode == -signal.SIGKILL, said
     last = corpus / "killed" / "checkpoints" / "last.ckpt"
     last.write_bytes(last.read_bytes()[:1009])
     resumed = start("train", *tiny(**CHANGES, run_dir="killed"), "resume=true")

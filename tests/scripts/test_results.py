@@ -172,6 +172,20 @@ def test_a_finished_run_of_other_overrides_is_not_taken(finished, had: list[str]
         results.check_overrides([finished], asked)
 
 
+@pytest.mark.parametrize("changed", ["batching.batch_tokens=50", "trainer.accumulate_grad_batches=2"])
+def test_a_stopped_run_goes_on_only_with_its_own_overrides(finished, changed: str):
+    run = finished.run
+    command = shlex.join(["python", "-m", "nmt.train", "model=luong", "a=7", changed])
+    run.write_metrics({"finished": False, "command": command})
+    # Nothing is lost where there is no checkpoint yet: it begins again.
+    results.check_overrides([finished], [])
+    run.last.parent.mkdir()
+    run.last.touch()
+    results.check_overrides([finished], ["a=7"])
+    with pytest.raises(ValueError, match=r"was begun with a=7 and not no overrides; give another --out\."):
+        results.check_overrides([finished], [])
+
+
 def test_seeds_are_pooled_into_mean_and_deviation(finished):
     one = results.record(finished)
     other = {**one, "seed": "5", "scores": {"test": scores(23.0, 0.31)}}

@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from nmt.data.batch import Batch, collate
 from nmt.models.base import Seq2Seq
 from nmt.text import PAD
+from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.objectives import Objective, SimCut
 from nmt.training.task import NotFinite, TranslationTask, batch_seed
 
@@ -165,3 +166,23 @@ def test_as_many_steps_as_allowed_are_skipped_without_a_trace(model: Seq2Seq, ca
     with pytest.raises(NotFinite) as found:
         fit(task, [bad])
     assert "resume=true nonfinite_steps=4, which" in found.value.remedy
+
+
+class Kept(lightning.Callback):
+    """The weights after each step."""
+
+    def __init__(self) -> None:
+        self.weights: list[dict[str, torch.Tensor]] = []
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, task: lightning.LightningModule, *_: Any) -> None:
+        self.weights.append({name: value.clone() for name, value in task.state_dict().items()})
+
+
+def test_a_training_ends_with_the_moving_average_of_its_weights(model: Seq2Seq, batches: list[Batch]) -> None:
+    kept, task = Kept(), task_of(model)
+    fit(task, batches, max_steps=3, callbacks=[kept, EMAWeightAveraging(decay=0.2)])
+    first, second, third = kept.weights
+    for name, value in task.state_dict().items():
+        # d = 2 / 11, and then 0.2, because 3 / 12 is more.
+        average = 2 / 11 * first[name] + 9 / 11 * second[name]
+        torch.testing.assert_close(value, 0.2 * average + 0.8 * third[name])
