@@ -28,6 +28,7 @@ from nmt.evaluation.tables import Table
 from nmt.run.build_training import check_buildable
 from nmt.run.compare import System, run_system
 from nmt.run.compose import Config, configuration
+from nmt.run.refusals import check_folder
 from nmt.run.rundir import RunDirectory, write_json
 from nmt.run.settings import Settings
 from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
@@ -187,6 +188,7 @@ def main(arguments: Sequence[str]) -> None:
     if unknown := [name for name in asked if name not in PARTS]:
         raise ValueError(f"--parts names '{unknown[0]}'; there are: {', '.join(PARTS)}.")
     threads = threads_each(options.jobs)
+    check_folder("--out", options.out)
     names, without = [BASE, *asked], refused(asked, options.overrides)
     check_begun(names, options.overrides, options.out)
     if not options.table_only:

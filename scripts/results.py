@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from mistakes import told
 from nmt.run.compose import CONFIGS
+from nmt.run.refusals import check_folder
 from nmt.run.rundir import RunDirectory, write_json
 from results_report import SPLITS, report
 from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
@@ -163,6 +164,7 @@ def main(arguments: Sequence[str]) -> None:
     check_line(options)
     rows = pairs(options.models.split(","), options.scorers.split(","), options.seeds.split(","), options.out)
     threads = threads_each(options.jobs)
+    check_folder("--out", options.out)
     if not options.table_only:
         check_overrides(rows, options.overrides)
         complete_all(rows, options.overrides, circumstances("results.py", arguments, options.jobs, threads))

@@ -23,6 +23,7 @@ from nmt.evaluation.symmetrization import LINKS, all_links
 from nmt.evaluation.words import merge_pieces
 from nmt.run.attention_maps import first_ranked, forced_maps
 from nmt.run.build import Trained
+from nmt.run.settings import becomes_plain
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -76,8 +77,7 @@ def gold_file(trained: Trained, prefix: str) -> Path | None:
 
     None for one that became plain text: alignments count the words of the file, and plain text has others.
     """
-    detokenized = prefix in (trained.config["data"].get("detokenize") or [])
-    return None if detokenized else alignment_file(prefix, trained.direction)
+    return None if becomes_plain(trained.config["data"], prefix) else alignment_file(prefix, trained.direction)
 
 
 def read_valid_gold(trained: Trained) -> Gold | None:

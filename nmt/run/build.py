@@ -28,6 +28,8 @@ from nmt.run.trusted import LOADED, check_targets
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
+LEAST_READ = 256
+"""Source pieces that every run translates in one search, EOS counted; more where training has read longer lines."""
 
 
 class Trained(NamedTuple):
@@ -135,7 +137,7 @@ def build_translator(
 
 def longest_source(config: Config) -> int:
     """The pieces of a source that are translated in one search, EOS counted: 256, or filters.max_tokens if more."""
-    return max(256, config["filters"]["max_tokens"])
+    return max(LEAST_READ, config["filters"]["max_tokens"])
 
 
 def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:

@@ -16,7 +16,7 @@ from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
 from nmt.run.references import is_tokenized, read_references, warn_of_references
 from nmt.run.refusals import check_folder, check_source_tokens, existing_file, unknown
-from nmt.run.settings import held_out_prefixes
+from nmt.run.settings import becomes_plain, held_out_prefixes
 from nmt.text import normalize
 
 
@@ -31,7 +31,9 @@ def evaluate(job: Job) -> None:
     if len(runs) > 1 and config["out"] is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
     if len(runs) > 1 and config["alignment"] is not None:
-        raise ValueError(f"{len(runs)} runs have {len(runs)} different alignments: give run_dir one, or no alignment.")
+        raise ValueError(
+            f"{len(runs)} runs have {len(runs)} different alignments: give one run_dir, or leave out alignment."
+        )
     task = chosen_task(runs[0], config, config["alignment"])
     # A large model, and perhaps a download: after all that may be refused.
     comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
@@ -81,7 +83,7 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     if name not in known:
         raise ValueError(unknown("split", name, known))
     data = trained.config["data"]
-    pairs = read_references(known[name], trained.direction, known[name] in (data.get("detokenize") or []))
+    pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
     return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))

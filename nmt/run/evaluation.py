@@ -17,12 +17,12 @@ from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.run.alignment import Gold, Links, alignment_error
-from nmt.run.build import Trained, build_translator, longest_source, search_config
+from nmt.run.build import LEAST_READ, Trained, build_translator, longest_source, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.run.pace import Pace
 from nmt.run.record import scores_record
 from nmt.run.rundir import write_json
-from nmt.run.settings import training_prefixes
+from nmt.run.settings import becomes_plain, training_prefixes
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ def conditions(
     # Without what evaluations of before there was a choice were made with.
     keyed = found if precision == "float32" else found | {"precision": precision}
     longest = max_source_tokens or longest_source(runs[0].config)
-    if longest != 256:
+    if longest != LEAST_READ:
         keyed = keyed | {"max_source_tokens": longest}
     if task.tokenized != looks_tokenized(task.references[0]):
         keyed = keyed | {"tokenized": task.tokenized}
@@ -163,8 +163,7 @@ def training_counts(trained: Trained) -> Counter[str]:
     counts = Counter[str]()
     for prefix, file in zip(prefixes, files, strict=True):
         # Made only where it is needed, because that takes half a second.
-        became_plain = prefix in (data.get("detokenize") or [])
-        plain = detokenizer(trained.direction.source) if became_plain else str
+        plain = detokenizer(trained.direction.source) if becomes_plain(data, prefix) else str
         for line in iter_lines(file):
             counts.update(words_of(normalize(plain(line))))
     return counts

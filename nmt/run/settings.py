@@ -48,6 +48,11 @@ def training_prefixes(data: Config) -> list[Any]:
     return data["train"] if isinstance(data["train"], list) else [data["train"]]
 
 
+def becomes_plain(data: Config, prefix: str) -> bool:
+    """Whether data.detokenize names the corpus."""
+    return prefix in (data.get("detokenize") or [])
+
+
 def held_out_prefixes(data: Config) -> dict[str, str]:
     """The prefixes of the validation and test corpora by their names."""
     return {key: prefix for key, prefix in data.items() if key not in (*_NO_CORPORA, "train") and prefix}

@@ -11,6 +11,8 @@ for side in en vi; do
 done
 cp "$here"/*.yaml "$folder"
 cd "$folder"
+# What JoeyNMT translates with is a setting of the same file.
+sed 's#^testing: {#&load_model: "joey_model/latest.ckpt", #' joeynmt.yaml > joeynmt_translate.yaml
 python - <<'PYTHON'
 import sentencepiece
 

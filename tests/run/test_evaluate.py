@@ -134,7 +134,9 @@ def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None
 
 def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.run.evaluate, "load_runs", lambda *_: [run, run])
-    with pytest.raises(ValueError, match=r"2 runs have 2 different alignments: give run_dir one, or no alignment\."):
+    with pytest.raises(
+        ValueError, match=r"2 runs have 2 different alignments: give one run_dir, or leave out alignment\."
+    ):
         evaluate(job(files, alignment=files / "own.align", out=files / "out"))
 
 
