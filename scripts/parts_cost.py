@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.attention.dropout import Dropout
+from nmt.attention.kernels import headwise_product
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.run.precision import with_precision
@@ -36,6 +37,17 @@ def dropout(sentences: int, length: int, width: int) -> Part:
     plain, ours = nn.Dropout(_DROPOUT), Dropout(_DROPOUT)
     does = f"dropout of {sentences} x {length} x {width}, forward and backward"
     return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
+
+
+def projection(sentences: int, positions: int, width: int, autocast: bool = False) -> Part:
+    """What a scorer with one head makes of queries or keys by its matrix; also in bfloat16."""
+    vectors = torch.randn(sentences, 1, positions, width, requires_grad=True)
+    matrices = torch.randn(1, width, width, requires_grad=True)
+    in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
+    ways = (partial(in_bfloat16(way), vectors, matrices) for way in (torch.matmul, headwise_product))
+    does = f"{sentences} x {positions} vectors of {width} times a scorer's matrix, forward and backward"
+    does += ", bfloat16" if autocast else ""
+    return Part(*(partial(_there_and_back, way, [vectors, matrices]) for way in ways), does)
 
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
@@ -118,11 +130,14 @@ def rows(number: int, length: int, width: int, layers: int) -> Part:
 
 
 def parts() -> list[Part]:
-    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half as many for two passes,
-    and of a search with 320 rows.
+    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half as many for two passes;
+    of a recurrent model of width 512, and of a search with 320 rows.
     """
     return [
         dropout(100, 40, 1024),
+        projection(100, 1, 512),
+        projection(100, 1, 512, True),
+        projection(100, 40, 512),
         loss(110, 40, 256, 8000),
         loss(110, 40, 256, 8000, True),
         agreement(50, 40, 256, 8000),

@@ -1,4 +1,4 @@
-"""The two computations that want care: the additive score without its big tensor, and the fused inner product."""
+"""The computations that want care: products with a matrix per head, the additive score, the fused inner product."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +14,16 @@ BLOCK = {"cpu": 2**19, "cuda": 2**26}
 
 On the CPU as many as its cache holds.
 """
+
+
+def headwise_product(
+    vectors: Float[Tensor, "batch heads positions dim"], matrices: Float[Tensor, "heads dim width"]
+) -> Float[Tensor, "batch heads positions width"]:
+    """Each head's vectors times that head's matrix, one product a head.
+
+    `vectors @ matrices` would copy the matrices for every sentence of the batch.
+    """
+    return torch.einsum("bhpd,hdw->bhpw", vectors, matrices)
 
 
 class AdditiveScore(torch.autograd.Function):

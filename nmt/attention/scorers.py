@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from nmt.attention.kernels import additive_score
+from nmt.attention.kernels import additive_score, headwise_product
 from nmt.attention.sizes import require_positive
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
@@ -92,7 +92,7 @@ class General(InnerProduct):
         self.weight = nn.Parameter(torch.empty(num_heads, key_dim, query_dim).uniform_(-0.1, 0.1))
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
-        return keys @ self.weight
+        return headwise_product(keys, self.weight)
 
 
 class Location(InnerProduct):
@@ -206,10 +206,10 @@ class Additive(Scorer):
         self.vector = nn.Parameter(_per_head_matrix(num_heads, hidden_dim, 1).squeeze(-1))
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
-        return queries @ self.query_weight
+        return headwise_product(queries, self.query_weight)
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
-        return keys @ self.key_weight
+        return headwise_product(keys, self.key_weight)
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
         return additive_score(queries, keys, self.vector)
@@ -229,10 +229,10 @@ class Concat(Scorer):
         self.vector = nn.Parameter(_per_head_matrix(num_heads, hidden_dim, 1).squeeze(-1))
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
-        return queries @ self.weight[:, : self.query_dim]
+        return headwise_product(queries, self.weight[:, : self.query_dim])
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
-        return keys @ self.weight[:, self.query_dim :]
+        return headwise_product(keys, self.weight[:, self.query_dim :])
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
         return additive_score(queries, keys, self.vector)

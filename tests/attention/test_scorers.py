@@ -1,9 +1,12 @@
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from nmt.attention import kernels, scorers
 
@@ -35,6 +38,29 @@ FORMULAS = {
     "scaled_dot": lambda s, q, k, head, i: q @ k / math.sqrt(DIM),
 }
 """The papers' equations for one query and key i of one head; a row for each configuration of a scorer."""
+
+
+class LargestMade(TorchDispatchMode):
+    """How many numbers the largest tensor has that was made under it."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        stored = [x.untyped_storage().nbytes() // x.itemsize for x in tree_leaves(made) if isinstance(x, Tensor)]
+        self.numbers = max([self.numbers, *stored])
+        return made
+
+
+def test_projecting_copies_no_parameters_for_each_sentence(scorer_name: str, make_scorer: MakeScorer):
+    """A recurrent decoder projects a query of each sentence at every step: such copies were most of its time."""
+    torch.manual_seed(1)
+    scorer = make_scorer(query_dim=16, key_dim=16, num_heads=2)
+    inputs = torch.randn(64, 2, 1, 16, requires_grad=True)
+    needed = max(2 * inputs.numel(), *(parameter.numel() for parameter in scorer.parameters()), 0)
+    with LargestMade() as largest:
+        (scorer.project_queries(inputs).sum() + scorer.project_keys(inputs).sum()).backward()
+    assert 0 < largest.numbers <= needed
 
 
 def test_weights_and_gradients_equal_the_formula_in_plain_loops(

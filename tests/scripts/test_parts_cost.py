@@ -10,6 +10,13 @@ import parts_cost
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
+def test_both_ways_of_a_projection_give_the_same(autocast: bool, tolerance: float) -> None:
+    part = parts_cost.projection(5, 3, 7, autocast)
+    plain, ours = (way.args[0]() for way in (part.plain, part.ours))
+    torch.testing.assert_close(plain, ours, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
 def test_both_ways_to_the_loss_give_the_same(autocast: bool, tolerance: float) -> None:
     part = parts_cost.loss(5, 7, 11, 13, autocast)
     plain, ours = (way.args[0]() for way in (part.plain, part.ours))
