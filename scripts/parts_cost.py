@@ -41,6 +41,7 @@ def dropout(sentences: int, length: int, width: int) -> Part:
 
 def projection(sentences: int, positions: int, width: int, autocast: bool = False) -> Part:
     """What a scorer with one head makes of queries or keys by its matrix; also in bfloat16."""
+    torch.manual_seed(1)
     vectors = torch.randn(sentences, 1, positions, width, requires_grad=True)
     matrices = torch.randn(1, width, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)

@@ -21,9 +21,12 @@ def headwise_product(
 ) -> Float[Tensor, "batch heads positions width"]:
     """Each head's vectors times that head's matrix, one product a head.
 
-    `vectors @ matrices` would copy the matrices for every sentence of the batch.
+    `vectors @ matrices` would make a gradient of the matrices for every sentence, and copy those of several heads too.
+    The matrices are multiplied as they are, because autocast converts a parameter once, a view of it every time.
     """
-    return torch.einsum("bhpd,hdw->bhpw", vectors, matrices)
+    batch, _, positions, _ = vectors.shape
+    products = torch.matmul(vectors.transpose(0, 1).flatten(1, 2), matrices)
+    return products.unflatten(1, (batch, positions)).transpose(0, 1)
 
 
 class AdditiveScore(torch.autograd.Function):
@@ -83,13 +86,14 @@ def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Ten
 
     All blocks use the memory of the first: new memory costs the CPU more time than what is computed in it.
     """
-    twice_queries, twice_keys = 2 * _at_least_float32(queries).unsqueeze(3), 2 * _at_least_float32(keys).unsqueeze(2)
+    twice_queries, all_keys = 2 * _at_least_float32(queries).unsqueeze(3), _at_least_float32(keys).unsqueeze(2)
     memory: Tensor | None = None
     for sentences, steps in blocks(queries, keys):
-        q, k = twice_queries[sentences, :, steps], twice_keys[sentences]
+        q, k = twice_queries[sentences, :, steps], all_keys[sentences]
         if memory is None:
             memory = q.new_empty(*q.shape[:3], *k.shape[3:])
-        yield sentences, steps, torch.add(q, k, out=memory[: q.shape[0], :, : q.shape[2]]).sigmoid_()
+        doubled = torch.add(q, k, alpha=2, out=memory[: q.shape[0], :, : q.shape[2]])
+        yield sentences, steps, doubled.sigmoid_()
 
 
 def additive_score(

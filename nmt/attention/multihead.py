@@ -41,9 +41,12 @@ class MultiHeadAttention(nn.Module):
         self.attention = attention(query_dim=head_dim, key_dim=head_dim, num_heads=num_heads, dropout=dropout)
 
     def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
-        """The keys and values of `inputs`; per position, so those of new positions can be appended."""
+        """The keys and values of `inputs`; per position, so those of new positions can be appended.
+
+        Each head's lie together in memory: products would copy them so at every step of a decoder.
+        """
         keys = self.attention.project_keys(self._split(self.key(inputs)))
-        return KeysValues(keys, self._split(self.value(inputs)))
+        return KeysValues(keys.contiguous(), self._split(self.value(inputs)).contiguous())
 
     def forward(
         self,

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
+from torch.nn.utils import parametrize
 
 from nmt.data.batch import pad, pad_source
 from nmt.decoding.segments import split_line
@@ -34,6 +35,10 @@ class Translation(NamedTuple):
     """What the search ranks by."""
 
 
+MAX_SOURCE_TOKENS = 256
+"""The most source pieces of one search, EOS counted, where nobody says otherwise."""
+
+
 class Translator:
     """A model, its tokenizers and a search: line in, line out.
 
@@ -50,7 +55,7 @@ class Translator:
         tokenizers: TokenizerPair,
         search: Search,
         batch_tokens: int = 4096,
-        max_source_tokens: int = 256,
+        max_source_tokens: int = MAX_SOURCE_TOKENS,
         device: torch.device | str = "cpu",
         choose: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
@@ -121,7 +126,8 @@ class Translator:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         most = self.model.max_source or math.inf
         lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
-        with _evaluating(self.model), torch.inference_mode():
+        # FixNorm, for one, makes its weights anew at each use: here once.
+        with _evaluating(self.model), torch.inference_mode(), parametrize.cached():
             budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
             for indices in batches_by_length(lengths, budget):
                 source, mask = pad_source([sources[index] for index in indices])

@@ -72,7 +72,7 @@ class Bahdanau(RecurrentSeq2Seq):
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.embedding_dropout(self.source_embedding(source))
-        annotations, final = annotate(self.encoder, embedded, source_mask)
+        annotations, final = annotate(self.encoder, embedded, source_mask.sum(dim=1).cpu())
         hidden = torch.tanh(self.bridge(final[1]))  # final[1]: the backward direction, after the first piece
         first = State(hidden, torch.zeros_like(source[:, 0]))
         return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)

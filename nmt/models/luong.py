@@ -84,8 +84,9 @@ class Luong(RecurrentSeq2Seq):
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         inputs, hidden, cell = self.embedding_dropout(self.source_embedding(source)), [], []
+        lengths = source_mask.sum(dim=1).cpu()
         for network, hidden_bridge, cell_bridge in zip(self.encoder, self.hidden_bridge, self.cell_bridge, strict=True):
-            outputs, final = annotate(network, inputs, source_mask)
+            outputs, final = annotate(network, inputs, lengths)
             inputs = self.encoder_dropout(outputs)
             both = [states.transpose(0, 1).flatten(1) for states in final]
             hidden.append(torch.tanh(hidden_bridge(both[0])))

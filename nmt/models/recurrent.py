@@ -79,15 +79,15 @@ class RecurrentSeq2Seq(Seq2Seq):
 
 
 def annotate(
-    network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], mask: Bool[Tensor, "batch source"]
+    network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], lengths: Int[Tensor, " batch"]
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """Runs a bidirectional GRU or LSTM over each sentence's own length: its outputs and its final states.
+    """Runs a bidirectional GRU or LSTM over each sentence's own length (on the CPU): its outputs and its final states.
 
     Packing makes the backward direction start at the sentence's last piece, not at the padding.
     """
-    packed = pack_padded_sequence(embedded, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+    packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
     outputs, final = network(packed)
-    return pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])[0], final
+    return pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])[0], final
 
 
 def attend_to(

@@ -16,7 +16,7 @@ from nmt.data.corpus import Direction
 from nmt.decoding import consensus
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.state import Search
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
@@ -28,8 +28,6 @@ from nmt.run.trusted import LOADED, check_targets
 from nmt.text import TokenizerPair
 
 DEVICES = ("auto", "cpu", "cuda")
-LEAST_READ = 256
-"""Source pieces that every run translates in one search, EOS counted; more where training has read longer lines."""
 
 
 class Trained(NamedTuple):
@@ -136,8 +134,8 @@ def build_translator(
 
 
 def longest_source(config: Config) -> int:
-    """The pieces of a source that are translated in one search, EOS counted: 256, or filters.max_tokens if more."""
-    return max(LEAST_READ, config["filters"]["max_tokens"])
+    """The pieces of a source that one search reads, EOS counted: the usual ones, or as many as training has read."""
+    return max(MAX_SOURCE_TOKENS, config["filters"]["max_tokens"])
 
 
 def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:

@@ -17,7 +17,7 @@ from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.run.alignment import Gold, Links, alignment_error
-from nmt.run.build import LEAST_READ, Trained, build_translator, longest_source, search_config
+from nmt.run.build import Trained, build_translator, longest_source, search_config
 from nmt.run.forced import Perplexity, log_probs, perplexity
 from nmt.run.pace import Pace
 from nmt.run.record import scores_record
@@ -26,6 +26,9 @@ from nmt.run.settings import becomes_plain, training_prefixes
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
+
+_FORMER_MAX_SOURCE_TOKENS = 256
+"""What evaluations read of a line before there was a choice: with as much, their keys are still those of then."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ def conditions(
     # Without what evaluations of before there was a choice were made with.
     keyed = found if precision == "float32" else found | {"precision": precision}
     longest = max_source_tokens or longest_source(runs[0].config)
-    if longest != LEAST_READ:
+    if longest != _FORMER_MAX_SOURCE_TOKENS:
         keyed = keyed | {"max_source_tokens": longest}
     if task.tokenized != looks_tokenized(task.references[0]):
         keyed = keyed | {"tokenized": task.tokenized}

@@ -49,7 +49,7 @@ def training_prefixes(data: Config) -> list[Any]:
 
 
 def becomes_plain(data: Config, prefix: str) -> bool:
-    """Whether data.detokenize names the corpus."""
+    """Whether the corpus is read as plain text, because data.detokenize names it."""
     return prefix in (data.get("detokenize") or [])
 
 

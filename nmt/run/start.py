@@ -15,7 +15,7 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
 from nmt.run.build import Trained, build_model, load_run
 from nmt.run.compose import Config, make
-from nmt.run.settings import Settings
+from nmt.run.settings import Settings, becomes_plain
 from nmt.text import TokenizerPair
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,9 @@ def warn_of_detokenize(settings: Settings) -> None:
 
 def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
     """The prefix of a corpus, or of its copy in plain text if data.detokenize names it."""
-    return detokenized(prefix, settings.direction, cache_dir) if prefix in settings.splits.detokenize else prefix
+    return (
+        detokenized(prefix, settings.direction, cache_dir) if becomes_plain(settings.config["data"], prefix) else prefix
+    )
 
 
 def training_corpora(settings: Settings, cache_dir: Path) -> list[str]:

@@ -49,7 +49,7 @@ from nmt.run.resume import (
     same_steps,
 )
 from nmt.run.rundir import RunDirectory, write_json
-from nmt.run.settings import Settings
+from nmt.run.settings import Settings, becomes_plain
 from nmt.run.start import (
     excluded_corpora,
     in_plain_text,
@@ -210,7 +210,8 @@ def _fitting(parts: Parts, task: TranslationTask) -> Fitting:
     sizes = config["batching"]["batch_tokens"], longest_source(config)
     translator = Translator(parts.model, parts.tokenizers, greedy, *sizes)
     splits = parts.settings.splits
-    valid = read_references(splits.valid, parts.settings.direction, splits.valid in splits.detokenize)
+    plain = becomes_plain(config["data"], splits.valid)
+    valid = read_references(splits.valid, parts.settings.direction, plain)
     probes = Probes(parts.settings, parts.run, parts.tokenizers, parts.model, valid)
     return build_fitting(parts.settings, parts.run, task, translator, valid, probes.callbacks(), parts.max_steps)
 

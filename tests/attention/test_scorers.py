@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from nmt.attention import kernels, scorers
 
@@ -40,27 +38,31 @@ FORMULAS = {
 """The papers' equations for one query and key i of one head; a row for each configuration of a scorer."""
 
 
-class LargestMade(TorchDispatchMode):
-    """How many numbers the largest tensor has that was made under it."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        stored = [x.untyped_storage().nbytes() // x.itemsize for x in tree_leaves(made) if isinstance(x, Tensor)]
-        self.numbers = max([self.numbers, *stored])
-        return made
-
-
-def test_projecting_copies_no_parameters_for_each_sentence(scorer_name: str, make_scorer: MakeScorer):
-    """A recurrent decoder projects a query of each sentence at every step: such copies were most of its time."""
+@pytest.mark.parametrize("num_heads", [1, 2])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_projecting_makes_nothing_as_large_as_a_matrix_for_each_sentence(
+    scorer_name: str, make_scorer: MakeScorer, num_heads: int, autocast: bool, largest_made: Callable[[], Any]
+):
+    """A recurrent decoder projects a query of each sentence at every step: such gradients were most of its time."""
     torch.manual_seed(1)
-    scorer = make_scorer(query_dim=16, key_dim=16, num_heads=2)
-    inputs = torch.randn(64, 2, 1, 16, requires_grad=True)
-    needed = max(2 * inputs.numel(), *(parameter.numel() for parameter in scorer.parameters()), 0)
-    with LargestMade() as largest:
-        (scorer.project_queries(inputs).sum() + scorer.project_keys(inputs).sum()).backward()
+    scorer = make_scorer(query_dim=16, key_dim=16, num_heads=num_heads)
+    inputs = torch.randn(64, num_heads, 1, 16, requires_grad=True)
+    needed = 2 * inputs.numel() + sum(parameter.numel() for parameter in scorer.parameters())
+    with largest_made() as largest:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            projected = scorer.project_queries(inputs).sum() + scorer.project_keys(inputs).sum()
+        projected.backward()
     assert 0 < largest.numbers <= needed
+
+
+def test_autocast_converts_a_matrix_once(largest_made: Callable[[], Any]):
+    """Autocast keeps what it made of a parameter, and of nothing else: not of a view, at every step of a decoder."""
+    scorer, queries = scorers.Additive(query_dim=32, key_dim=32, num_heads=1), torch.randn(5, 1, 1, 32)
+    with torch.autocast("cpu", torch.bfloat16):
+        scorer.project_queries(queries)
+        with largest_made() as largest:
+            scorer.project_queries(queries)
+    assert 0 < largest.numbers < scorer.query_weight.numel()
 
 
 def test_weights_and_gradients_equal_the_formula_in_plain_loops(

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
@@ -12,6 +13,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Search
 from nmt.decoding.translator import Translation, Translator, batches_by_length
+from nmt.models.embeddings import with_unit_rows
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
 WORDS = [
@@ -100,6 +102,20 @@ def test_lines_keep_their_order_and_empty_ones_stay_empty(tokenizers: TokenizerP
     expected = ["red cat", "", LINES[2], "", "blue", "a small cat runs often! blue dog or big cat"]
     assert translator(tokenizers)[0].translate(LINES) == expected
     assert translator(tokenizers)[0].translate([]) == []
+
+
+def test_weights_that_are_made_anew_at_each_use_are_made_once(
+    tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = nn.Embedding(5, 3)
+    with_unit_rows(table)
+    made: list[Tensor] = []
+    monkeypatch.setattr(F, "normalize", lambda weight, dim: made.append(weight) or weight)
+    translating, model = translator(tokenizers)
+    step = model.step
+    monkeypatch.setattr(model, "step", lambda *args: (table.weight, step(*args))[1])
+    assert translating.translate(LINES) == translator(tokenizers)[0].translate(LINES)
+    assert len(made) == 1
 
 
 def test_neither_batches_nor_windows_change_a_translation(

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pytest
 import torch
 
 from nmt.attention import MultiHeadAttention, kernels
@@ -139,6 +140,19 @@ def test_the_sites_are_those_that_are_watched_and_described(model, sentences):
     model(*sentences, watch=lambda site, *_: seen.append(site))
     assert list(dict.fromkeys(seen)) == list(model.sites) == list(model.queries)
     assert set(attending) == set(attentions)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize(("name", "scorer"), [("luong", "general"), ("bahdanau", "dot"), ("transformer", "scaled_dot")])
+def test_a_step_copies_nothing_that_was_kept_of_the_source(make_model, name, scorer, autocast, largest_made):
+    model = make_model(name, scorer, num_heads=2).float()
+    source = torch.randint(4, 19, (2, 150))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        memory = model.encode(source, source != 0)
+        state = model.start(memory, beams=2)
+        with largest_made() as largest:
+            model.step(torch.ones(2, 2, dtype=torch.int64), state, memory)
+    assert 0 < largest.numbers < 2 * 150 * 12
 
 
 def test_every_parameter_gets_a_gradient(model, sentences):

@@ -14,6 +14,9 @@ def test_both_ways_of_a_projection_give_the_same(autocast: bool, tolerance: floa
     part = parts_cost.projection(5, 3, 7, autocast)
     plain, ours = (way.args[0]() for way in (part.plain, part.ours))
     torch.testing.assert_close(plain, ours, rtol=tolerance, atol=tolerance)
+    wanted = part.ours.args[1]
+    gradients = (torch.autograd.grad(each.float().square().sum(), wanted) for each in (plain, ours))
+    torch.testing.assert_close(*gradients, rtol=5 * tolerance, atol=5 * tolerance)
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])

@@ -125,3 +125,9 @@ def test_what_cannot_be_is_told(
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     with pytest.raises(ValueError, match=message):
         ablation.main([*arguments, "--out", str(tmp_path)])
+
+
+def test_a_file_for_a_folder_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ValueError, match="--out"):
+        ablation.main(["--parts", "bpe", "--out", str(tmp_path / "out")])

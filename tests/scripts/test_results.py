@@ -227,3 +227,9 @@ def test_a_seed_without_scores_is_told_beside_the_others(finished):
 def test_a_line_that_would_mislabel_runs_is_refused(tmp_path, line, sentence):
     with pytest.raises(ValueError, match=sentence):
         results.main(["--out", str(tmp_path), *line])
+
+
+def test_a_file_for_a_folder_is_refused_before_anything_is_trained(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ValueError, match="--out"):
+        results.main(["--models", "luong", "--scorers", "dot", "--out", str(tmp_path / "out")])
