@@ -11,7 +11,7 @@ from lightning import LightningModule
 from lightning.pytorch.plugins.precision import FSDPPrecision
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
-from torch.nn.utils import clip_grad_value_, get_total_norm
+from torch.nn.utils import clip_grad_value_, get_total_norm, parametrize
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
@@ -87,12 +87,15 @@ class TranslationTask(LightningModule):
 
     def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
         """-sum log p of the batch's target tokens, in nats."""
-        return self._cross_entropy(self.model, batch, label_smoothing)
+        with parametrize.cached():
+            return self._cross_entropy(self.model, batch, label_smoothing)
 
     def loss(self, batch: Batch) -> Tensor:
         """What training minimises: the objective's sum over the batch's target tokens, in nats."""
         seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
-        return self._objective(self.model, seen, self._label_smoothing)
+        # Unit embeddings are made once for both sides, the output layer and the passes.
+        with parametrize.cached():
+            return self._objective(self.model, seen, self._label_smoothing)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx

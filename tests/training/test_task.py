@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.data.batch import Batch, collate
 from nmt.models.base import Seq2Seq
+from nmt.models.embeddings import with_unit_rows
 from nmt.text import PAD
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.objectives import Objective, SimCut
@@ -87,6 +88,22 @@ def test_what_regularises_acts_in_training_only(model: Seq2Seq, batches: list[Ba
     task._valid_nll = torch.zeros(())
     task.validation_step(batches[1], 0)
     torch.testing.assert_close(task._valid_nll, plain)
+
+
+def test_unit_embeddings_are_made_once_for_all_passes(model: Seq2Seq, batches: list[Batch]) -> None:
+    with_unit_rows(model.embedding, model.output)
+    made = []
+    for module in (model.embedding, model.output):
+        module.parametrizations.weight[0].register_forward_hook(lambda *of_call: made.append(of_call))
+    objective = SimCut(alpha=3.0, cut=0.5)
+    found = []
+    for loss in (task_of(model, objective).loss, lambda batch: objective(model, batch, 0.0)):
+        torch.manual_seed(1)
+        made.clear()
+        found.append((torch.autograd.grad(loss(batches[1]), list(model.parameters())), len(made)))
+    (once, calls), (plainly, more) = found
+    assert calls == 2 < more
+    torch.testing.assert_close(once, plainly)
 
 
 def test_smoothing_is_torchs(model: Seq2Seq, batches: list[Batch]) -> None:
