@@ -31,8 +31,10 @@ class MultiHeadAttention(nn.Module):
         require_positive({"num_heads": num_heads})
         for name, dim in (("query", query_dim), ("key", key_dim)):
             if dim % num_heads:
+                nearest = min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - num_heads))
                 raise ValueError(
-                    f"num_heads={num_heads} does not divide the {name} width {dim}: choose a divisor, such as 4 of 256."
+                    f"num_heads={num_heads} does not divide the {name} width {dim}: "
+                    f"choose a divisor, such as {nearest}."
                 )
         self.num_heads = num_heads
         self.query, self.key = nn.Linear(query_dim, query_dim), nn.Linear(key_dim, query_dim)

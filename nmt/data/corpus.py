@@ -1,5 +1,6 @@
 """Aligned plain-text files: PREFIX.en and PREFIX.vi, a sentence a line; lines of equal number are translations."""
 
+import difflib
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,14 @@ logger = logging.getLogger(__name__)
 ByteStream = BufferedIOBase | BinaryIO
 LONGEST_LINE = 2**20
 """Bytes of the longest line that is read."""
+
+_OTHER_FILES = {
+    b"\x1f\x8b": "a gzip archive",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+    b"PK\x03\x04": "a zip archive",
+}
+"""How files begin that are often given for plain text."""
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -80,7 +89,9 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
         try:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason}); convert it.") from error
+            kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
+            what = f"this is {kind}, not UTF-8; make it that." if kind else f"not UTF-8 ({error.reason}); convert it."
+            raise ValueError(f"{name}, line {number}: {what}") from error
 
 
 def iter_lines(path: Path) -> Iterator[str]:
@@ -91,13 +102,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     file or, naming the line, for bytes that are not UTF-8.
     """
     if not path.is_file():
-        prefix = path.with_suffix("").with_suffix("")
-        if path.with_suffix("").is_file() and prefix.with_name(prefix.name + path.suffix).is_file():
-            raise FileNotFoundError(f"No file {path}: a corpus is named without its extension, as in {prefix}.")
-        raise FileNotFoundError(
-            f"No file {path}: a corpus PREFIX is the files PREFIX.{path.suffix[1:]} and that of the other language; "
-            "'python -m nmt.download' fetches published ones, hub:OWNER/SET for data=hub data.name=OWNER/SET."
-        )
+        raise FileNotFoundError(f"No file {path}{_what_there_is(path)}")
     empty = True
     with path.open("rb") as file:
         for line in text_lines(file, str(path)):
@@ -105,6 +110,30 @@ def iter_lines(path: Path) -> Iterator[str]:
             yield line
     if empty:
         raise ValueError(f"{path} is empty; give a file with at least one line.")
+
+
+def _what_there_is(path: Path) -> str:
+    """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named."""
+    prefix, language = path.with_suffix(""), path.suffix[1:]
+    if prefix.is_dir():
+        inside = sorted(each.stem for each in prefix.iterdir() if each.suffix == path.suffix)
+        example = f", such as {prefix / inside[0]}" if inside else ""
+        return (
+            f": {prefix} is a folder; a corpus is named by what its files have in common before .{language}{example}."
+        )
+    shorter = prefix.with_suffix("")
+    if prefix.is_file() and shorter.with_name(shorter.name + path.suffix).is_file():
+        return f": a corpus is named without its extension, as in {shorter}."
+    near = sorted(each for each in prefix.parent.iterdir() if each.is_file()) if prefix.parent.is_dir() else []
+    if there := [each.name for each in near if each.stem == prefix.name]:
+        return f", but {' and '.join(there)}: direction= has the languages as the files have them for extensions."
+    stems = [each.stem for each in near if each.suffix == path.suffix]
+    if meant := difflib.get_close_matches(prefix.name, stems, n=1):
+        return f". Did you mean {prefix.with_name(meant[0])}?"
+    return (
+        f": a corpus PREFIX is the files PREFIX.{language} and that of the other language; "
+        "'python -m nmt.download' fetches published ones, hub:OWNER/SET for data=hub data.name=OWNER/SET."
+    )
 
 
 def read_lines(path: Path) -> list[str]:

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 _FORMAT = 2
 _CHUNK = 10_000
 _TOLD = 1_000_000
+# A share of pairs with equal sides, such as names and numbers, that no corpus of two languages comes near.
+_MANY_SAME = 0.2
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
 
 
@@ -36,7 +38,7 @@ class Report:
 
     pairs: pairs read; kept: pairs left; parts: pairs left of each corpus, in their order; source_tokens,
     target_tokens: pieces of these, EOS counted; dropped: pairs left out, by reason; changed: lines changed by
-    normalisation, by language and kind of change.
+    normalisation, by language and kind of change; same: kept pairs whose sides are the same text.
     """
 
     pairs: int
@@ -46,11 +48,15 @@ class Report:
     target_tokens: int
     dropped: dict[str, int]
     changed: dict[str, int]
+    same: int = 0
 
     def __str__(self) -> str:
         tokens = f"{self.source_tokens:,} source and {self.target_tokens:,} target tokens"
         dropped, changed = _listed(self.dropped), _listed(self.changed)
-        return f"{self.pairs:,} pairs, {self.kept:,} kept ({tokens}); dropped: {dropped}; lines normalised: {changed}"
+        told = f"{self.pairs:,} pairs, {self.kept:,} kept ({tokens}); dropped: {dropped}; lines normalised: {changed}"
+        if self.same > _MANY_SAME * self.kept:
+            told += f". In {self.same:,} pairs both sides are the same text: is one language given twice?"
+        return told
 
 
 class TrainingData(torch.utils.data.Dataset[Example]):
@@ -116,7 +122,7 @@ def _write(
     """Goes through the corpora once, without holding their text."""
     logger.info("Tokenising the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
-    parts, corpus = [0] * len(prefixes), _Corpus()
+    parts, corpus, same = [0] * len(prefixes), _Corpus(), 0
     held_out = _joined(read_pairs(prefix, direction) for prefix in exclude)
     raw = _in_order(prefixes, direction, corpus)
     kept = filters.keep_texts(_normalized(raw, direction, changed), held_out, dropped, direction)
@@ -133,12 +139,14 @@ def _write(
             dropped.update(dropped_here)
             for origin in compress(origins, passes):
                 parts[origin] += 1
+            same += sum(source == target for source, target in compress(zip(*texts, strict=True), passes))
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
             writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
         writer.finalize()
     number, source_tokens, target_tokens = tokens.tolist()
     pairs = number + sum(dropped.values())
-    report = Report(pairs, number, parts, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())))
+    counts = dict(+dropped), dict(sorted(changed.items()))
+    report = Report(pairs, number, parts, source_tokens, target_tokens, *counts, same)
     if not report.kept:
         raise ValueError(
             f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."

@@ -142,4 +142,7 @@ def build_trainer(config: Config, **ours: Any) -> Trainer:
         # To Lightning the training is one long epoch: see nmt.data.module.
         return Trainer(**options, **{"max_epochs": -1, **ours})
     except (MisconfigurationException, ValueError, TypeError) as error:
-        raise ValueError(f"Lightning refuses an option under trainer: {' '.join(str(error).split())}") from error
+        refusal = " ".join(str(error).split())
+        if "accelerator" in refusal or "backend" in refusal:
+            refusal += " trainer.accelerator=auto takes what this machine has, trainer.accelerator=cpu is everywhere."
+        raise ValueError(f"Lightning refuses an option under trainer: {refusal}") from error

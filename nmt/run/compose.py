@@ -255,7 +255,9 @@ def _sentence(error: Exception) -> str:
         return f"The configuration cannot be resolved: {str(cause).splitlines()[0]}."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
         parent = str(cause.full_key).removesuffix(str(cause.key))
-        return unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
+        sentence = unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
+        further = str(cause.full_key).startswith("data.test")
+        return f"{sentence} A further test split is added by +{cause.full_key}=PREFIX." if further else sentence
     if str(error).startswith("Ambiguous value for argument"):
         given = str(error).splitlines()[0].split("'", 1)[1].rpartition("'")[0]
         key, _, values = given.partition("=")

@@ -15,7 +15,7 @@ from nmt.run.drawing import Drawing
 from nmt.run.map_formats import LEFT_OUT, clear, draw
 from nmt.run.pace import Pace
 from nmt.run.provenance import described_files, described_run, described_sites
-from nmt.run.refusals import existing_file, folder_to_write
+from nmt.run.refusals import check_folder, existing_file
 from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ def export_attention(job: Job) -> None:
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     sites = described_sites(trained.model)
     drawing.check_range(sites)
-    out = folder_to_write("out", config["out"])
+    out = Path(str(config["out"]))
+    check_folder("out", out)
     _check_room(out, config["overwrite"])
     pairs = _pairs(trained, config, source, target)
     left_out = [(pair, reason) for pair in pairs if (reason := _reason(pair, trained, config["max_tokens"]))]

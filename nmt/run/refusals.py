@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 _KINDS = {
@@ -53,11 +54,19 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError when a key names what is no folder, and can be none because a file is in the way."""
+    """Raises ValueError when a key names what is no folder to write to, and can be none."""
     path = Path(str(value))
     there = next(place for place in (path, *path.parents) if place.exists())
     if not there.is_dir():
         raise ValueError(f"{key} is {path}, but {there} is a file; give another folder.")
+    try:
+        # Rights alone do not tell: a file system may be read-only, or make no folders.
+        with TemporaryDirectory(dir=there):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{key} is {path}, and {there} cannot be written to ({error.strerror}); give another."
+        ) from error
 
 
 def check_source_tokens(value: Any) -> None:

@@ -29,7 +29,8 @@ def run_directory(job: Job) -> RunDirectory:
     """The folder that a training job writes to. Raises ValueError where it, or cache_dir, can be no folder."""
     path = Path(str(job.config["run_dir"]) if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
     check_folder("run_dir", path)
-    check_folder("cache_dir", job.config["cache_dir"])
+    if not Path(str(job.config["cache_dir"])).is_dir():  # one that others have filled may be read-only
+        check_folder("cache_dir", job.config["cache_dir"])
     return RunDirectory(path)
 
 
@@ -51,7 +52,10 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     before, stored = stored, completed(stored)
     asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
-    for key in (leaf for given in job.given for leaf in _leaves(given, _get(job.config, given), _get(stored, given))):
+    asking = [(given, _get(job.config, given), _get(stored, given)) for given in job.given]
+    for given, key in (
+        (asked_for[0], leaf) for asked_for in asking for leaf in sorted(_leaves(*asked_for), key=_order)
+    ):
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
@@ -63,8 +67,8 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
             continue
         if key not in _MAY_CHANGE:
             raise ValueError(
-                f"{key} differs from the run that is resumed ({_get(stored, key)}); "
-                f"only {', '.join(_MAY_CHANGE)} may: leave it out, or start a new run."
+                f"{key} is {value}, but {_get(stored, key)} in the run that is resumed; only {', '.join(_MAY_CHANGE)} "
+                f"may differ: leave out {given}=, or start a new run."
             )
         *section, name = key.split(".")
         (config[section[0]] if section else config)[name] = value
@@ -161,6 +165,11 @@ def _leaves(key: str, value: Any, other: Any) -> list[str]:
         return [key]
     names = dict.fromkeys([*other, *value])
     return [leaf for name in names for leaf in _leaves(f"{key}.{name}", value.get(name), other.get(name))]
+
+
+def _order(key: str) -> bool:
+    """Sorts first what names a whole group, so that another model is told before another of its settings."""
+    return key.rpartition(".")[2] not in ("_target_", "name")
 
 
 def _get(config: Config, key: str) -> Any:

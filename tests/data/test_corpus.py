@@ -1,3 +1,7 @@
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from nmt.data import corpus as module
@@ -97,6 +101,28 @@ def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):
         check_files([str(tmp_path / "absent.txt")], direction)
     with pytest.raises(ValueError, match=r"empty\.en is empty"):
         check_files([corpus, write("empty", [], ["a"])], direction)
+
+
+def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Callable[..., str], corpus: str) -> None:
+    folder, name = Path(corpus).parent, Path(corpus).name
+    with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
+        check_files([str(folder)], Direction("en", "vi"))
+    with pytest.raises(FileNotFoundError, match=rf"No file .*, but {name}\.en and {name}\.vi: direction= has the lang"):
+        check_files([corpus], Direction("vn", "de"))
+    write("valid", ["a"], ["b"])
+    with pytest.raises(FileNotFoundError, match=rf"No file .*vaild\.en\. Did you mean {tmp_path}/valid\?"):
+        check_files([str(tmp_path / "vaild")], Direction("en", "vi"))
+    with pytest.raises(FileNotFoundError, match=r"No file .*nowhere/absent\.en: a corpus PREFIX is the files"):
+        check_files([str(tmp_path / "nowhere" / "absent")], Direction("en", "vi"))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"), [(gzip.compress(b"one\n"), "a gzip archive"), ("one\n".encode("utf-16"), "UTF-16")]
+)
+def test_files_that_are_no_plain_text_are_called_what_they_are(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "a.en").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"a\.en, line 1: this is {kind}, not UTF-8; make it that\.$"):
+        read_lines(tmp_path / "a.en")
 
 
 def test_unequal_line_counts_are_named(write, direction):

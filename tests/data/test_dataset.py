@@ -25,6 +25,15 @@ def test_decoding_the_dataset_gives_the_corpus_back(build, corpus, direction, pa
     assert (report.pairs, report.kept, report.dropped) == (211, 211, {})
 
 
+@pytest.mark.parametrize(("same", "told"), [(2, False), (3, True)])
+def test_a_language_that_is_given_twice_is_told(build, write, same, told):
+    source = [f"{word} one" for word in ("a", "b", "c", "d", "e", "f", "g", "h", "i", "k")]
+    target = [*source[:same], *(f"{line} một" for line in source[same:])]
+    _, report = build([write("twice", source, target)])
+    assert report.same == same
+    assert (f"In {same} pairs both sides are the same text: is one language given twice?" in str(report)) == told
+
+
 def test_lengths_count_eos_and_match_the_rows(build, corpus):
     data, report = build([corpus])
     assert sum(data.parts) == len(data) == report.kept

@@ -100,6 +100,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
         (["+typo=1"], "Unknown key 'typo'. There are: "),
+        (["data.test2=a"], ". A further test split is added by +data.test2=PREFIX."),
         (["trainer.max_step=5"], "Unknown key 'trainer.max_step'. Did you mean 'trainer.max_steps'?"),
         (["seed=abc"], "seed must be a whole number, not 'abc'."),
         (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),

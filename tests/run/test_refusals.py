@@ -79,6 +79,13 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
             check_folder("out", taken)
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder in which root cannot write either")
+@pytest.mark.parametrize("name", ["/proc", "/proc/new/more"])
+def test_a_folder_that_cannot_be_written_to_is_told(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^out is {name}, and /proc cannot be written to \(.+\); give another\.$"):
+        check_folder("out", name)
+
+
 def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file"):
         existing_file("input", tmp_path / "in.en")

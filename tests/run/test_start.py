@@ -155,8 +155,6 @@ def test_an_older_run_goes_on_only_with_the_first_weights_that_it_had(
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     del config["initializer"]
     (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"initializer._target_ differs from the run that is resumed \(nmt.models.init"
-    ):
+    with pytest.raises(ValueError, match=r"initializer._target_ is .*small, but nmt.models.init.* in the run that"):
         train(job("train", initializer="small", resume="true", run_dir="run", trainer__max_steps=12))
     train(job("train", initializer="as_made", resume="true", run_dir="run", trainer__max_steps=12))

@@ -44,7 +44,8 @@ def test_other_pieces_of_a_text_give_it_back_and_depend_on_the_seed_alone(tokeni
     assert [tokenizer.decode(ids) for ids in first] == lines(23)
     assert first == again[::-1]
     assert first != [tokenizer.resample(ids, 0.3, 100 + seed) for seed, ids in enumerate(plain)]
-    assert sum(map(len, first)) > sum(map(len, plain))
+    drawn = [tokenizer.resample(ids, 0.3, seed) for seed in range(10) for ids in plain]
+    assert sum(map(len, drawn)) > 10 * sum(map(len, plain))
 
 
 def test_text_never_becomes_a_special_id(tokenizer):
@@ -107,7 +108,7 @@ def test_an_impossible_size_names_the_limit(kind, size, message):
 def test_the_named_maximum_is_possible():
     with pytest.raises(ValueError, match="at most") as error:
         train_tokenizer(lines(), kind="bpe", size=90_001)
-    largest = int(str(error.value).split("at most ")[1].rstrip("."))
+    largest = int(str(error.value).split("at most ")[1].split(",")[0])
     assert Tokenizer(train_tokenizer(lines(), kind="bpe", size=largest)).size == largest
 
 
