@@ -145,12 +145,10 @@ def _write(
         writer.finalize()
     number, source_tokens, target_tokens = tokens.tolist()
     pairs = number + sum(dropped.values())
-    counts = dict(+dropped), dict(sorted(changed.items()))
-    report = Report(pairs, number, parts, source_tokens, target_tokens, *counts, same)
+    left_out, mended = dict(+dropped), dict(sorted(changed.items()))
+    report = Report(pairs, number, parts, source_tokens, target_tokens, left_out, mended, same)
     if not report.kept:
-        raise ValueError(
-            f"No training pair is left: {report}; check the files of {', '.join(prefixes)} and the filters."
-        )
+        raise ValueError(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 

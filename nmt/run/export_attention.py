@@ -36,9 +36,7 @@ def export_attention(job: Job) -> None:
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     sites = described_sites(trained.model)
     drawing.check_range(sites)
-    out = Path(str(config["out"]))
-    check_folder("out", out)
-    _check_room(out, config["overwrite"])
+    out = _free_folder(config)
     pairs = _pairs(trained, config, source, target)
     left_out = [(pair, reason) for pair in pairs if (reason := _reason(pair, trained, config["max_tokens"]))]
     if len(left_out) == len(pairs):
@@ -67,20 +65,25 @@ def export_attention(job: Job) -> None:
         print(line)
 
 
-def _check_room(out: Path, overwrite: bool) -> None:
-    """Raises FileExistsError where there are maps that may not be replaced, ValueError for another's manifest."""
+def _free_folder(config: Config) -> Path:
+    """The folder to write to. Raises FileExistsError where there are maps that may not be replaced, ValueError for
+    another's manifest and where nothing can be written.
+    """
+    out = Path(str(config["out"]))
+    check_folder("out", out)
     if not (out / MANIFEST).exists():
-        return
+        return out
     try:
         MapFolder(out)
     except ValueError as error:
         raise ValueError(
             f"out is {out}, whose {MANIFEST} is damaged or not one of maps; choose another folder, or delete it."
         ) from error
-    if not overwrite:
+    if not config["overwrite"]:
         raise FileExistsError(
             f"out is {out}, which holds maps; choose another folder, or overwrite=true to replace them."
         )
+    return out
 
 
 def _files(job: Job) -> tuple[Path, Path | None]:

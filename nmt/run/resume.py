@@ -52,10 +52,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     before, stored = stored, completed(stored)
     asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
-    asking = [(given, _get(job.config, given), _get(stored, given)) for given in job.given]
-    for given, key in (
-        (asked_for[0], leaf) for asked_for in asking for leaf in sorted(_leaves(*asked_for), key=_order)
-    ):
+    for given, key in _given_leaves(job, stored):
         value = _get(job.config, key)
         if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
             continue
@@ -159,17 +156,24 @@ def batch_settings(config: Config) -> Config:
     return {key: _get(config, key) for key in _BATCHES}
 
 
+def _given_leaves(job: Job, stored: Config) -> list[tuple[str, str]]:
+    """What the command line gives, and each key below it; first those that name a whole group, such as a model."""
+    return [
+        (given, leaf)
+        for given in job.given
+        for leaf in sorted(
+            _leaves(given, _get(job.config, given), _get(stored, given)),
+            key=lambda leaf: leaf.rpartition(".")[2] not in ("_target_", "name"),
+        )
+    ]
+
+
 def _leaves(key: str, value: Any, other: Any) -> list[str]:
     """The dotted keys below one that are no groups in both values: a chosen group is given key by key."""
     if not (isinstance(value, dict) and isinstance(other, dict)):
         return [key]
     names = dict.fromkeys([*other, *value])
     return [leaf for name in names for leaf in _leaves(f"{key}.{name}", value.get(name), other.get(name))]
-
-
-def _order(key: str) -> bool:
-    """Sorts first what names a whole group, so that another model is told before another of its settings."""
-    return key.rpartition(".")[2] not in ("_target_", "name")
 
 
 def _get(config: Config, key: str) -> Any:

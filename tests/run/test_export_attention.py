@@ -152,7 +152,7 @@ def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path)
     [
         ("\n\n", {}, r"No line of bad\.en has maps; the first: empty source"),
         ("", {}, r"bad\.en is empty; give a file with at least one line"),
-        ("one\n", {"out": "in.en"}, "out is in.en, which cannot be made a folder"),
+        ("one\n", {"out": "in.en"}, "out is in.en, but in.en is a file; give another folder"),
         (
             "one\n",
             {"out": "."},
