@@ -1,5 +1,6 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any Attention."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -31,7 +32,8 @@ class MultiHeadAttention(nn.Module):
         require_positive({"num_heads": num_heads})
         for name, dim in (("query", query_dim), ("key", key_dim)):
             if dim % num_heads:
-                nearest = min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - num_heads))
+                both = math.gcd(query_dim, key_dim)
+                nearest = min((n for n in range(1, both + 1) if both % n == 0), key=lambda n: abs(n - num_heads))
                 raise ValueError(
                     f"num_heads={num_heads} does not divide the {name} width {dim}: "
                     f"choose a divisor, such as {nearest}."

@@ -2,11 +2,12 @@
 
 import difflib
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedIOBase
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -19,12 +20,14 @@ LONGEST_LINE = 2**20
 """Bytes of the longest line that is read."""
 
 _OTHER_FILES = {
-    b"\x1f\x8b": "a gzip archive",
+    b"\x1f\x8b": "a file of gzip",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
     b"PK\x03\x04": "a zip archive",
 }
 """How files begin that are often given for plain text."""
+
+_MANY_FILES = 10_000
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -90,7 +93,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            what = f"this is {kind}, not UTF-8; make it that." if kind else f"not UTF-8 ({error.reason}); convert it."
+            what = f"this is {kind}; give plain text in UTF-8." if kind else f"not UTF-8 ({error.reason}); convert it."
             raise ValueError(f"{name}, line {number}: {what}") from error
 
 
@@ -114,26 +117,38 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 def _what_there_is(path: Path) -> str:
     """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named."""
-    prefix, language = path.with_suffix(""), path.suffix[1:]
+    # my/ is the prefix of my/.en
+    prefix, end = (path.with_suffix(""), path.suffix) if path.suffix else (path.parent, path.name)
+    language = end[1:]
     if prefix.is_dir():
-        inside = sorted(each.stem for each in prefix.iterdir() if each.suffix == path.suffix)
+        inside = [name.removesuffix(end) for name in _names(prefix) if name.endswith(end) and name != end]
         example = f", such as {prefix / inside[0]}" if inside else ""
         return (
             f": {prefix} is a folder; a corpus is named by what its files have in common before .{language}{example}."
         )
     shorter = prefix.with_suffix("")
-    if prefix.is_file() and shorter.with_name(shorter.name + path.suffix).is_file():
+    if prefix.is_file() and shorter.with_name(shorter.name + end).is_file():
         return f": a corpus is named without its extension, as in {shorter}."
-    near = sorted(each for each in prefix.parent.iterdir() if each.is_file()) if prefix.parent.is_dir() else []
-    if there := [each.name for each in near if each.stem == prefix.name]:
+    names = _names(prefix.parent)
+    there = [name for name in names if re.fullmatch(rf"{re.escape(prefix.name)}\.[a-z]{{2,3}}", name)]
+    if len(there) > 1:
         return f", but {' and '.join(there)}: direction= has the languages as the files have them for extensions."
-    stems = [each.stem for each in near if each.suffix == path.suffix]
+    stems = [name.removesuffix(end) for name in names if name.endswith(end)]
     if meant := difflib.get_close_matches(prefix.name, stems, n=1):
         return f". Did you mean {prefix.with_name(meant[0])}?"
     return (
         f": a corpus PREFIX is the files PREFIX.{language} and that of the other language; "
         "'python -m nmt.download' fetches published ones, hub:OWNER/SET for data=hub data.name=OWNER/SET."
     )
+
+
+def _names(folder: Path) -> list[str]:
+    """The first names in a folder, sorted; none where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, _MANY_FILES))
+    except OSError:
+        return []
 
 
 def read_lines(path: Path) -> list[str]:

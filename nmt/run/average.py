@@ -12,7 +12,7 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import evaluate_runs
 from nmt.run.lock import locked
 from nmt.run.record import print_run, scores_record
-from nmt.run.refusals import check_folder
+from nmt.run.refusals import check_writable
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import monitor_of
 from nmt.training.averaging import mean_weights
@@ -35,7 +35,7 @@ def average(job: Job) -> None:
     out = RunDirectory(Path(str(config["out"])) if config["out"] else path.with_name(f"{path.name}_average"))
     if path.resolve().is_relative_to(out.path.resolve()):
         raise ValueError(f"out is {out.path}, which is or holds the run that is averaged; name another folder.")
-    check_folder("out", out.path)
+    check_writable("out", out.path)
     out.require_free(config["overwrite"])
     before = out.state()
     logger.info("Averaging %s", ", ".join(file.name for file in files))

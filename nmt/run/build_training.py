@@ -143,6 +143,6 @@ def build_trainer(config: Config, **ours: Any) -> Trainer:
         return Trainer(**options, **{"max_epochs": -1, **ours})
     except (MisconfigurationException, ValueError, TypeError) as error:
         refusal = " ".join(str(error).split())
-        if "accelerator" in refusal or "backend" in refusal:
-            refusal += " trainer.accelerator=auto takes what this machine has, trainer.accelerator=cpu is everywhere."
+        if config["trainer"]["accelerator"] not in ("auto", "cpu"):
+            refusal += " trainer.accelerator=auto takes what this machine has."
         raise ValueError(f"Lightning refuses an option under trainer: {refusal}") from error

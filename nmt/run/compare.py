@@ -19,7 +19,7 @@ from nmt.run.evaluate import split_task
 from nmt.run.evaluation import Task, conditions, evaluate_runs
 from nmt.run.record import scores_record
 from nmt.run.references import warn_of_references
-from nmt.run.refusals import check_folder, existing_file
+from nmt.run.refusals import check_writable, existing_file
 from nmt.run.rundir import RunDirectory, write_json
 from nmt.text import changes, count_changes
 
@@ -51,7 +51,7 @@ def compare(job: Job) -> None:
     config = job.config
     if bool(config["run_dirs"]) == bool(config["outputs"]):
         raise ValueError("Give either run_dirs=[A,B], finished trainings, or outputs=[a.vi,b.vi] with reference=FILE.")
-    check_folder("out", config["out"])
+    check_writable("out", config["out"])
     if config["run_dirs"]:
         systems, references = _own(config)
     else:

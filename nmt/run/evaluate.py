@@ -15,7 +15,7 @@ from nmt.run.evaluation import Task, evaluate_runs
 from nmt.run.exits import CheckFailed
 from nmt.run.record import score_line
 from nmt.run.references import is_tokenized, read_references, warn_of_references
-from nmt.run.refusals import check_folder, check_source_tokens, existing_file, unknown
+from nmt.run.refusals import check_folder, check_source_tokens, check_writable, existing_file, unknown
 from nmt.run.settings import becomes_plain, held_out_prefixes
 from nmt.text import normalize
 
@@ -71,10 +71,16 @@ def check_band(value: float, expected: float, band: float) -> None:
 
 
 def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task:
-    """The user's own files if any are given, with their gold alignment, else the split."""
+    """The user's own files if any are given, with their gold alignment, else the split.
+
+    Raises ValueError where its folder may not be written to, as split_task and own_files do for what they cannot take.
+    """
     if config["source"] is None:
-        return split_task(trained, str(config["split"]), config["out"])
-    return own_files(trained, config["source"], config["reference"], alignment, config["out"])
+        task = split_task(trained, str(config["split"]), config["out"])
+    else:
+        task = own_files(trained, config["source"], config["reference"], alignment, config["out"])
+    check_writable("out", task.out)
+    return task
 
 
 def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Task:

@@ -15,7 +15,7 @@ from nmt.run.drawing import Drawing
 from nmt.run.map_formats import LEFT_OUT, clear, draw
 from nmt.run.pace import Pace
 from nmt.run.provenance import described_files, described_run, described_sites
-from nmt.run.refusals import check_folder, existing_file
+from nmt.run.refusals import check_writable, existing_file
 from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def _free_folder(config: Config) -> Path:
     another's manifest and where nothing can be written.
     """
     out = Path(str(config["out"]))
-    check_folder("out", out)
+    check_writable("out", out)
     if not (out / MANIFEST).exists():
         return out
     try:

@@ -35,8 +35,7 @@ def prepare(job: Job) -> None:
     Raises ValueError and FileNotFoundError as nmt.train does.
     """
     settings, cache = Settings(new_config(job)), Path(str(job.config["cache_dir"]))
-    if not cache.is_dir():  # one that others have filled may be read-only
-        check_folder("cache_dir", cache)
+    check_folder("cache_dir", cache)
     splits, direction = settings.splits, settings.direction
     check_files([*splits.train, *splits.held_out], direction)
     held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}

@@ -1,9 +1,9 @@
 """Sentences for values that cannot be used: what is wrong, what was expected, and the nearest that exists."""
 
 import difflib
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 _KINDS = {
@@ -54,19 +54,30 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError when a key names what is no folder to write to, and can be none."""
-    path = Path(str(value))
-    there = next(place for place in (path, *path.parents) if place.exists())
+    """Raises ValueError when a key names what is no folder, and can be none because a file is in the way."""
+    path, there = Path(str(value)), _nearest(value)
     if not there.is_dir():
         raise ValueError(f"{key} is {path}, but {there} is a file; give another folder.")
-    try:
-        # Rights alone do not tell: a file system may be read-only, or make no folders.
-        with TemporaryDirectory(dir=there):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"{key} is {path}, and {there} cannot be written to ({error.strerror}); give another."
-        ) from error
+
+
+def check_writable(key: str, value: Any) -> None:
+    """Raises ValueError as check_folder does, and where nothing may be written to the folder that a key names."""
+    check_folder(key, value)
+    there = _nearest(value)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{key} is {value}, and {there} may not be written to; give another folder.")
+
+
+def _nearest(value: Any) -> Path:
+    """The path itself, or the first one above it that is there."""
+    path = Path(str(value))
+    for place in (path, *path.parents):
+        try:
+            if place.exists():
+                return place
+        except PermissionError:  # below a folder that may not be searched
+            continue
+    return Path(path.anchor)
 
 
 def check_source_tokens(value: Any) -> None:

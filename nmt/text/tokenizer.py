@@ -141,17 +141,15 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 def _training_error(message: str, size: int) -> Exception:
     if match := re.search(r"too high .* value <= (\d+)", message):
         return ValueError(
-            f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {match[1]}, and to far "
-            "less where most pieces shall be seen often: 500 suits some hundred lines."
+            f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {match[1]}, better to "
+            "much less: about 500 suits some hundred lines."
         )
     if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return ValueError(
             f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
         )
     if "vocab_size()" in message or "insert_id(" in message:
-        return ValueError(
-            f"Vocabulary size {size} has no room for PAD, UNK, BOS and EOS; set tokenizer.size to 500, say."
-        )
+        return ValueError(f"Vocabulary size {size} has no room for PAD, UNK, BOS and EOS; set tokenizer.size to more.")
     if "!sentences_.empty()" in message:
         return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")
     return RuntimeError(message)

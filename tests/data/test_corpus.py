@@ -107,6 +107,8 @@ def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Call
     folder, name = Path(corpus).parent, Path(corpus).name
     with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
         check_files([str(folder)], Direction("en", "vi"))
+    with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
+        check_files([f"{folder}/"], Direction("en", "vi"))
     with pytest.raises(FileNotFoundError, match=rf"No file .*, but {name}\.en and {name}\.vi: direction= has the lang"):
         check_files([corpus], Direction("vn", "de"))
     write("valid", ["a"], ["b"])
@@ -117,11 +119,13 @@ def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Call
 
 
 @pytest.mark.parametrize(
-    ("content", "kind"), [(gzip.compress(b"one\n"), "a gzip archive"), ("one\n".encode("utf-16"), "UTF-16")]
+    ("content", "kind"),
+    [(gzip.compress(b"one\n", mtime=0), "a file of gzip"), ("one\n".encode("utf-16"), "UTF-16")],
+    ids=["gzip", "utf-16"],
 )
 def test_files_that_are_no_plain_text_are_called_what_they_are(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(ValueError, match=rf"a\.en, line 1: this is {kind}, not UTF-8; make it that\.$"):
+    with pytest.raises(ValueError, match=rf"a\.en, line 1: this is {kind}; give plain text in UTF-8\.$"):
         read_lines(tmp_path / "a.en")
 
 

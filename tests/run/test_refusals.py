@@ -1,11 +1,12 @@
 """Sentences about values that cannot be used."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.run.refusals import check_folder, check_type, existing_file, unknown
+from nmt.run.refusals import check_folder, check_type, check_writable, existing_file, unknown
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -79,11 +80,18 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
             check_folder("out", taken)
 
 
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder in which root cannot write either")
-@pytest.mark.parametrize("name", ["/proc", "/proc/new/more"])
-def test_a_folder_that_cannot_be_written_to_is_told(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"^out is {name}, and /proc cannot be written to \(.+\); give another\.$"):
-        check_folder("out", name)
+def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != taken)  # root may write everywhere
+    for free in (tmp_path, tmp_path / "new" / "more"):
+        check_writable("out", free)
+    for path in (taken, taken / "new" / "more"):
+        with pytest.raises(
+            ValueError, match=rf"^out is {path}, and {taken} may not be written to; give another folder"
+        ):
+            check_writable("out", path)
+    assert list(taken.iterdir()) == []
 
 
 def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
