@@ -28,6 +28,7 @@ _OTHER_FILES = {
 """How files begin that are often given for plain text."""
 
 _MANY_FILES = 10_000
+"""How many names of a folder are looked at for what a missing file may mean."""
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -117,6 +118,8 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 def _what_there_is(path: Path) -> str:
     """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named."""
+    if not path.suffix and not path.name.startswith("."):
+        return "; give the path of a text file."
     # my/ is the prefix of my/.en
     prefix, end = (path.with_suffix(""), path.suffix) if path.suffix else (path.parent, path.name)
     language = end[1:]

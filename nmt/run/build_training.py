@@ -141,7 +141,7 @@ def build_trainer(config: Config, **ours: Any) -> Trainer:
     try:
         # To Lightning the training is one long epoch: see nmt.data.module.
         return Trainer(**options, **{"max_epochs": -1, **ours})
-    except (MisconfigurationException, ValueError, TypeError) as error:
+    except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
         refusal = " ".join(str(error).split())
         if config["trainer"]["accelerator"] not in ("auto", "cpu"):
             refusal += " trainer.accelerator=auto takes what this machine has."

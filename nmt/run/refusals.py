@@ -44,12 +44,13 @@ def existing_file(key: str, value: Any) -> Path:
 
 
 def folder_to_write(key: str, value: Any) -> Path:
-    """The folder that a key names, made if it is not there. Raises ValueError where it cannot be made."""
+    """The folder that a key names, made if need be. Raises ValueError where it cannot be made, or written to."""
     path = Path(str(value))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"{key} is {path}, which cannot be made a folder ({error.strerror}); give another.") from error
+    check_writable(key, path)
     return path
 
 

@@ -114,6 +114,8 @@ def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Call
     write("valid", ["a"], ["b"])
     with pytest.raises(FileNotFoundError, match=rf"No file .*vaild\.en\. Did you mean {tmp_path}/valid\?"):
         check_files([str(tmp_path / "vaild")], Direction("en", "vi"))
+    with pytest.raises(FileNotFoundError, match=r"No file absent; give the path of a text file\.$"):
+        read_lines(Path("absent"))
     with pytest.raises(FileNotFoundError, match=r"No file .*nowhere/absent\.en: a corpus PREFIX is the files"):
         check_files([str(tmp_path / "nowhere" / "absent")], Direction("en", "vi"))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.run.refusals import check_folder, check_type, check_writable, existing_file, unknown
+from nmt.run.refusals import check_folder, check_type, check_writable, existing_file, folder_to_write, unknown
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -91,6 +91,8 @@ def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path, monkeypatch
             ValueError, match=rf"^out is {path}, and {taken} may not be written to; give another folder"
         ):
             check_writable("out", path)
+    with pytest.raises(ValueError, match=rf"^out is {taken}, and {taken} may not be written to"):
+        folder_to_write("out", taken)
     assert list(taken.iterdir()) == []
 
 

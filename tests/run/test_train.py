@@ -253,6 +253,10 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
         ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
         ({"run_dir": "new", "data__valid": "absent"}, "No file absent.en"),
+        (
+            {"run_dir": "new", "trainer__accelerator": "tpu"},
+            "Lightning refuses .*accelerator=auto takes what this mach",
+        ),
         ({"run_dir": "new", "data__train": "[]"}, "data.train is empty"),
         ({"run_dir": "new", "data__test": "[test]"}, "data.test must be the PREFIX of aligned files"),
         ({"run_dir": "new", "direction": "en"}, "Unknown direction 'en'"),
