@@ -31,7 +31,8 @@ class Bahdanau(RecurrentSeq2Seq):
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
     torch's GRU applies its reset gate after the recurrent product, the paper (A.1.1) before it; its z is the paper's
     1 - z. Dropout, which the paper does not have, falls on embeddings, annotations and the maxout layer; `dropout_at`
-    gives the places embedding, encoder and output another than `dropout`.
+    gives the places embedding, encoder and output another than `dropout`. With `fix_norm` the rows of embeddings and
+    output layer keep one length.
     """
 
     queries: ClassVar = {
@@ -49,6 +50,7 @@ class Bahdanau(RecurrentSeq2Seq):
         num_heads: int,
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
+        fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
@@ -60,6 +62,7 @@ class Bahdanau(RecurrentSeq2Seq):
                 "maxout_dim": maxout_dim,
             }
         )
+        self.fix_norm = fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
@@ -67,8 +70,13 @@ class Bahdanau(RecurrentSeq2Seq):
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, vocabulary.target)
+        if fix_norm:
+            self._fix_norms()
         rates = dropout_rates(("embedding", "encoder", "output"), dropout, dropout_at)
         self.embedding_dropout, self.encoder_dropout, self.output_dropout = map(Dropout, rates.values())
+
+    def extra_repr(self) -> str:
+        return f"fix_norm = {str(self.fix_norm).lower()}"
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.embedding_dropout(self.source_embedding(source))

@@ -9,6 +9,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+SHORT = 0.01 / math.sqrt(3)
+"""Deviation of the entries of vectors of which only the direction counts, when they begin.
+
+It is that of U(-0.01, 0.01), which the program of Nguyen & Salazar (2019) has, so short that a step of the optimiser
+turns them far.
+"""
+
 
 class VocabularySizes(NamedTuple):
     """How many pieces each side's tokenizer has; `joint` says that both sides share one tokenizer."""
@@ -30,19 +37,24 @@ def _table(vocab: int, dim: int, std: float) -> nn.Embedding:
     return table
 
 
-class _UnitRows(nn.Module):
+class _RowsOfLength(nn.Module):
+    def __init__(self, length: float) -> None:
+        super().__init__()
+        self.length = length
+
     def forward(self, weight: Float[Tensor, "vocab dim"]) -> Float[Tensor, "vocab dim"]:
-        return F.normalize(weight, dim=-1)
+        unit = F.normalize(weight, dim=-1)
+        return unit if self.length == 1.0 else self.length * unit
 
 
-def with_unit_rows(*modules: nn.Embedding | nn.Linear) -> None:
-    """Makes the rows of `weight` unit vectors w / |w|; what is trained is w (FixNorm, Nguyen & Salazar 2019).
+def with_unit_rows(*modules: nn.Embedding | nn.Linear, times: float = 1.0) -> None:
+    """Makes the rows of `weight` unit vectors w / |w|, or these `times` a number; what is trained is w.
 
-    Nguyen & Chiang (2018) fixed the length of what the output layer reads as well, as ScaleNorm does. Modules that
-    share their weights go on to share them.
+    It is FixNorm (Nguyen & Salazar 2019); Nguyen & Chiang (2018) fixed the length of what the output layer reads as
+    well, as ScaleNorm does. Modules that share their weights go on to share them.
     """
     for module in dict.fromkeys(modules):
-        parametrize.register_parametrization(module, "weight", _UnitRows())
+        parametrize.register_parametrization(module, "weight", _RowsOfLength(times))
 
 
 def with_plain_weights(model: nn.Module) -> None:

@@ -33,7 +33,7 @@ class Luong(RecurrentSeq2Seq):
     The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); the paper's is
     unidirectional, reads the source reversed and hands its last states over unchanged. Dropout falls on embeddings, on
     what leaves a layer of encoder and decoder, and on h~_t; `dropout_at` gives the places embedding, encoder, decoder
-    and output another than `dropout`.
+    and output another than `dropout`. With `fix_norm` the rows of embeddings and output layer keep one length.
     """
 
     queries: ClassVar = {
@@ -52,12 +52,13 @@ class Luong(RecurrentSeq2Seq):
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
+        fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
-        self.input_feeding = input_feeding
+        self.input_feeding, self.fix_norm = input_feeding, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         one_way = direction_dim(encoder_dim)
         self.encoder = nn.ModuleList(
@@ -74,13 +75,14 @@ class Luong(RecurrentSeq2Seq):
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
+        if fix_norm:
+            self._fix_norms()
         rates = dropout_rates(("embedding", "encoder", "decoder", "output"), dropout, dropout_at)
-        self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = map(
-            Dropout, rates.values()
-        )
+        dropouts = map(Dropout, rates.values())
+        self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = dropouts
 
     def extra_repr(self) -> str:
-        return f"input_feeding = {str(self.input_feeding).lower()}"
+        return f"input_feeding = {str(self.input_feeding).lower()}, fix_norm = {str(self.fix_norm).lower()}"
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         inputs, hidden, cell = self.embedding_dropout(self.source_embedding(source)), [], []

@@ -1,5 +1,6 @@
 """What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.attention.dropout import Dropout
 from nmt.models.base import Seq2Seq, Target, Watch
+from nmt.models.embeddings import SHORT, with_unit_rows
 
 
 class Memory(NamedTuple):
@@ -26,6 +28,7 @@ class Memory(NamedTuple):
 class RecurrentSeq2Seq(Seq2Seq):
     """A decoder whose `advance` reads one piece per beam; whole sentences are decoded by advancing through them."""
 
+    source_embedding: nn.Embedding
     target_embedding: nn.Embedding
     attention: MultiHeadAttention | SingleHeadAttention
     embedding_dropout: Dropout
@@ -62,6 +65,14 @@ class RecurrentSeq2Seq(Seq2Seq):
         embedded = self.embedding_dropout(self.target_embedding(tokens))
         result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
+
+    def _fix_norms(self) -> None:
+        """Unit rows in the output layer (Nguyen & Chiang 2018), embeddings as long as N(0, 1) has them in the mean."""
+        tables = tuple(dict.fromkeys((self.source_embedding, self.target_embedding)))
+        for module in (*tables, self.output):
+            nn.init.normal_(module.weight, std=SHORT)
+        with_unit_rows(*tables, times=math.sqrt(self.target_embedding.embedding_dim))
+        with_unit_rows(self.output)
 
     @abstractmethod
     def advance(

@@ -14,7 +14,7 @@ from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
-from nmt.models.embeddings import VocabularySizes, sinusoids, token_embeddings, with_unit_rows
+from nmt.models.embeddings import SHORT, VocabularySizes, sinusoids, token_embeddings, with_unit_rows
 from nmt.models.norms import LayerNorm
 from nmt.models.transformer_layers import (
     DecoderLayer,
@@ -25,10 +25,6 @@ from nmt.models.transformer_layers import (
     as_multiplied,
     final_norm,
 )
-
-# Deviation of embeddings whose direction alone counts: that of U(-0.01, 0.01), which the program of Nguyen & Salazar
-# (2019) has, so short that a step of the optimiser turns them far.
-_SHORT = 0.01 / math.sqrt(3)
 
 
 class Memory(NamedTuple):
@@ -82,7 +78,7 @@ class Transformer(Seq2Seq):
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.dim, self.norm_first, self.fix_norm = dim, norm_first, fix_norm
-        std = _SHORT if fix_norm else dim**-0.5
+        std = SHORT if fix_norm else dim**-0.5
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
         sizes = (norm, dim, ffn_dim, num_heads, dropouts, norm_first)

@@ -33,7 +33,13 @@ def build(
     torch.manual_seed(5)
     cross = partial(Attention, SCORERS[scorer], window, normalizer)
     shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint), "dropout": 0.3}
-    recurrent = {"embedding_dim": 11, "encoder_dim": 14, "decoder_dim": 14, "num_heads": num_heads}
+    recurrent = {
+        "embedding_dim": 11,
+        "encoder_dim": 14,
+        "decoder_dim": 14,
+        "num_heads": num_heads,
+        "fix_norm": fix_norm,
+    }
     made: Seq2Seq
     if model == "transformer":
         own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
@@ -55,7 +61,6 @@ ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS f
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
     "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
-    "transformer-scaled_dot-fix_norm": partial(build, "transformer", "scaled_dot", fix_norm=True),
 }
 WINDOWS = {
     "local_m": partial(windows.LocalM, half_width=2),
@@ -69,6 +74,7 @@ ROWS |= {
 }
 SPARSE = partial(build, scorer="general", normalizer=normalizers.Sparsemax)
 ROWS |= {f"{model}-general-sparsemax": partial(SPARSE, model) for model in MODELS}
+ROWS |= {f"{model}-scaled_dot-fix_norm": partial(build, model, "scaled_dot", fix_norm=True) for model in MODELS}
 ROWS |= {f"{model}-additive-2 heads": partial(build, model, "additive", num_heads=2) for model in ("bahdanau", "luong")}
 
 

@@ -1,4 +1,4 @@
-"""Embeddings that are unit vectors, and what is left of them after training."""
+"""Embeddings and output layers whose rows have one length, and what is left of them after training."""
 
 from collections.abc import Callable
 
@@ -9,27 +9,43 @@ from torch.nn import functional as F
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 
+RECURRENT = ("bahdanau", "luong")
+MODELS = (*RECURRENT, "transformer")
+
 Sentences = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def test_rows_are_the_trained_vectors_at_length_one(make_model: Callable[..., Seq2Seq]) -> None:
-    model = make_model("transformer", "scaled_dot", fix_norm=True)
-    trained = dict(model.named_parameters())["target_embedding.parametrizations.weight.original"]
-    torch.testing.assert_close(model.target_embedding.weight, F.normalize(trained, dim=-1))
-    assert model.target_embedding.weight.norm(dim=-1).allclose(torch.ones(23, dtype=torch.double))
-    assert not trained.norm(dim=-1).allclose(torch.ones(23, dtype=torch.double))
+@pytest.mark.parametrize(
+    ("name", "layer", "length"),
+    [("transformer", "target_embedding", 1.0), ("transformer", "source_embedding", 1.0), ("transformer", "output", 1.0)]
+    + [(name, table, 11**0.5) for name in RECURRENT for table in ("target_embedding", "source_embedding")]
+    + [(name, "output", 1.0) for name in RECURRENT],
+)
+def test_rows_are_the_trained_vectors_at_one_length(
+    make_model: Callable[..., Seq2Seq], name: str, layer: str, length: float
+) -> None:
+    module = getattr(make_model(name, "scaled_dot", fix_norm=True), layer)
+    trained = dict(module.named_parameters())["parametrizations.weight.original"]
+    torch.testing.assert_close(module.weight, length * F.normalize(trained, dim=-1))
+    assert module.weight.norm(dim=-1).allclose(torch.tensor(length, dtype=torch.double))
+    # short, so that a step of the optimiser turns it far
+    assert trained.square().mean().sqrt() < 0.01
 
 
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("joint", [False, True])
-def test_the_tables_share_what_they_shared(make_model: Callable[..., Seq2Seq], joint: bool) -> None:
-    tied, free = (make_model("transformer", "dot", fix_norm=fix_norm, joint=joint) for fix_norm in (True, False))
+def test_the_tables_share_what_they_shared(make_model: Callable[..., Seq2Seq], name: str, joint: bool) -> None:
+    tied, free = (make_model(name, "dot", fix_norm=fix_norm, joint=joint) for fix_norm in (True, False))
     assert len(list(tied.parameters())) == len(list(free.parameters()))
     assert sum(each.numel() for each in tied.parameters()) == sum(each.numel() for each in free.parameters())
 
 
-def test_a_longer_vector_is_the_same_embedding(make_model: Callable[..., Seq2Seq], sentences: Sentences) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_a_longer_vector_is_the_same_embedding(
+    make_model: Callable[..., Seq2Seq], sentences: Sentences, name: str
+) -> None:
     source, mask, target = sentences
-    model = make_model("transformer", "scaled_dot", fix_norm=True)
+    model = make_model(name, "scaled_dot", fix_norm=True)
     before = model(source, mask, target)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -38,13 +54,15 @@ def test_a_longer_vector_is_the_same_embedding(make_model: Callable[..., Seq2Seq
     torch.testing.assert_close(model(source, mask, target), before)
 
 
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("joint", [False, True])
 def test_plain_weights_are_the_same_model(
-    make_model: Callable[..., Seq2Seq], sentences: Sentences, joint: bool
+    make_model: Callable[..., Seq2Seq], sentences: Sentences, name: str, joint: bool
 ) -> None:
-    model = make_model("transformer", "scaled_dot", fix_norm=True, joint=joint)
+    model = make_model(name, "scaled_dot", fix_norm=True, joint=joint)
     before = model(*sentences)
     with_plain_weights(model)
     assert not any("parametrizations" in name for name, _ in model.named_parameters())
-    assert model.output.weight is model.target_embedding.weight
+    assert (model.output.weight is model.target_embedding.weight) == (name == "transformer")
+    assert (model.source_embedding.weight is model.target_embedding.weight) == joint
     torch.testing.assert_close(model(*sentences), before)
