@@ -42,8 +42,10 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     """The stored configuration with the lengths of training and the machine that the command line gives.
 
     Raises FileNotFoundError when there is no run to resume, ValueError when the command line sets anything else to
-    another value, or when the run is finished and no length of it is changed.
+    another value, asks for `overwrite` as well, or when the run is finished and no length of it is changed.
     """
+    if job.config["overwrite"]:
+        raise ValueError("resume=true goes on with a run and overwrite=true deletes it: give one of them.")
     if not run.started:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored = run.config()

@@ -239,6 +239,7 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: give one of them"),
         ({"resume": "true"}, "is finished; give a larger trainer.max_steps"),
         (
             {"resume": "true", "trainer__max_steps": 5},
