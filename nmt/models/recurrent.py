@@ -67,12 +67,14 @@ class RecurrentSeq2Seq(Seq2Seq):
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 
     def _fix_norms(self) -> None:
-        """Unit rows in the output layer (Nguyen & Chiang 2018), embeddings as long as N(0, 1) has them in the mean."""
-        tables = tuple(dict.fromkeys((self.source_embedding, self.target_embedding)))
-        for module in (*tables, self.output):
+        """FixNorm (Nguyen & Chiang 2018): every row w of embeddings and output layer becomes sqrt(width) w / |w|.
+
+        So long are those of N(0, 1). In Luong's model tanh bounds what the output layer reads, so that short rows could
+        make no sure choice.
+        """
+        for module in dict.fromkeys((self.source_embedding, self.target_embedding, self.output)):
             nn.init.normal_(module.weight, std=SHORT)
-        with_unit_rows(*tables, times=math.sqrt(self.target_embedding.embedding_dim))
-        with_unit_rows(self.output)
+            with_unit_rows(module, times=math.sqrt(module.weight.shape[1]))
 
     @abstractmethod
     def advance(

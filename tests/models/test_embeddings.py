@@ -19,7 +19,7 @@ Sentences = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     ("name", "layer", "length"),
     [("transformer", "target_embedding", 1.0), ("transformer", "source_embedding", 1.0), ("transformer", "output", 1.0)]
     + [(name, table, 11**0.5) for name in RECURRENT for table in ("target_embedding", "source_embedding")]
-    + [(name, "output", 1.0) for name in RECURRENT],
+    + [("luong", "output", 14**0.5), ("bahdanau", "output", 7**0.5)],
 )
 def test_rows_are_the_trained_vectors_at_one_length(
     make_model: Callable[..., Seq2Seq], name: str, layer: str, length: float
