@@ -31,8 +31,8 @@ class Bahdanau(RecurrentSeq2Seq):
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
     torch's GRU applies its reset gate after the recurrent product, the paper (A.1.1) before it; its z is the paper's
     1 - z. Dropout, which the paper does not have, falls on embeddings, annotations and the maxout layer; `dropout_at`
-    gives the places embedding, encoder and output another than `dropout`. With `fix_norm` the rows of embeddings and
-    output layer keep one length.
+    gives the places embedding, encoder and output another than `dropout`. With `fix_norm` the rows of embeddings
+    have the length sqrt(embedding_dim) and those of the output layer 1.
     """
 
     queries: ClassVar = {
@@ -71,7 +71,7 @@ class Bahdanau(RecurrentSeq2Seq):
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
         self.output = nn.Linear(maxout_dim, vocabulary.target)
         if fix_norm:
-            self._fix_norms()
+            self._fix_row_lengths(output=1.0)
         rates = dropout_rates(("embedding", "encoder", "output"), dropout, dropout_at)
         self.embedding_dropout, self.encoder_dropout, self.output_dropout = map(Dropout, rates.values())
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-SHORT = 0.01 / math.sqrt(3)
+DIRECTION_STD = 0.01 / math.sqrt(3)
 """Deviation of the entries of vectors of which only the direction counts, when they begin.
 
 It is that of U(-0.01, 0.01), which the program of Nguyen & Salazar (2019) has, so short that a step of the optimiser
@@ -42,23 +42,26 @@ class _RowsOfLength(nn.Module):
         super().__init__()
         self.length = length
 
+    def extra_repr(self) -> str:
+        return f"length = {self.length:g}"
+
     def forward(self, weight: Float[Tensor, "vocab dim"]) -> Float[Tensor, "vocab dim"]:
         unit = F.normalize(weight, dim=-1)
         return unit if self.length == 1.0 else self.length * unit
 
 
-def with_unit_rows(*modules: nn.Embedding | nn.Linear, times: float = 1.0) -> None:
-    """Makes the rows of `weight` unit vectors w / |w|, or these `times` a number; what is trained is w.
+def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0) -> None:
+    """Makes each row of `weight` the vector length * w / |w|; what is trained is w.
 
-    It is FixNorm (Nguyen & Salazar 2019); Nguyen & Chiang (2018) fixed the length of what the output layer reads as
-    well, as ScaleNorm does. Modules that share their weights go on to share them.
+    With length 1 it is FixNorm (Nguyen & Salazar 2019); Nguyen & Chiang (2018) fixed the length of what the output
+    layer reads as well, as ScaleNorm does. Modules that share their weights go on to share them.
     """
     for module in dict.fromkeys(modules):
-        parametrize.register_parametrization(module, "weight", _RowsOfLength(times))
+        parametrize.register_parametrization(module, "weight", _RowsOfLength(length))
 
 
 def with_plain_weights(model: nn.Module) -> None:
-    """Computes what `with_unit_rows` does once and for all, for a model that is not trained any more."""
+    """Computes what `with_rows_of_length` does once and for all, for a model that is not trained any more."""
     for module in model.modules():
         if parametrize.is_parametrized(module, "weight"):
             parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)

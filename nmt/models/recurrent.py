@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.attention.dropout import Dropout
 from nmt.models.base import Seq2Seq, Target, Watch
-from nmt.models.embeddings import SHORT, with_unit_rows
+from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
 
 
 class Memory(NamedTuple):
@@ -66,15 +66,17 @@ class RecurrentSeq2Seq(Seq2Seq):
         result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 
-    def _fix_norms(self) -> None:
-        """FixNorm (Nguyen & Chiang 2018): every row w of embeddings and output layer becomes sqrt(width) w / |w|.
+    def _fix_row_lengths(self, output: float) -> None:
+        """FixNorm (Nguyen & Salazar 2019): the rows of the output layer get the length `output`.
 
-        So long are those of N(0, 1). In Luong's model tanh bounds what the output layer reads, so that short rows could
-        make no sure choice.
+        Those of embeddings get sqrt(embedding_dim), the root of the mean square of N(0, 1)'s: as in the Transformer,
+        unit vectors times that.
         """
-        for module in dict.fromkeys((self.source_embedding, self.target_embedding, self.output)):
-            nn.init.normal_(module.weight, std=SHORT)
-            with_unit_rows(module, times=math.sqrt(module.weight.shape[1]))
+        tables = tuple(dict.fromkeys((self.source_embedding, self.target_embedding)))
+        for module in (*tables, self.output):
+            nn.init.normal_(module.weight, std=DIRECTION_STD)
+        with_rows_of_length(*tables, length=math.sqrt(self.target_embedding.embedding_dim))
+        with_rows_of_length(self.output, length=output)
 
     @abstractmethod
     def advance(

@@ -14,7 +14,7 @@ from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
-from nmt.models.embeddings import SHORT, VocabularySizes, sinusoids, token_embeddings, with_unit_rows
+from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
 from nmt.models.norms import LayerNorm
 from nmt.models.transformer_layers import (
     DecoderLayer,
@@ -78,7 +78,7 @@ class Transformer(Seq2Seq):
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.dim, self.norm_first, self.fix_norm = dim, norm_first, fix_norm
-        std = SHORT if fix_norm else dim**-0.5
+        std = DIRECTION_STD if fix_norm else dim**-0.5
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
         sizes = (norm, dim, ffn_dim, num_heads, dropouts, norm_first)
@@ -89,7 +89,7 @@ class Transformer(Seq2Seq):
         self.output = nn.Linear(dim, vocabulary.target, bias=False)
         self.output.weight = self.target_embedding.weight
         if fix_norm:
-            with_unit_rows(self.source_embedding, self.target_embedding, self.output)
+            with_rows_of_length(self.source_embedding, self.target_embedding, self.output)
 
     def extra_repr(self) -> str:
         return f"norm_first = {str(self.norm_first).lower()}, fix_norm = {str(self.fix_norm).lower()}"

@@ -13,7 +13,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Search
 from nmt.decoding.translator import Translation, Translator, batches_by_length
-from nmt.models.embeddings import with_unit_rows
+from nmt.models.embeddings import with_rows_of_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
 WORDS = [
@@ -108,7 +108,7 @@ def test_weights_that_are_made_anew_at_each_use_are_made_once(
     tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = nn.Embedding(5, 3)
-    with_unit_rows(table)
+    with_rows_of_length(table)
     made: list[Tensor] = []
     monkeypatch.setattr(F, "normalize", lambda weight, dim: made.append(weight) or weight)
     translating, model = translator(tokenizers)

@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.data.batch import Batch, collate
 from nmt.models.base import Seq2Seq
-from nmt.models.embeddings import with_unit_rows
+from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.objectives import Objective, SimCut
@@ -91,7 +91,7 @@ def test_what_regularises_acts_in_training_only(model: Seq2Seq, batches: list[Ba
 
 
 def test_unit_embeddings_are_made_once_for_all_passes(model: Seq2Seq, batches: list[Batch]) -> None:
-    with_unit_rows(model.embedding, model.output)
+    with_rows_of_length(model.embedding, model.output)
     made = []
     for module in (model.embedding, model.output):
         module.parametrizations.weight[0].register_forward_hook(lambda *of_call: made.append(of_call))
