@@ -51,6 +51,7 @@ PARTS = {
     "post_norm": ["model.norm_first=false"],
     "scale_norm": ["norm@model.norm=scale_norm"],
     "fix_norm": ["model.fix_norm=true"],
+    "fix_and_scale_norm": ["model.fix_norm=true", "norm@model.norm=scale_norm"],
     "no_fix_norm": ["model.fix_norm=false"],
     "small": ["initializer=small"],
     "inverse_sqrt": ["schedule=inverse_sqrt"],

@@ -94,7 +94,11 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            what = f"not UTF-8 but {kind}; give plain text." if kind else f"not UTF-8 ({error.reason}); convert it."
+            what = (
+                f"not UTF-8 but {kind}; give plain text in UTF-8."
+                if kind
+                else f"not UTF-8 ({error.reason}); convert it."
+            )
             raise ValueError(f"{name}, line {number}: {what}") from error
 
 
@@ -117,7 +121,10 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 
 def _what_there_is(path: Path) -> str:
-    """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named."""
+    """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named.
+
+    A path without an extension is no file of a corpus.
+    """
     if not path.suffix and not path.name.startswith("."):
         return "; give the path of a text file."
     # my/ is the prefix of my/.en

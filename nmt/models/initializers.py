@@ -22,7 +22,7 @@ def as_made(model: Seq2Seq) -> None:
 def uniform(model: Seq2Seq, bound: float) -> None:
     """U(-bound, bound) for embeddings, linear maps and recurrent nets, biases too (Luong et al. 2015, section 4.1).
 
-    Embeddings and output layers of which only the direction counts (FixNorm) stay as made.
+    Weights of which only the direction counts (FixNorm) stay as made.
     """
     _check_positive("bound", bound)
     for module in model.modules():
@@ -35,7 +35,7 @@ def uniform(model: Seq2Seq, bound: float) -> None:
 def xavier(model: Seq2Seq) -> None:
     """U(-b, b) with b = sqrt(6 / (inputs + outputs)) for linear maps, each gate one of them (Glorot & Bengio 2010).
 
-    Their biases become 0. Embeddings, an output layer that shares their weights and one of FixNorm stay as made.
+    Their biases become 0. Embeddings, and output weights that are embeddings or FixNorm's, stay as made.
     """
     _without_biases(model)
     for matrix in _matrices(model):
@@ -47,7 +47,7 @@ def small(model: Seq2Seq, dim: int) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear maps of a model `dim` wide (Nguyen & Salazar 2019, SmallInit).
 
     It is what Glorot & Bengio's would be for those of a feed-forward net of 4 dim, for all. Their biases become 0.
-    Embeddings, an output layer that shares their weights and one of FixNorm stay as made.
+    Embeddings, and output weights that are embeddings or FixNorm's, stay as made.
     """
     _check_positive("dim", float(dim))
     _without_biases(model)

@@ -9,7 +9,7 @@ from nmt.run.alignment import Links, both_maps, chosen_links, gold_file, rates_b
 from nmt.run.build import Trained, load_run
 from nmt.run.compose import Job
 from nmt.run.evaluate import check_files_given, chosen_task, splits
-from nmt.run.refusals import check_share, folder_to_write
+from nmt.run.refusals import check_share, check_writable, folder_to_write
 
 _RATES = ["AER", "precision", "recall"]
 _HEADER = ["shift", "layer", "head", "AER valid", *_RATES]
@@ -32,6 +32,7 @@ def align(job: Job) -> None:
             f"{_with_alignments(trained)} Give alignment=FILE with files of your own, or put it beside the split as "
             "PREFIX.SOURCE-TARGET.align."
         )
+    check_writable("out", task.out)
     maps, valid = both_maps(trained, task.gold, task.valid_gold, config["batch_tokens"])
     found = chosen_links(maps, valid)
     out = folder_to_write("out", task.out)

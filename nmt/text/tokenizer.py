@@ -140,7 +140,7 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 def _training_error(message: str, size: int) -> Exception:
     if match := re.search(r"too high .* value <= (\d+)", message):
-        less = ", better to much less: about 500 suits some hundred lines" if int(match[1]) > 500 else ""
+        less = ", better much less: about 500 suits some hundred lines" if int(match[1]) > 500 else ""
         return ValueError(
             f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {match[1]}{less}."
         )

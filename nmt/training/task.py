@@ -93,7 +93,7 @@ class TranslationTask(LightningModule):
     def loss(self, batch: Batch) -> Tensor:
         """What training minimises: the objective's sum over the batch's target tokens, in nats."""
         seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
-        # Unit rows are made once for a table and once for the output layer, however many passes read them.
+        # Rows of one length are made once for a table and once for the output layer, however many passes read them.
         with parametrize.cached():
             return self._objective(self.model, seen, self._label_smoothing)
 

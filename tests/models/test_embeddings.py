@@ -1,5 +1,6 @@
 """Embeddings and output layers whose rows have one length, and what is left of them after training."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -38,6 +39,15 @@ def test_the_tables_share_what_they_shared(make_model: Callable[..., Seq2Seq], n
     tied, free = (make_model(name, "dot", fix_norm=fix_norm, joint=joint) for fix_norm in (True, False))
     assert len(list(tied.parameters())) == len(list(free.parameters()))
     assert sum(each.numel() for each in tied.parameters()) == sum(each.numel() for each in free.parameters())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_begins_near_equal_probabilities(
+    make_model: Callable[..., Seq2Seq], sentences: Sentences, name: str
+) -> None:
+    logits = make_model(name, "scaled_dot", fix_norm=True)(*sentences)
+    nats = torch.logsumexp(logits, dim=-1) - logits.mean(dim=-1)
+    assert nats.max() < math.log(logits.shape[-1]) + 2
 
 
 @pytest.mark.parametrize("name", MODELS)

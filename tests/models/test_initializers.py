@@ -89,15 +89,16 @@ def test_what_cannot_be_is_refused(
         initializer(make_model("luong", "dot"))
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("initializer", [as_made, partial(uniform, bound=0.1), xavier, partial(small, dim=12)])
-def test_embeddings_of_which_the_direction_counts_stay(
-    make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None]
+def test_weights_of_which_the_direction_counts_stay(
+    make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], model: str
 ) -> None:
-    made = make_model("transformer", "dot", fix_norm=True)
+    made = make_model(model, "dot", fix_norm=True)
     before = values(made)
     initializer(made)
     after = values(made)
     assert after.keys() == before.keys()
     trained = [name for name in before if "parametrizations" in name]
-    assert trained
+    assert len(trained) == (2 if model == "transformer" else 3)
     assert all(after[name].equal(before[name]) for name in trained)

@@ -104,10 +104,10 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
 
 
 def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
-    found = ablation.refused(["bpe", "dropout", "post_norm", "ema"], ["experiment=envi_luong"])
-    assert found["dropout"] == "the base has it"
+    found = ablation.refused(["bpe", "fix_norm", "post_norm", "ema"], ["experiment=envi_luong"])
+    assert found["fix_norm"] == "the base has it"
     assert "norm_first" in found["post_norm"]
-    assert set(found) == {"dropout", "post_norm"}
+    assert set(found) == {"fix_norm", "post_norm"}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 import pickle
 import random
+import re
 
 import pytest
 import sentencepiece
 
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
+from nmt.text.tokenizer import _training_error
 
 WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
 
@@ -103,6 +105,14 @@ def test_unknown_kind_is_refused():
 def test_an_impossible_size_names_the_limit(kind, size, message):
     with pytest.raises(ValueError, match=message):
         train_tokenizer(lines(), kind=kind, size=size)
+
+
+@pytest.mark.parametrize(
+    ("highest", "advice"), [(500, r"at most 500\.$"), (501, r"at most 501, better much less: about 500")]
+)
+def test_a_small_size_is_advised_where_that_is_possible(highest, advice):
+    message = f"Vocabulary size too high (9000). Please set it to a value <= {highest}."
+    assert re.search(advice, str(_training_error(message, 9000)))
 
 
 def test_the_named_maximum_is_possible():
