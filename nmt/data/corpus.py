@@ -94,12 +94,8 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            what = (
-                f"not UTF-8 but {kind}; give plain text in UTF-8."
-                if kind
-                else f"not UTF-8 ({error.reason}); convert it."
-            )
-            raise ValueError(f"{name}, line {number}: {what}") from error
+            what = f"but {kind}; give plain text in UTF-8." if kind else f"({error.reason}); convert it."
+            raise ValueError(f"{name}, line {number}: not UTF-8 {what}") from error
 
 
 def iter_lines(path: Path) -> Iterator[str]:

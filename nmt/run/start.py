@@ -125,7 +125,8 @@ def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair
     except RuntimeError as error:
         raise ValueError(
             f"start_from={start.run.path} has other weights than this model: leave out the settings under model that "
-            f"its config.yaml does not have, or give what they were, such as model.fix_norm=false ({' '.join(str(error).split())})"
+            f"its config.yaml does not have, or give what they were, such as model.fix_norm=false "
+            f"({' '.join(str(error).split())})"
         ) from error
     return model
 

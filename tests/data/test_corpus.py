@@ -127,7 +127,7 @@ def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Call
 )
 def test_files_that_are_no_plain_text_are_called_what_they_are(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(ValueError, match=rf"a\.en, line 1: not UTF-8 but {kind}; give plain text\.$"):
+    with pytest.raises(ValueError, match=rf"a\.en, line 1: not UTF-8 but {kind}; give plain text in UTF-8\.$"):
         read_lines(tmp_path / "a.en")
 
 
