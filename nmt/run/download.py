@@ -52,7 +52,7 @@ def download(job: Job) -> None:
     gib = config["max_gib"]
     if not 0 < gib < math.inf:
         raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
-    limits, out = Limits(int(gib * 2**30)), folder_to_write("out", config["out"])
+    limits, out = Limits(int(gib * 2**30)), Path(str(config["out"]))
     # All names before the first byte.
     hub = [checked_name(name.removeprefix(_HUB)) for name in wanted if name.startswith(_HUB)]
     wanted = [name for name in wanted if not name.startswith(_HUB)]
@@ -61,6 +61,8 @@ def download(job: Job) -> None:
     _check_apart(plans)
     if config["from"] is not None and (web := [name for name in [*hub, *wanted] if name not in known]):
         raise ValueError(f"from={config['from']} is for corpora known by name, and {web[0]} is none.")
+    if hub or not all(_is_there(file) for files in plans for file in files):
+        folder_to_write("out", out)
     try:
         for name, files in zip(wanted, plans, strict=True):
             if name in known:
@@ -100,6 +102,11 @@ def _check_apart(plans: list[list[_File]]) -> None:
         for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
             if (other := urls.setdefault(path, file.url)) != file.url:
                 raise ValueError(f"{other} and {file.url} would both be written to {path}: give them one by one.")
+
+
+def _is_there(file: _File) -> bool:
+    """Whether there is a file, or the folder that it was extracted to; what is there may still be another file."""
+    return file.path.exists() or file.path.with_name(stem(file.path.name) or file.path.name).exists()
 
 
 def _file_name(url: str) -> str:

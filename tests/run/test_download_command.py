@@ -55,6 +55,19 @@ def test_a_folder_gives_the_files_that_the_web_would(
     run("what=[tiny]")
 
 
+def test_what_is_there_needs_no_folder_that_may_be_written_to(
+    known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("what=tiny", "from=copies", "out=shared")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    capsys.readouterr()
+    run("what=tiny", "out=shared")
+    assert capsys.readouterr().out.splitlines() == ["shared/tiny/a.en", "shared/tiny/a.vi"]
+    (known / "shared" / "tiny" / "a.vi").unlink()
+    with pytest.raises(ValueError, match=r"^out is shared, and shared may not be written to; give another folder"):
+        run("what=tiny", "out=shared")
+
+
 def test_sets_of_the_hub_go_to_folders_of_their_own(
     known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
