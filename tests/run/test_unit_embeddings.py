@@ -1,4 +1,4 @@
-"""A run with FixNorm, ScaleNorm, a moving average and bfloat16, through all that may happen to it."""
+"""Runs with FixNorm, a moving average and bfloat16, the Transformer's with ScaleNorm too, averaged and rounded."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +11,19 @@ from nmt.run.average import average
 from nmt.run.compose import Job, configuration
 from nmt.run.train import train
 
+MODELS = {
+    "transformer": ["norm@model.norm=scale_norm"],
+    "luong": [
+        "model=luong",
+        "model.embedding_dim=8",
+        "model.encoder_dim=12",
+        "model.decoder_dim=12",
+        "model.num_layers=1",
+    ],
+}
+# The lengths of the embeddings' rows and of the output layer's.
+LENGTHS = {"transformer": (1.0, 1.0), "luong": (8**0.5, 5.0)}
 RECIPE = {
-    "norm@model.norm": "scale_norm",
     "model.fix_norm": "true",
     "initializer": "small",
     "objective": "r_drop",
@@ -23,26 +34,33 @@ RECIPE = {
     "trainer.max_steps": 6,
     "validation.every": 2,
     "checkpoints.recent": 2,
-    "run_dir": "unit",
 }
 
 
-@pytest.fixture(scope="module")
-def unit(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+@pytest.fixture(scope="module", params=MODELS)
+def unit(request: pytest.FixtureRequest, session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    run = session_corpus / f"unit_{request.param}"
+    own = [each for each in tiny() if request.param == "transformer" or not each.startswith("model")]
+    recipe = [f"{key}={value}" for key, value in RECIPE.items()]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(session_corpus)
         torch.set_num_threads(1)
-        overrides = [*tiny(), *(f"{key}={value}" for key, value in RECIPE.items())]
+        overrides = [*own, *MODELS[request.param], *recipe, f"run_dir={run.name}"]
         train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
-    return session_corpus / "unit"
+    return run
 
 
-def test_its_mean_is_a_run_with_unit_embeddings(unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_mean_is_a_run_with_rows_of_these_lengths(
+    unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(unit.parent)
     config = configuration("average", []) | {"run_dir": str(unit), "out": str(tmp_path / "mean"), "device": "cpu"}
     average(Job(config | {"checkpoints": "recent"}, (), "python -m nmt.average THE COMMAND", None))
     model = nmt.load(tmp_path / "mean", device="cpu").runs[0].model
-    torch.testing.assert_close(model.target_embedding.weight.norm(dim=-1), torch.ones(293))
+    for part, length in zip(
+        (model.target_embedding, model.output), LENGTHS[unit.name.removeprefix("unit_")], strict=True
+    ):
+        torch.testing.assert_close(part.weight.norm(dim=-1), torch.full((293,), length))
     assert not any("parametrizations" in name for name, _ in model.named_parameters())
 
 
