@@ -6,7 +6,7 @@
                                                                another score in one attention site
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid data.test=my/test direction=vi-en
   python -m nmt.train trainer.max_epochs=20 trainer.max_time=00:01:00:00 trainer.precision=bf16-mixed
-  python -m nmt.train resume=true                              go on from the last validation of the same command
+  python -m nmt.train resume=true                              go on where the same command was stopped
   python -m nmt.train -m scorer=additive,dot seed=1,2          a sweep
 
 Prints the run directory and the score; progress goes to standard error.

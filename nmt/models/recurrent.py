@@ -49,9 +49,10 @@ class RecurrentSeq2Seq(Seq2Seq):
             maps.append(weights)
             views.append(view)
 
-        for piece in embedded.split(1, dim=1):
-            result, state = self.advance(piece, state, memory, keep if watch else None)
-            results.append(result)
+        with _weights_converted_once(embedded.device.type):
+            for piece in embedded.split(1, dim=1):
+                result, state = self.advance(piece, state, memory, keep if watch else None)
+                results.append(result)
         if watch:
             watch("cross", 0, torch.cat(maps, dim=2), View.join(views))
         return self.read_out(torch.cat(results, dim=1))
@@ -91,6 +92,15 @@ class RecurrentSeq2Seq(Seq2Seq):
     @abstractmethod
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
         """What the output layer reads; apart from `advance`, since it can be done for all time steps at once."""
+
+
+def _weights_converted_once(kind: str) -> torch.autocast:
+    """Autocast as it is on that kind of device, but keeping what it makes of weights.
+
+    Lightning's keeps nothing, so that the time loop would convert the decoder's weights anew for each piece.
+    """
+    enabled, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    return torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=True)
 
 
 def annotate(

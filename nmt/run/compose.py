@@ -72,8 +72,7 @@ def command(
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
     logging.getLogger("nmt").setLevel(logging.INFO)
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(help_text(CONFIGS, name, description or ""))
-        sys.exit(0)
+        sys.exit(exit_code(lambda: _help(name, description or "")))
     sys.exit(exit_code(lambda: _run(name, run, after_sweep, words)))
 
 
@@ -110,6 +109,11 @@ def make(node: Config, **arguments: Any) -> Any:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         raise error.__cause__ or error from None
+
+
+def _help(name: str, description: str) -> int:
+    print(help_text(CONFIGS, name, description))
+    return 0
 
 
 def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int:
