@@ -111,10 +111,19 @@ class TranslationData(lightning.LightningDataModule):
         return ResumableLoader(self.pairs, stream, self.workers)
 
     def val_dataloader(self) -> DataLoader[Example]:
-        """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer."""
+        """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer.
+
+        Raises ValueError for fewer pairs than all processes need.
+        """
         rank, world = self._process()
         lengths = np.array([[len(source) + 1, len(target) + 1] for _, source, target in self.validation])
-        steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
+        try:
+            steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
+        except ValueError as error:
+            raise ValueError(
+                f"The validation split has {len(self.validation)} pairs, too few for {world} processes: give it more, "
+                "or take fewer trainer.devices."
+            ) from error
         batches = [batch.tolist() for step in steps for batch in step[rank]]
         data = cast(torch.utils.data.Dataset[Example], self.validation)
         return DataLoader(data, batch_sampler=batches, collate_fn=collate, generator=torch.Generator())

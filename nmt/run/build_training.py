@@ -8,6 +8,7 @@ import torch
 from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from nmt.attention.dropout import Dropout
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
@@ -20,6 +21,7 @@ from nmt.run.exits import is_mistake
 from nmt.run.settings import Settings
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
+from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.progress import NO_LIMIT
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ def check_buildable(settings: Settings) -> None:
             model = make(config["model"])(vocabulary=_VOCABULARY)
             make(config["initializer"])(model)
         build_task(config, model).configure_optimizers()
+        _check_objective(make(config["objective"]), model)
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
             raise
@@ -53,10 +56,19 @@ def check_buildable(settings: Settings) -> None:
 
 def _check_scaling(config: Config) -> None:
     precision = str(config["trainer"]["precision"])
-    if precision.startswith("16-") and config["trainer"]["gradient_clip_val"] and config["optimizer"].get("fused"):
+    if precision in ("16", "16-mixed") and config["trainer"]["gradient_clip_val"] and config["optimizer"].get("fused"):
         raise ValueError(
             f"trainer.precision={precision} scales gradients, and a fused optimizer takes the scale "
             "out after they were clipped: add optimizer.fused=false, or use trainer.precision=bf16-mixed."
+        )
+
+
+def _check_objective(objective: Objective, model: Seq2Seq) -> None:
+    compares = isinstance(objective, RDrop) or (isinstance(objective, SimCut) and objective.cut == 0)
+    if compares and not any(part.p for part in model.modules() if isinstance(part, Dropout)):
+        raise ValueError(
+            f"{type(objective).__name__} compares two passes that differ by dropout alone, and this model has none: "
+            "add model.dropout=0.1, or take objective=cross_entropy."
         )
 
 
@@ -132,7 +144,17 @@ def steps_of_training(settings: Settings, rows: TrainingData, processes: int) ->
         steps += len(plan_epoch(config["seed"], epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
-    return limit if settings.max_epochs is None else min(steps, limit)
+    if settings.max_epochs is None or steps >= limit:
+        return limit
+    if (falls := config["schedule"].get("steps")) and falls > steps:
+        logger.warning(
+            "The training ends at step %d of the %d along which the learning rate falls; trainer.max_steps=%d lets it "
+            "fall to the end.",
+            steps,
+            falls,
+            steps,
+        )
+    return steps
 
 
 def build_trainer(config: Config, **ours: Any) -> Trainer:

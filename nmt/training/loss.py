@@ -97,7 +97,8 @@ class LinearLoss(torch.autograd.Function):
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
-        grad_passes = [torch.empty_like(features) for features in passes]
+        # In the type of the products at least: small gradients in float16 would be 0 before they are scaled.
+        grad_passes = [torch.empty_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes]
         for start in range(0, len(targets), part):
             y = targets[start : start + part]
             inputs = [features[start : start + part].to(dtype) for features in passes]
@@ -114,12 +115,14 @@ class LinearLoss(torch.autograd.Function):
                     grad_features[start : start + part] = gradient @ rows
                     grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
+        ctx.types = [None, None, *(features.dtype for features in passes)]
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
+        saved = zip(ctx.saved_tensors, ctx.types, strict=True)
+        scaled = (None if found is None else (found * grads[0]).to(dtype or found.dtype) for found, dtype in saved)
         return None, None, None, None, *scaled
 
 

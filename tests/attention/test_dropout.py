@@ -12,6 +12,11 @@ def test_rate_and_scale_at_every_byte_of_the_random_words():
     assert rates.tolist() == pytest.approx([0.25] * 8, abs=0.01)
 
 
+def test_a_small_rate_is_not_none_at_all():
+    torch.manual_seed(1)
+    assert (Dropout(0.0015)(torch.ones(50_000)) == 0).any()
+
+
 def test_the_seed_decides():
     torch.manual_seed(7)
     first = Dropout(0.5)(torch.ones(3, 5))

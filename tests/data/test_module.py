@@ -119,6 +119,15 @@ def test_validation_gives_every_pair_once(module):
     assert len(batches) > 1
 
 
+def test_too_few_validation_pairs_for_all_processes_are_told(module):
+    data = module()
+    data.validation, data.trainer = data.validation[:1], Processes(0)
+    with pytest.raises(
+        ValueError, match=r"The validation split has 1 pairs, too few for 2 processes: .*trainer.devices"
+    ):
+        data.val_dataloader()
+
+
 class Recorder(lightning.LightningModule):
     """A model of one weight that notes which sentences it trains on."""
 

@@ -278,6 +278,7 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
             {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
             "trainer.precision=16-mixed scales gradients, .*add optimizer.fused=false, or use trainer.precision=bf16",
         ),
+        ({"run_dir": "new", "trainer__precision": 16, "optimizer__fused": "true"}, "trainer.precision=16 scales gradi"),
         ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number of at least 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
@@ -301,6 +302,14 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ),
         ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
         ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
+        (
+            {"run_dir": "new", "objective": "r_drop", "model__dropout": 0.0},
+            "RDrop compares two passes that differ by dropout alone, and this model has none: add model.dropout=0.1",
+        ),
+        (
+            {"run_dir": "new", "objective": "simcut", "objective__cut": 0.0, "model__dropout": 0.0},
+            "SimCut compares two",
+        ),
         ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
         ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
@@ -346,6 +355,22 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
     rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
     assert steps_of_training(settings, rows, processes) == sum(steps)
+
+
+def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(
+    job: Callable[..., Job], caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = TrainingData.__new__(TrainingData)
+    rows.lengths, rows.parts = np.full((101, 2), 7), [101]
+    settings = Settings(job("train", trainer__max_epochs=1, trainer__max_steps=50, schedule="cosine").config)
+    steps = steps_of_training(settings, rows, 1)
+    assert (
+        f"ends at step {steps} of the 50 along which the learning rate falls; trainer.max_steps={steps}" in caplog.text
+    )
+    caplog.clear()
+    for own in ({"trainer__max_steps": steps, "schedule": "cosine"}, {"trainer__max_steps": 50}):
+        steps_of_training(Settings(job("train", trainer__max_epochs=1, **own).config), rows, 1)
+    assert "learning rate" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,24 @@ def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, o
 
 
 @every_loss
+def test_features_in_float16_get_the_small_gradients_that_a_loss_scaler_saves(
+    features: Tensor, ours: Loss, plain: Loss
+) -> None:
+    output, scale = nn.Linear(WIDTH, VOCAB), 2.0**20
+    with torch.no_grad():
+        output.weight.mul_(1e-8)
+    half = features.detach().half().requires_grad_()
+    same = half.detach().float().requires_grad_()
+    exact, *_ = gradients(plain(same, output, TARGETS, 0.1), same, output)
+    assert exact.any(), "there is no gradient"
+    assert not exact.half().any(), "float16 can hold these"
+    with torch.autocast("cpu", torch.float16):
+        loss = ours(half, output, TARGETS, 0.1)
+    found, *_ = gradients(loss * scale, half, output)
+    torch.testing.assert_close(found.float() / scale, exact, rtol=1e-2, atol=1e-11)
+
+
+@every_loss
 def test_more_tokens_than_a_block_have_the_right_gradients_at_the_sizes_in_use(ours: Loss, plain: Loss) -> None:
     torch.manual_seed(5)
     features = torch.randn(2, 1601, WIDTH, dtype=torch.float64, requires_grad=True)
