@@ -5,7 +5,7 @@ import math
 import shutil
 import time
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
@@ -49,10 +49,7 @@ def download(job: Job) -> None:
         )
     if config["from"] is not None and not Path(str(config["from"])).is_dir():
         raise FileNotFoundError(f"from is {config['from']}, and there is no such folder; give one with the files.")
-    gib = config["max_gib"]
-    if not 0 < gib < math.inf:
-        raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
-    limits, out = Limits(int(gib * 2**30)), Path(str(config["out"]))
+    limits, out = _limits(config["max_gib"]), Path(str(config["out"]))
     # All names before the first byte.
     hub = [checked_name(name.removeprefix(_HUB)) for name in wanted if name.startswith(_HUB)]
     wanted = [name for name in wanted if not name.startswith(_HUB)]
@@ -76,6 +73,12 @@ def download(job: Job) -> None:
                 print(path)
     except DownloadFailed as error:
         raise CheckFailed(str(error)) from error
+
+
+def _limits(gib: Any) -> Limits:
+    if not 0 < gib < math.inf:
+        raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
+    return Limits(int(gib * 2**30))
 
 
 def _plan(name: str, out: Path, known: dict[str, Path]) -> list[_File]:

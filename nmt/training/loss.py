@@ -115,14 +115,13 @@ class LinearLoss(torch.autograd.Function):
                     grad_features[start : start + part] = gradient @ rows
                     grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
-        ctx.types = [None, None, *(features.dtype for features in passes)]
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        saved = zip(ctx.saved_tensors, ctx.types, strict=True)
-        scaled = (None if found is None else (found * grads[0]).to(dtype or found.dtype) for found, dtype in saved)
+        # autograd gives each the type of what it is the gradient of.
+        scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
         return None, None, None, None, *scaled
 
 
