@@ -13,7 +13,7 @@ from nmt.attention.sizes import require_positive
 from nmt.models.base import Source, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
-from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim, reversed_order
 
 # Of the output layer's rows with FixNorm. tanh bounds what they are multiplied with: after 200 and 250 updates of
 # experiment=envi_luong, seed 1, the training loss was 5.16 and 5.41 with rows of 1, 4.64 and 4.80 with 3, 4.39 and 4.57
@@ -35,11 +35,11 @@ class Luong(RecurrentSeq2Seq):
 
     h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
-    The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); the paper's is
-    unidirectional, reads the source reversed and hands its last states over unchanged. Dropout falls on embeddings, on
-    what leaves a layer of encoder and decoder, and on h~_t; `dropout_at` gives the places embedding, encoder, decoder
-    and output another than `dropout`. With `fix_norm` the rows of embeddings have the length
-    sqrt(embedding_dim) and those of the output layer 5.
+    The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); without
+    `bidirectional` it is the paper's, which reads the source reversed and hands its last states over unchanged, as wide
+    as the decoder's. Dropout falls on embeddings, on what leaves a layer of encoder and decoder, and on h~_t;
+    `dropout_at` gives the places embedding, encoder, decoder and output another than `dropout`. With `fix_norm` the
+    rows of embeddings have the length sqrt(embedding_dim) and those of the output layer 5.
     """
 
     queries: ClassVar = {
@@ -58,21 +58,21 @@ class Luong(RecurrentSeq2Seq):
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
+        bidirectional: bool = True,
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
-        self.input_feeding, self.fix_norm = input_feeding, fix_norm
+        if not bidirectional:
+            _require_equal(encoder_dim, decoder_dim)
+        self.input_feeding, self.bidirectional, self.fix_norm = input_feeding, bidirectional, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
-        one_way = direction_dim(encoder_dim)
-        self.encoder = nn.ModuleList(
-            nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=True)
-            for layer in range(num_layers)
-        )
+        self.encoder = _encoder(embedding_dim, encoder_dim, num_layers, bidirectional)
+        bridges = num_layers if bidirectional else 0
         self.hidden_bridge, self.cell_bridge = (
-            nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(num_layers)) for _ in range(2)
+            nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(bridges)) for _ in range(2)
         )
         input_dim = embedding_dim + decoder_dim if input_feeding else embedding_dim
         self.cells = nn.ModuleList(
@@ -88,17 +88,25 @@ class Luong(RecurrentSeq2Seq):
         self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = dropouts
 
     def extra_repr(self) -> str:
-        return f"input_feeding = {str(self.input_feeding).lower()}, fix_norm = {str(self.fix_norm).lower()}"
+        switches = ("input_feeding", "bidirectional", "fix_norm")
+        return ", ".join(f"{name} = {str(getattr(self, name)).lower()}" for name in switches)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        inputs, hidden, cell = self.embedding_dropout(self.source_embedding(source)), [], []
-        lengths = source_mask.sum(dim=1).cpu()
-        for network, hidden_bridge, cell_bridge in zip(self.encoder, self.hidden_bridge, self.cell_bridge, strict=True):
-            outputs, final = annotate(network, inputs, lengths)
+        lengths = source_mask.sum(dim=1)
+        order = None if self.bidirectional else reversed_order(lengths, source.shape[1])
+        inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
+        hidden, cell = [], []
+        for layer, network in enumerate(self.encoder):
+            outputs, final = annotate(network, inputs, lengths.cpu())
             inputs = self.encoder_dropout(outputs)
-            both = [states.transpose(0, 1).flatten(1) for states in final]
-            hidden.append(torch.tanh(hidden_bridge(both[0])))
-            cell.append(torch.tanh(cell_bridge(both[1])))
+            last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)
+            if self.bidirectional:
+                last_hidden = torch.tanh(self.hidden_bridge[layer](last_hidden))
+                last_cell = torch.tanh(self.cell_bridge[layer](last_cell))
+            hidden.append(last_hidden)
+            cell.append(last_cell)
+        if order is not None:
+            inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
         nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start)
         return Memory(self.attention.project(inputs), source_mask, first)
@@ -132,3 +140,20 @@ class Luong(RecurrentSeq2Seq):
             hidden.append(h)
             cell.append(c)
         return torch.stack(hidden, dim=1), torch.stack(cell, dim=1)
+
+
+def _require_equal(encoder_dim: int, decoder_dim: int) -> None:
+    if encoder_dim != decoder_dim:
+        raise ValueError(
+            f"An encoder with bidirectional=false hands its states over unchanged, but encoder_dim={encoder_dim} "
+            f"and decoder_dim={decoder_dim}: make them equal."
+        )
+
+
+def _encoder(embedding_dim: int, encoder_dim: int, num_layers: int, bidirectional: bool) -> nn.ModuleList:
+    """A layer each, because dropout falls between them."""
+    one_way = direction_dim(encoder_dim) if bidirectional else encoder_dim
+    return nn.ModuleList(
+        nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=bidirectional)
+        for layer in range(num_layers)
+    )

@@ -1,4 +1,4 @@
-"""What Bahdanau's and Luong's models share: a bidirectional encoder and a decoder that advances one piece at a time."""
+"""What Bahdanau's and Luong's models share: a recurrent encoder and a decoder that advances one piece at a time."""
 
 import math
 from abc import abstractmethod
@@ -106,13 +106,19 @@ def _weights_converted_once(kind: str) -> torch.autocast:
 def annotate(
     network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], lengths: Int[Tensor, " batch"]
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """Runs a bidirectional GRU or LSTM over each sentence's own length (on the CPU): its outputs and its final states.
+    """Runs a GRU or LSTM over each sentence's own length (on the CPU): its outputs and its final states.
 
-    Packing makes the backward direction start at the sentence's last piece, not at the padding.
+    Packing makes a backward direction start at the sentence's last piece, not at the padding.
     """
     packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
     outputs, final = network(packed)
     return pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])[0], final
+
+
+def reversed_order(lengths: Int[Tensor, " batch"], size: int) -> Int[Tensor, "batch {size}"]:
+    """The positions of each sentence from its last piece to its first; those of the padding behind it stay."""
+    positions, ends = torch.arange(size, device=lengths.device), lengths.unsqueeze(1)
+    return torch.where(positions < ends, ends - 1 - positions, positions)
 
 
 def attend_to(

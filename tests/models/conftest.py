@@ -24,6 +24,8 @@ def build(
     normalizer: Callable[[], normalizers.Normalizer] = normalizers.Softmax,
     num_heads: int = 1,
     input_feeding: bool = True,
+    bidirectional: bool = True,
+    decoder_dim: int = 14,
     norm_first: bool = True,
     norm: Callable[[int], nn.Module] = LayerNorm,
     fix_norm: bool = False,
@@ -36,7 +38,7 @@ def build(
     recurrent = {
         "embedding_dim": 11,
         "encoder_dim": 14,
-        "decoder_dim": 14,
+        "decoder_dim": decoder_dim,
         "num_heads": num_heads,
         "fix_norm": fix_norm,
     }
@@ -46,7 +48,8 @@ def build(
         sizes = {"dim": 12, "ffn_dim": 17, "num_heads": 3, "num_layers": 2}
         made = Transformer(own, own, cross, norm, norm_first=norm_first, fix_norm=fix_norm, **sizes, **shared)
     elif model == "luong":
-        made = Luong(cross, num_layers=2, input_feeding=input_feeding, **recurrent, **shared)
+        luongs = {"num_layers": 2, "input_feeding": input_feeding, "bidirectional": bidirectional}
+        made = Luong(cross, **luongs, **recurrent, **shared)
     else:
         made = Bahdanau(cross, maxout_dim=7, **recurrent, **shared)
     return made.double().eval()
@@ -59,6 +62,7 @@ def make_model() -> Callable[..., Seq2Seq]:
 
 ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
+    "luong-general-reversed": partial(build, "luong", "general", bidirectional=False),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
     "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
 }

@@ -53,6 +53,30 @@ def test_luong_input_feeding_is_a_switch(input_feeding, sentences, make_model):
     assert state.attentional.eq(0).all(), "zeros at t = 0"
 
 
+def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_over(sentences, close, make_model):
+    """Each layer's last states begin the decoder's unchanged; annotations stay where their pieces are."""
+    model, (source, mask, _) = make_model("luong", "dot", bidirectional=False), sentences
+    memory, below = model.encode(source, mask), model.source_embedding(source[1, :3])
+    for index, layer in enumerate(model.encoder):
+        h, c, states = torch.zeros(14).double(), torch.zeros(14).double(), {}
+        for position in (2, 1, 0):
+            gates = layer.weight_ih_l0 @ below[position] + layer.bias_ih_l0 + layer.weight_hh_l0 @ h + layer.bias_hh_l0
+            i, f, g, o = gates.chunk(4)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = states[position] = o.sigmoid() * c.tanh()
+        close(memory.first.hidden[1, index], h)
+        close(memory.first.cell[1, index], c)
+        below = [states[position] for position in range(3)]
+    close(memory.annotations.values[1, 0, :3], torch.stack(below))
+
+
+def test_states_that_do_not_fit_are_not_handed_over_unchanged(make_model):
+    with pytest.raises(
+        ValueError, match=r"hands its states over unchanged, but encoder_dim=14 and decoder_dim=15: make"
+    ):
+        make_model("luong", "general", bidirectional=False, decoder_dim=15)
+
+
 def test_bahdanau_first_state_and_readout(sentences, close, make_model):
     """s_0 = tanh(W_s h_1), h_1 backward; readout = maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t."""
     model, (source, mask, _) = make_model("bahdanau", "dot"), sentences
