@@ -92,12 +92,12 @@ class Luong(RecurrentSeq2Seq):
         return ", ".join(f"{name} = {str(getattr(self, name)).lower()}" for name in switches)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        lengths = source_mask.sum(dim=1)
-        order = None if self.bidirectional else reversed_order(lengths, source.shape[1])
+        lengths = source_mask.sum(dim=1).cpu()
+        order = None if self.bidirectional else reversed_order(lengths, source.shape[1]).to(source.device)
         inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
         hidden, cell = [], []
         for layer, network in enumerate(self.encoder):
-            outputs, final = annotate(network, inputs, lengths.cpu())
+            outputs, final = annotate(network, inputs, lengths)
             inputs = self.encoder_dropout(outputs)
             last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)
             if self.bidirectional:
