@@ -49,7 +49,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             maps.append(weights)
             views.append(view)
 
-        with _weights_converted_once(embedded.device.type):
+        with weights_converted_once(embedded.device.type):
             for piece in embedded.split(1, dim=1):
                 result, state = self.advance(piece, state, memory, keep if watch else None)
                 results.append(result)
@@ -94,7 +94,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         """What the output layer reads; apart from `advance`, since it can be done for all time steps at once."""
 
 
-def _weights_converted_once(kind: str) -> torch.autocast:
+def weights_converted_once(kind: str) -> torch.autocast:
     """Autocast as it is on that kind of device, but keeping what it makes of weights.
 
     Lightning's keeps nothing, so that the time loop would convert the decoder's weights anew for each piece.
