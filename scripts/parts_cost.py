@@ -4,7 +4,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from nmt.attention.dropout import Dropout
 from nmt.attention.kernels import headwise_product
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
-from nmt.models.recurrent import weights_converted_once
 from nmt.run.precision import with_precision
 from nmt.text import EOS, PAD
 from nmt.training.loss import summed_agreement, summed_nll
@@ -51,28 +49,6 @@ def projection(sentences: int, positions: int, width: int, autocast: bool = Fals
     does = f"{sentences} x {positions} vectors of {width} times a scorer's matrix, forward and backward"
     does += ", bfloat16" if autocast else ""
     return Part(*(partial(_there_and_back, way, [vectors, matrices]) for way in ways), does)
-
-
-def time_loop(sentences: int, length: int, width: int) -> Part:
-    """A recurrent cell over time in bfloat16, there and back: its weights are converted at every step, or once."""
-    torch.manual_seed(1)
-    cell, inputs = nn.GRUCell(width, width), torch.randn(length, sentences, width)
-
-    def run_cell(context: AbstractContextManager[Any]) -> Tensor:
-        state = torch.zeros(sentences, width)
-        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False), context:
-            for piece in inputs:
-                state = cell(piece, state)
-        return state
-
-    def once() -> Tensor:
-        # What it holds on is what it is made under.
-        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-            return run_cell(weights_converted_once("cpu"))
-
-    ways = (partial(run_cell, nullcontext()), once)
-    does = f"a GRU cell of {width} over {length} pieces of {sentences} sentences, forward and backward, bfloat16"
-    return Part(*(partial(_there_and_back, way, list(cell.parameters())) for way in ways), does)
 
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
@@ -163,7 +139,6 @@ def parts() -> list[Part]:
         projection(100, 1, 512),
         projection(100, 1, 512, True),
         projection(100, 40, 512),
-        time_loop(60, 34, 512),
         loss(110, 40, 256, 8000),
         loss(110, 40, 256, 8000, True),
         agreement(50, 40, 256, 8000),

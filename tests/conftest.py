@@ -29,20 +29,6 @@ class LargestMade(TorchDispatchMode):
         return made
 
 
-class Converted(TorchDispatchMode):
-    """The shapes of all tensors that were converted to bfloat16 under it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shapes: list[torch.Size] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if func is torch.ops.aten._to_copy.default and made.dtype == torch.bfloat16:
-            self.shapes.append(made.shape)
-        return made
-
-
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
@@ -50,8 +36,3 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 @pytest.fixture
 def largest_made() -> Callable[[], LargestMade]:
     return LargestMade
-
-
-@pytest.fixture
-def converted() -> Callable[[], Converted]:
-    return Converted

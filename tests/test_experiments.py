@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from nmt.run.build_training import check_buildable
-from nmt.run.compose import CONFIGS, configuration
+from nmt.run.compose import CONFIGS, configuration, make
 from nmt.run.settings import Settings
 
 FILES = sorted((CONFIGS / "experiment").glob("*.yaml"))
@@ -52,6 +53,22 @@ def test_its_head_has_command_source_and_expectation(file: Path) -> None:
     assert re.search(r"^# source    \S", head, re.MULTILINE)
     assert re.search(r"^# expected  (\d+\.\d+ on \S+ \(published|not published for this corpus)", head, re.MULTILINE)
     assert re.search(r"^# differs   \S", head, re.MULTILINE)
+
+
+def test_bahdanaus_optimizer_takes_the_papers_steps_from_the_gradients_of_a_loss_per_token() -> None:
+    ours = composed(CONFIGS / "experiment" / "bahdanau2015.yaml")["optimizer"]
+    papers = configuration("train", ["optimizer=adadelta", "run_dir=unused"])["optimizer"]
+    torch.manual_seed(1)
+    weights = []
+    for optimizer, pieces in ((papers, 1), (ours, 26)):
+        weight, draw = torch.zeros(7, dtype=torch.float64, requires_grad=True), torch.Generator().manual_seed(2)
+        updated = make(optimizer)([weight])
+        for _ in range(100):
+            weight.grad = 1e-4 * torch.randn(7, generator=draw, dtype=torch.float64) / pieces
+            updated.step()
+        weights.append(weight.detach())
+    assert weights[0].any()
+    torch.testing.assert_close(*weights, rtol=1e-2, atol=0)
 
 
 def test_the_command_line_has_the_last_word() -> None:

@@ -10,7 +10,8 @@ class Dropout(nn.Module):
     """Zeroes elements with probability p in training and scales the others by 1 / (1 - p) (Srivastava et al. 2014).
 
     torch draws one serial random number per element. On the CPU one 64-bit number serves eight elements here, a byte
-    each, so p is rounded to a multiple of 1/256 there, not to 0, and the scale is that of the rounded p.
+    each, so p is rounded to a multiple of 1/256 there, and the scale is that of the rounded p. Where that would be 0
+    torch draws.
     """
 
     def __init__(self, p: float) -> None:
@@ -22,9 +23,10 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         if not self.training or self.p == 0:
             return x
-        if x.device.type != "cpu":
+        dropped_bytes = min(round(self.p * 256), 255)
+        if x.device.type != "cpu" or dropped_bytes == 0:
             return F.dropout(x, self.p)
-        return x * _scaled_keep_mask(x, min(max(round(self.p * 256), 1), 255))
+        return x * _scaled_keep_mask(x, dropped_bytes)
 
 
 def _scaled_keep_mask(x: Tensor, dropped_bytes: int) -> Tensor:

@@ -22,7 +22,7 @@ def headwise_product(
     """Each head's vectors times that head's matrix, one product a head.
 
     `vectors @ matrices` would make a gradient of the matrices for every sentence, and copy those of several heads too.
-    The matrices are multiplied as they are, because autocast converts a parameter once, a view of it every time.
+    The matrices are multiplied as they are: autocast can keep what it makes of a parameter, but not of a view of one.
     """
     batch, _, positions, _ = vectors.shape
     products = torch.matmul(vectors.transpose(0, 1).flatten(1, 2), matrices)

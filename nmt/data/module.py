@@ -121,7 +121,7 @@ class TranslationData(lightning.LightningDataModule):
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
         except ValueError as error:
             raise ValueError(
-                f"The validation split has {len(self.validation)} pairs, too few for {world} processes: give it more, "
+                f"The validation split has too few pairs ({len(self.validation)}) for {world} processes: give it more, "
                 "or take fewer trainer.devices."
             ) from error
         batches = [batch.tolist() for step in steps for batch in step[rank]]

@@ -16,9 +16,11 @@ from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim, reversed_order
 
 # Of the output layer's rows with FixNorm. tanh bounds what they are multiplied with: after 200 and 250 updates of
-# experiment=envi_luong, seed 1, the training loss was 5.16 and 5.41 with rows of 1, 4.64 and 4.80 with 3, 4.39 and 4.57
-# with 5, 4.52 and 4.86 with 22.6; without FixNorm 6.63 after 200.
+# experiment=envi_luong (seed 1, commit c04da3f and those before it) the training loss was 5.16 and 5.41 with rows of 1,
+# 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; without FixNorm 6.63 after 200.
 _OUTPUT_LENGTH = 5.0
+
+BIDIRECTIONAL, REVERSED = ENCODERS = ("bidirectional", "reversed")
 
 
 class State(NamedTuple):
@@ -35,11 +37,11 @@ class Luong(RecurrentSeq2Seq):
 
     h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
-    The encoder is bidirectional, and each layer's final states start the decoder's through tanh(linear); without
-    `bidirectional` it is the paper's, which reads the source reversed and hands its last states over unchanged, as wide
-    as the decoder's. Dropout falls on embeddings, on what leaves a layer of encoder and decoder, and on h~_t;
-    `dropout_at` gives the places embedding, encoder, decoder and output another than `dropout`. With `fix_norm` the
-    rows of embeddings have the length sqrt(embedding_dim) and those of the output layer 5.
+    The `encoder` is bidirectional, and each layer's final states start the decoder's through tanh(linear); or reversed,
+    the paper's: one direction, which reads the pieces from the last to the first, then EOS, and hands its last states
+    over unchanged, so that it is as wide as the decoder. Dropout falls on embeddings, on what leaves a layer of encoder
+    and decoder, and on h~_t; `dropout_at` gives the places embedding, encoder, decoder and output another than
+    `dropout`. With `fix_norm` the rows of embeddings have the length sqrt(embedding_dim), those of the output layer 5.
     """
 
     queries: ClassVar = {
@@ -58,19 +60,18 @@ class Luong(RecurrentSeq2Seq):
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
-        bidirectional: bool = True,
+        encoder: str = BIDIRECTIONAL,
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
-        if not bidirectional:
-            _require_equal(encoder_dim, decoder_dim)
-        self.input_feeding, self.bidirectional, self.fix_norm = input_feeding, bidirectional, fix_norm
+        _check_encoder(encoder, encoder_dim, decoder_dim)
+        self.input_feeding, self.reversed, self.fix_norm = input_feeding, encoder == REVERSED, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
-        self.encoder = _encoder(embedding_dim, encoder_dim, num_layers, bidirectional)
-        bridges = num_layers if bidirectional else 0
+        self.encoder = _encoder(embedding_dim, encoder_dim, num_layers, not self.reversed)
+        bridges = 0 if self.reversed else num_layers
         self.hidden_bridge, self.cell_bridge = (
             nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(bridges)) for _ in range(2)
         )
@@ -88,19 +89,19 @@ class Luong(RecurrentSeq2Seq):
         self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = dropouts
 
     def extra_repr(self) -> str:
-        switches = ("input_feeding", "bidirectional", "fix_norm")
+        switches = ("input_feeding", "reversed", "fix_norm")
         return ", ".join(f"{name} = {str(getattr(self, name)).lower()}" for name in switches)
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths = source_mask.sum(dim=1).cpu()
-        order = None if self.bidirectional else reversed_order(lengths, source.shape[1]).to(source.device)
+        order = reversed_order(lengths, source.shape[1]).to(source.device) if self.reversed else None
         inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
         hidden, cell = [], []
         for layer, network in enumerate(self.encoder):
             outputs, final = annotate(network, inputs, lengths)
             inputs = self.encoder_dropout(outputs)
             last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)
-            if self.bidirectional:
+            if not self.reversed:
                 last_hidden = torch.tanh(self.hidden_bridge[layer](last_hidden))
                 last_cell = torch.tanh(self.cell_bridge[layer](last_cell))
             hidden.append(last_hidden)
@@ -142,11 +143,13 @@ class Luong(RecurrentSeq2Seq):
         return torch.stack(hidden, dim=1), torch.stack(cell, dim=1)
 
 
-def _require_equal(encoder_dim: int, decoder_dim: int) -> None:
-    if encoder_dim != decoder_dim:
+def _check_encoder(encoder: str, encoder_dim: int, decoder_dim: int) -> None:
+    if encoder not in ENCODERS:
+        raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(ENCODERS)}.")
+    if encoder == REVERSED and encoder_dim != decoder_dim:
         raise ValueError(
-            f"An encoder with bidirectional=false hands its states over unchanged, but encoder_dim={encoder_dim} "
-            f"and decoder_dim={decoder_dim}: make them equal."
+            f"encoder={REVERSED} hands its states over unchanged, but encoder_dim={encoder_dim} and "
+            f"decoder_dim={decoder_dim}: make them equal."
         )
 
 

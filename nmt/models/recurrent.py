@@ -49,10 +49,9 @@ class RecurrentSeq2Seq(Seq2Seq):
             maps.append(weights)
             views.append(view)
 
-        with weights_converted_once(embedded.device.type):
-            for piece in embedded.split(1, dim=1):
-                result, state = self.advance(piece, state, memory, keep if watch else None)
-                results.append(result)
+        for piece in embedded.split(1, dim=1):
+            result, state = self.advance(piece, state, memory, keep if watch else None)
+            results.append(result)
         if watch:
             watch("cross", 0, torch.cat(maps, dim=2), View.join(views))
         return self.read_out(torch.cat(results, dim=1))
@@ -94,15 +93,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         """What the output layer reads; apart from `advance`, since it can be done for all time steps at once."""
 
 
-def weights_converted_once(kind: str) -> torch.autocast:
-    """Autocast as it is on that kind of device, but keeping what it makes of weights.
-
-    Lightning's keeps nothing, so that the time loop would convert the decoder's weights anew for each piece.
-    """
-    enabled, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
-    return torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=True)
-
-
 def annotate(
     network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], lengths: Int[Tensor, " batch"]
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
@@ -116,8 +106,8 @@ def annotate(
 
 
 def reversed_order(lengths: Int[Tensor, " batch"], size: int) -> Int[Tensor, "batch {size}"]:
-    """The positions of each sentence from its last piece to its first; those of the padding behind it stay."""
-    positions, ends = torch.arange(size, device=lengths.device), lengths.unsqueeze(1)
+    """The positions of each sentence's pieces from the last to the first; its EOS and the padding stay behind them."""
+    positions, ends = torch.arange(size, device=lengths.device), lengths.unsqueeze(1) - 1
     return torch.where(positions < ends, ends - 1 - positions, positions)
 
 

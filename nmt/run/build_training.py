@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from torch import nn
 
 from nmt.attention.dropout import Dropout
 from nmt.data.batch import Example
@@ -44,7 +45,7 @@ def check_buildable(settings: Settings) -> None:
             model = make(config["model"])(vocabulary=_VOCABULARY)
             make(config["initializer"])(model)
         build_task(config, model).configure_optimizers()
-        _check_objective(make(config["objective"]), model)
+        _warn_of_equal_passes(make(config["objective"]), model)
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
             raise
@@ -63,12 +64,17 @@ def _check_scaling(config: Config) -> None:
         )
 
 
-def _check_objective(objective: Objective, model: Seq2Seq) -> None:
-    compares = isinstance(objective, RDrop) or (isinstance(objective, SimCut) and objective.cut == 0)
-    if compares and not any(part.p for part in model.modules() if isinstance(part, Dropout)):
-        raise ValueError(
-            f"{type(objective).__name__} compares two passes that differ by dropout alone, and this model has none: "
-            "add model.dropout=0.1, or take objective=cross_entropy."
+def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
+    name = {RDrop: "r_drop", SimCut: "simcut"}.get(type(objective))
+    if name is None or (isinstance(objective, SimCut) and objective.cut > 0):
+        return
+    rates = [part.p for part in model.modules() if isinstance(part, (Dropout, nn.Dropout))]
+    rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
+    if not any(rates):
+        logger.warning(
+            "objective=%s compares two passes that differ by dropout alone, and this model has none, so that it is "
+            "cross entropy at twice the cost: add model.dropout=0.1, say.",
+            name,
         )
 
 
@@ -144,17 +150,16 @@ def steps_of_training(settings: Settings, rows: TrainingData, processes: int) ->
         steps += len(plan_epoch(config["seed"], epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
-    if settings.max_epochs is None or steps >= limit:
-        return limit
-    if (falls := config["schedule"].get("steps")) and falls > steps:
+    length = limit if settings.max_epochs is None else min(steps, limit)
+    if (falls := config["schedule"].get("steps")) and length < falls:
         logger.warning(
-            "The training ends at step %d of the %d along which the learning rate falls; trainer.max_steps=%d lets it "
-            "fall to the end.",
-            steps,
+            "The training ends at step %d of the %d along which the learning rate falls; in a new one with "
+            "schedule.steps=%d it falls to the end.",
+            length,
             falls,
-            steps,
+            length,
         )
-    return steps
+    return length
 
 
 def build_trainer(config: Config, **ours: Any) -> Trainer:

@@ -37,7 +37,8 @@ class _File(NamedTuple):
 def download(job: Job) -> None:
     """Prints the files that are there in the end; the licence and the source of each corpus go to the log.
 
-    Raises ValueError for a name that is no corpus and for an address that is not https, CheckFailed when a file cannot
+    Raises ValueError for a name that is no corpus, an address that is not https, a `max_gib` that is no size and an
+    `out` that may not be written to, FileNotFoundError for a `from` that is not there, CheckFailed when a file cannot
     be had.
     """
     config = job.config
@@ -58,7 +59,7 @@ def download(job: Job) -> None:
     _check_apart(plans)
     if config["from"] is not None and (web := [name for name in [*hub, *wanted] if name not in known]):
         raise ValueError(f"from={config['from']} is for corpora known by name, and {web[0]} is none.")
-    if hub or not all(_is_there(file) for files in plans for file in files):
+    if hub or not all((_folder(file, config) or file.path).exists() for files in plans for file in files):
         folder_to_write("out", out)
     try:
         for name, files in zip(wanted, plans, strict=True):
@@ -107,9 +108,10 @@ def _check_apart(plans: list[list[_File]]) -> None:
                 raise ValueError(f"{other} and {file.url} would both be written to {path}: give them one by one.")
 
 
-def _is_there(file: _File) -> bool:
-    """Whether there is a file, or the folder that it was extracted to; what is there may still be another file."""
-    return file.path.exists() or file.path.with_name(stem(file.path.name) or file.path.name).exists()
+def _folder(file: _File, config: Config) -> Path | None:
+    """Where an archive is taken out to; None for what stays as it is."""
+    name = stem(file.path.name) if file.digest is None and config["extract"] else None
+    return file.path.with_name(name) if name else None
 
 
 def _file_name(url: str) -> str:
@@ -130,13 +132,13 @@ def _bring(file: _File, config: Config, limits: Limits) -> list[Path]:
     if config["from"] is not None:
         _copy(file, Path(str(config["from"])))
         return [file.path]
-    name = stem(file.path.name) if file.digest is None and config["extract"] else None
-    if name and (folder := file.path.with_name(name)).is_dir():
+    folder = _folder(file, config)
+    if folder and folder.is_dir():
         logger.info("%s is there already", folder)
         return sorted(path for path in folder.rglob("*") if path.is_file())
     if not fetch(file.url, file.path, file.digest, limits, _progress(file.path.name)):
         logger.info("%s is there already", file.path)
-    return extract(file.path, folder, limits.most_bytes) if name else [file.path]
+    return extract(file.path, folder, limits.most_bytes) if folder else [file.path]
 
 
 def _copy(file: _File, folder: Path) -> None:

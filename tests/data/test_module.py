@@ -123,7 +123,7 @@ def test_too_few_validation_pairs_for_all_processes_are_told(module):
     data = module()
     data.validation, data.trainer = data.validation[:1], Processes(0)
     with pytest.raises(
-        ValueError, match=r"The validation split has 1 pairs, too few for 2 processes: .*trainer.devices"
+        ValueError, match=r"The validation split has too few pairs \(1\) for 2 processes: .*trainer.devices"
     ):
         data.val_dataloader()
 

@@ -24,7 +24,7 @@ def build(
     normalizer: Callable[[], normalizers.Normalizer] = normalizers.Softmax,
     num_heads: int = 1,
     input_feeding: bool = True,
-    bidirectional: bool = True,
+    encoder: str = "bidirectional",
     decoder_dim: int = 14,
     norm_first: bool = True,
     norm: Callable[[int], nn.Module] = LayerNorm,
@@ -48,7 +48,7 @@ def build(
         sizes = {"dim": 12, "ffn_dim": 17, "num_heads": 3, "num_layers": 2}
         made = Transformer(own, own, cross, norm, norm_first=norm_first, fix_norm=fix_norm, **sizes, **shared)
     elif model == "luong":
-        luongs = {"num_layers": 2, "input_feeding": input_feeding, "bidirectional": bidirectional}
+        luongs = {"num_layers": 2, "input_feeding": input_feeding, "encoder": encoder}
         made = Luong(cross, **luongs, **recurrent, **shared)
     else:
         made = Bahdanau(cross, maxout_dim=7, **recurrent, **shared)
@@ -62,7 +62,7 @@ def make_model() -> Callable[..., Seq2Seq]:
 
 ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
-    "luong-general-reversed": partial(build, "luong", "general", bidirectional=False),
+    "luong-general-reversed": partial(build, "luong", "general", encoder="reversed"),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
     "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
 }

@@ -55,11 +55,11 @@ def test_luong_input_feeding_is_a_switch(input_feeding, sentences, make_model):
 
 def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_over(sentences, close, make_model):
     """Each layer's last states begin the decoder's unchanged; annotations stay where their pieces are."""
-    model, (source, mask, _) = make_model("luong", "dot", bidirectional=False), sentences
+    model, (source, mask, _) = make_model("luong", "dot", encoder="reversed"), sentences
     memory, below = model.encode(source, mask), model.source_embedding(source[1, :3])
     for index, layer in enumerate(model.encoder):
         h, c, states = torch.zeros(14).double(), torch.zeros(14).double(), {}
-        for position in (2, 1, 0):
+        for position in (1, 0, 2):  # EOS is read last
             gates = layer.weight_ih_l0 @ below[position] + layer.bias_ih_l0 + layer.weight_hh_l0 @ h + layer.bias_hh_l0
             i, f, g, o = gates.chunk(4)
             c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -70,11 +70,13 @@ def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_
     close(memory.annotations.values[1, 0, :3], torch.stack(below))
 
 
-def test_states_that_do_not_fit_are_not_handed_over_unchanged(make_model):
+def test_an_encoder_that_does_not_fit_is_refused(make_model):
     with pytest.raises(
-        ValueError, match=r"hands its states over unchanged, but encoder_dim=14 and decoder_dim=15: make"
+        ValueError, match=r"^encoder=reversed hands its states .*encoder_dim=14 and decoder_dim=15: make"
     ):
-        make_model("luong", "general", bidirectional=False, decoder_dim=15)
+        make_model("luong", "general", encoder="reversed", decoder_dim=15)
+    with pytest.raises(ValueError, match=r"^encoder is 'backward'; choose bidirectional or reversed\.$"):
+        make_model("luong", "general", encoder="backward")
 
 
 def test_bahdanau_first_state_and_readout(sentences, close, make_model):

@@ -40,6 +40,15 @@ def test_a_closed_pipe_ends_translate_with_141(trained: Path, start: Start) -> N
     assert process.stderr.read() == ""
 
 
+def test_help_into_a_closed_pipe_ends_with_141(start: Start) -> None:
+    process = start("train", "--help")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait() == 141
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
 def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, tiny: Callable[..., list[str]]) -> None:
     process = start("train", *tiny(trainer__max_steps=10**6, validation__every=10**5, trainer__log_every_n_steps=1))
     assert process.stderr is not None

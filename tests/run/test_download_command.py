@@ -63,6 +63,10 @@ def test_what_is_there_needs_no_folder_that_may_be_written_to(
     capsys.readouterr()
     run("what=tiny", "out=shared")
     assert capsys.readouterr().out.splitlines() == ["shared/tiny/a.en", "shared/tiny/a.vi"]
+    # An archive that is there, and has to be taken out yet.
+    (known / "shared" / "b.zip").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"^out is shared, and shared may not be written to"):
+        run("what=https://localhost:1/b.zip", "out=shared")
     (known / "shared" / "tiny" / "a.vi").unlink()
     with pytest.raises(ValueError, match=r"^out is shared, and shared may not be written to; give another folder"):
         run("what=tiny", "out=shared")

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 import nmt
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
-from nmt.run.build_training import choose_machine, faster_precision, steps_of_training
+from nmt.run.build_training import check_buildable, choose_machine, faster_precision, steps_of_training
 from nmt.run.compose import Job
 from nmt.run.evaluate import evaluate
 from nmt.run.exits import CheckFailed
@@ -302,14 +302,6 @@ def test_a_moving_average_of_the_weights_is_kept_scored_and_resumed_exactly(
         ),
         ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
         ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
-        (
-            {"run_dir": "new", "objective": "r_drop", "model__dropout": 0.0},
-            "RDrop compares two passes that differ by dropout alone, and this model has none: add model.dropout=0.1",
-        ),
-        (
-            {"run_dir": "new", "objective": "simcut", "objective__cut": 0.0, "model__dropout": 0.0},
-            "SimCut compares two",
-        ),
         ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
         ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
@@ -355,6 +347,23 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
     rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
     assert steps_of_training(settings, rows, processes) == sum(steps)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"objective": "r_drop"}, True),
+        ({"objective": "simcut", "objective__cut": 0.0}, True),
+        ({"objective": "simcut"}, False),
+        ({"objective": "r_drop", "model__dropout_at__ffn": 0.1}, False),
+        ({}, False),
+    ],
+)
+def test_two_passes_that_would_be_the_same_are_told(
+    job: Callable[..., Job], changes: dict[str, Any], told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    check_buildable(Settings(job("train", model__dropout=0.0, **changes).config))
+    assert ("compares two passes that differ by dropout alone, and this model has none" in caplog.text) == told
 
 
 def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(

@@ -9,15 +9,6 @@ import torch
 import parts_cost
 
 
-def test_a_time_loop_converts_its_two_matrices_at_every_step_or_once(converted) -> None:
-    part, found = parts_cost.time_loop(3, 5, 8), []
-    for way, times in ((part.plain, 5), (part.ours, 1)):
-        with converted() as seen:
-            found.append(way.args[0]())
-        assert seen.shapes.count((24, 8)) == 2 * times
-    torch.testing.assert_close(*found)
-
-
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
 def test_both_ways_of_a_projection_give_the_same(autocast: bool, tolerance: float) -> None:
     part = parts_cost.projection(5, 3, 7, autocast)
