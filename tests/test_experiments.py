@@ -58,7 +58,6 @@ def test_its_head_has_command_source_and_expectation(file: Path) -> None:
 def test_bahdanaus_optimizer_takes_the_papers_steps_from_the_gradients_of_a_loss_per_token() -> None:
     ours = composed(CONFIGS / "experiment" / "bahdanau2015.yaml")["optimizer"]
     papers = configuration("train", ["optimizer=adadelta", "run_dir=unused"])["optimizer"]
-    torch.manual_seed(1)
     weights = []
     for optimizer, pieces in ((papers, 1), (ours, 26)):
         weight, draw = torch.zeros(7, dtype=torch.float64, requires_grad=True), torch.Generator().manual_seed(2)
@@ -68,7 +67,7 @@ def test_bahdanaus_optimizer_takes_the_papers_steps_from_the_gradients_of_a_loss
             updated.step()
         weights.append(weight.detach())
     assert weights[0].any()
-    torch.testing.assert_close(*weights, rtol=1e-2, atol=0)
+    torch.testing.assert_close(*weights, rtol=1e-3, atol=0)
 
 
 def test_the_command_line_has_the_last_word() -> None:

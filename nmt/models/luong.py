@@ -20,7 +20,7 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 # 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; without FixNorm 6.63 after 200.
 _OUTPUT_LENGTH = 5.0
 
-BIDIRECTIONAL, REVERSED = ENCODERS = ("bidirectional", "reversed")
+_ENCODERS = ("bidirectional", "reversed")
 
 
 class State(NamedTuple):
@@ -60,7 +60,7 @@ class Luong(RecurrentSeq2Seq):
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
-        encoder: str = BIDIRECTIONAL,
+        encoder: str = "bidirectional",
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
@@ -68,7 +68,7 @@ class Luong(RecurrentSeq2Seq):
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
         _check_encoder(encoder, encoder_dim, decoder_dim)
-        self.input_feeding, self.reversed, self.fix_norm = input_feeding, encoder == REVERSED, fix_norm
+        self.input_feeding, self.reversed, self.fix_norm = input_feeding, encoder == "reversed", fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder = _encoder(embedding_dim, encoder_dim, num_layers, not self.reversed)
         bridges = 0 if self.reversed else num_layers
@@ -89,8 +89,9 @@ class Luong(RecurrentSeq2Seq):
         self.embedding_dropout, self.encoder_dropout, self.decoder_dropout, self.output_dropout = dropouts
 
     def extra_repr(self) -> str:
-        switches = ("input_feeding", "reversed", "fix_norm")
-        return ", ".join(f"{name} = {str(getattr(self, name)).lower()}" for name in switches)
+        feeding, fixed = (str(switch).lower() for switch in (self.input_feeding, self.fix_norm))
+        encoder = "reversed" if self.reversed else "bidirectional"
+        return f"input_feeding = {feeding}, encoder = {encoder}, fix_norm = {fixed}"
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths = source_mask.sum(dim=1).cpu()
@@ -144,11 +145,11 @@ class Luong(RecurrentSeq2Seq):
 
 
 def _check_encoder(encoder: str, encoder_dim: int, decoder_dim: int) -> None:
-    if encoder not in ENCODERS:
-        raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(ENCODERS)}.")
-    if encoder == REVERSED and encoder_dim != decoder_dim:
+    if encoder not in _ENCODERS:
+        raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(_ENCODERS)}.")
+    if encoder == "reversed" and encoder_dim != decoder_dim:
         raise ValueError(
-            f"encoder={REVERSED} hands its states over unchanged, but encoder_dim={encoder_dim} and "
+            f"encoder=reversed hands its states over unchanged, but encoder_dim={encoder_dim} and "
             f"decoder_dim={decoder_dim}: make them equal."
         )
 

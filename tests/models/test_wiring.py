@@ -68,6 +68,7 @@ def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_
         close(memory.first.cell[1, index], c)
         below = [states[position] for position in range(3)]
     close(memory.annotations.values[1, 0, :3], torch.stack(below))
+    assert "encoder = reversed" in model.extra_repr(), "as the key is called"
 
 
 def test_an_encoder_that_does_not_fit_is_refused(make_model):
