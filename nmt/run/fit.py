@@ -34,11 +34,29 @@ logger = logging.getLogger(__name__)
 
 
 class Fitting(NamedTuple):
-    """A trainer and the callbacks that are asked afterwards."""
+    """A trainer, and the callbacks that are asked afterwards."""
 
     trainer: Trainer
     best: BestCheckpoints
     progress: Progress
+    limit: TimeLimit
+    patience: StopEarly
+    config: Config
+
+    @property
+    def ended_by(self) -> Config:
+        """The limits of the training that are reached, each of which ends it: dotted keys and their values."""
+        lengths, step, left = self.config["trainer"], self.trainer.global_step, self.limit.time_remaining()
+        reached = {
+            "max_steps": lengths["max_steps"] is not None and step >= lengths["max_steps"],
+            # The trainer has the nearer of the two in steps.
+            "max_epochs": self.trainer.max_steps != lengths["max_steps"] and step >= self.trainer.max_steps,
+            "max_time": left is not None and left <= 0,
+        }
+        ended = {f"trainer.{key}": lengths[key] for key, is_reached in reached.items() if is_reached}
+        if self.patience.wait_count >= self.patience.patience:
+            ended["validation.patience"] = self.patience.patience
+        return ended
 
 
 def build_fitting(
@@ -55,8 +73,11 @@ def build_fitting(
     bar = sys.stderr.isatty()
     best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
     progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
+    limit, patience = TimeLimit(config["trainer"]["max_time"], verbose=False), _stop_early(settings)
     watching = [_validation_bleu(settings, translator, valid), *probes]
-    callbacks = [progress, *watching, *_of_length(settings), *_of_weights(config, run), best]
+    # What lowers the rate or ends the training by what validation finds, or by the clock.
+    length = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), limit, patience]
+    callbacks = [progress, *watching, *length, *_of_weights(config, run), best]
     # After all that decides and keeps: what it holds is where a resumed run goes on.
     callbacks += [LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
     if bar:
@@ -78,7 +99,7 @@ def build_fitting(
         enable_model_summary=False,
         default_root_dir=run.path,
     )
-    return Fitting(trainer, best, progress)
+    return Fitting(trainer, best, progress, limit, patience, config)
 
 
 def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:
@@ -101,6 +122,8 @@ def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: Transl
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
+    reached = ", ".join(f"{key}={value}" for key, value in fitting.ended_by.items())
+    logger.info("The training ended at step %d: %s", trainer.global_step, reached)
 
 
 @contextmanager
@@ -123,17 +146,6 @@ def kept(run: RunDirectory) -> str:
     if whole:
         return f"{whole} is whole: resume=true goes on from it."
     return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
-
-
-def _of_length(settings: Settings) -> list[Callback]:
-    """What lowers the rate or ends the training by what validation finds, or by the clock."""
-    monitor = settings.monitor
-    return [
-        FollowPlateau(monitor.metric, monitor.sign),
-        LastValidation(),
-        TimeLimit(settings.config["trainer"]["max_time"], verbose=False),
-        _stop_early(settings),
-    ]
 
 
 def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:

@@ -10,7 +10,7 @@ from typing import Any
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import check_folder, check_writable
 from nmt.run.rundir import RunDirectory
-from nmt.run.settings import completed
+from nmt.run.settings import Settings, completed
 from nmt.run.trusted import TRAINED, check_targets
 from nmt.training.checkpoints import newest_whole
 
@@ -42,7 +42,7 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     """The stored configuration with the lengths of training and the machine that the command line gives.
 
     Raises FileNotFoundError when there is no run to resume, ValueError when the command line sets anything else to
-    another value, asks for `overwrite` as well, or when the run is finished and no length of it is changed.
+    another value, asks for `overwrite` as well, or when the run is finished and would not be trained any longer.
     """
     if job.config["overwrite"]:
         raise ValueError("resume=true goes on with a run and overwrite=true deletes it: give one of them.")
@@ -72,17 +72,22 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
         (config[section[0]] if section else config)[name] = value
     _check_length(config["trainer"]["max_steps"], run)
     _warn_of_schedule(stored, config)
-    if run.finished and config == stored:
-        raise ValueError(
-            f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
-            "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
-        )
+    if run.finished:
+        _check_goes_on(stored, config, run)
     return config
 
 
-def last_checkpoint(run: RunDirectory) -> Path | None:
-    """What a run goes on from; None where it begins again. Raises ValueError where that would lose a finished one."""
+def last_checkpoint(run: RunDirectory, max_steps: int) -> Path | None:
+    """What a run goes on from; None where it begins again.
+
+    Raises ValueError where that would lose a finished one, or where one has done all of its `max_steps`.
+    """
     last = newest_whole(run.checkpoints)
+    if run.finished and run.metrics().get("steps", 0) >= max_steps:
+        raise ValueError(
+            f"The run in {run.path} is finished, and has done the {max_steps} steps of its epochs: give a larger "
+            "trainer.max_epochs to train it longer, or null."
+        )
     if last is None and run.finished:
         raise ValueError(
             f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to go on from: train another "
@@ -119,6 +124,22 @@ def _check_length(max_steps: int | None, run: RunDirectory) -> None:
     done = run.metrics().get("steps", 0) if run.finished else 0
     if max_steps is not None and max_steps < done:
         raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
+
+
+def _check_goes_on(before: Config, now: Config, run: RunDirectory) -> None:
+    """Raises ValueError when a finished run would end at once, because it keeps a limit that it has reached."""
+    had, has = Settings(before).limits, Settings(now).limits
+    for key, value in run.metrics().get("ended_by", {}).items():
+        if has[key] <= had[key]:
+            raise ValueError(
+                f"The run in {run.path} is finished, at step {run.metrics()['steps']} because of {key}={value}: give a "
+                f"larger {key} to train it longer, or overwrite=true instead of resume=true to begin again."
+            )
+    if has == had:
+        raise ValueError(
+            f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
+            "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
+        )
 
 
 def _warn_of_schedule(before: Config, now: Config) -> None:

@@ -196,6 +196,17 @@ class Settings:
                 f"trainer.max_time is '{limit}'; write days:hours:minutes:seconds, as in 00:01:30:00."
             ) from error
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """What ends the training by dotted keys, a time in seconds; infinity: no limit."""
+        limits = {
+            "trainer.max_steps": self.max_steps,
+            "trainer.max_epochs": self.max_epochs,
+            "trainer.max_time": self.max_seconds,
+            "validation.patience": self.positive("validation.patience"),
+        }
+        return {key: math.inf if limit is None else float(limit) for key, limit in limits.items()}
+
     def positive(self, key: str, or_none: str = "") -> int:
         """The whole number of at least 1 under a dotted key; `or_none` is what null stands for there."""
         return self._whole(key, at_least=1, or_none=or_none)

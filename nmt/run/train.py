@@ -130,7 +130,7 @@ def _attempt(
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
     # Not what another process may be about to delete.
-    last = last_checkpoint(run) if job.config["resume"] else None
+    last = last_checkpoint(run, parts.max_steps) if job.config["resume"] else None
     if _rank() > 0:
         # The leader's exit code tells; another one here would be taken for a death.
         with suppress(Stopped), told_too_large(settings.config, parts.data.training.lengths):
@@ -257,6 +257,7 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int |
         "finished": True,
         "scores": {"test": scores_record(scores)} if scores else {},
         "steps": fitting.trainer.global_step,
+        "ended_by": fitting.ended_by,
         "best": {
             "step": best["global_step"],
             "metric": settings.monitor.metric,

@@ -1,6 +1,7 @@
 """What ends a training, or lowers its rate, by what validation finds or by the clock; and which weights are kept."""
 
 import json
+import logging
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -46,6 +47,11 @@ def ended(run: Path) -> tuple[int, float]:
     return checkpoint["global_step"], checkpoint["optimizer_states"][0]["param_groups"][0]["lr"]
 
 
+def ended_by(run: Path) -> dict[str, Any]:
+    """What metrics.json says of the end."""
+    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))["ended_by"]
+
+
 @pytest.mark.usefixtures("scripted")
 def test_the_best_validation_is_kept_and_others_lower_the_rate_until_patience_ends(
     job: Callable[..., Job], corpus_copy: Path
@@ -62,15 +68,24 @@ def test_patience_and_rate_go_on_where_a_run_was_stopped(job: Callable[..., Job]
     assert ended(corpus_copy / "new") == (4, pytest.approx(0.01 * 0.5**2))
     train(job("train", run_dir="new", resume="true", trainer__max_steps=99))
     assert ended(corpus_copy / "new") == (6, pytest.approx(0.01 * 0.5**4))
-    # It does not go on where patience has ended.
-    train(job("train", run_dir="new", resume="true", trainer__max_steps=100))
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
+    assert ended_by(corpus_copy / "new") == {"validation.patience": 2}
+    for more in ({"trainer__max_steps": 100}, {"validation__patience": 1}):
+        with pytest.raises(ValueError, match=r"finished, at step 4 because of validation\.patience=2: give a larger"):
+            train(job("train", run_dir="new", resume="true", **more))
+    train(job("train", run_dir="new", resume="true", validation__patience=4))
     assert ended(corpus_copy / "new")[0] == 6
 
 
 def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
-    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
+    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Lightning's timer reads a clock that moves by a second whenever it is read."""
+    caplog.set_level(logging.INFO, "nmt")
     monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
     changes = {"trainer__max_steps": 200, "trainer__max_time": "00:00:00:20", "validation__every": 10**6}
     train(job("train", run_dir="new", **changes))
@@ -78,6 +93,37 @@ def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
     assert 1 < metrics["steps"] < 99
     assert metrics["best"]["step"] == metrics["steps"]
     assert metrics["scores"]["test"]
+    assert metrics["ended_by"] == {"trainer.max_time": "00:00:00:20"}
+    assert f"The training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20" in caplog.text
+
+
+def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
+    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
+    train(job("train", run_dir="new", trainer__max_steps=200, trainer__max_time="00:00:00:20"))
+    before = [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")]
+    for more in ({"trainer__max_steps": 300}, {"trainer__max_time": "00:00:00:19"}, {"trainer__devices": 1}):
+        with pytest.raises(
+            ValueError, match=r"because of trainer\.max_time=00:00:00:20: give a larger trainer\.max_time"
+        ):
+            train(job("train", run_dir="new", resume="true", **more))
+    assert [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")] == before
+    step = ended(corpus_copy / "new")[0]
+    train(job("train", run_dir="new", resume="true", trainer__max_time="null", trainer__max_steps=step + 1))
+    assert ended(corpus_copy / "new")[0] == step + 1
+
+
+def test_a_run_that_its_epochs_have_ended_is_told_so(job: Callable[..., Job], corpus_copy: Path) -> None:
+    """Also where as many steps were asked for, of which more alone would train nothing."""
+    train(job("train", run_dir="new", trainer__max_steps="null", trainer__max_epochs=1))
+    steps = ended(corpus_copy / "new")[0]
+    assert ended_by(corpus_copy / "new") == {"trainer.max_epochs": 1}
+    with pytest.raises(ValueError, match=r"because of trainer\.max_epochs=1: give a larger trainer\.max_epochs"):
+        train(job("train", run_dir="new", resume="true", trainer__max_steps=steps + 1))
+    train(job("train", run_dir="both", trainer__max_steps=steps, trainer__max_epochs=1))
+    with pytest.raises(ValueError, match=f"has done the {steps} steps of its epochs: give a larger trainer.max_epochs"):
+        train(job("train", run_dir="both", resume="true", trainer__max_steps=steps + 1))
 
 
 def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(
