@@ -24,7 +24,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
-from nmt.run.exits import exit_code, report
+from nmt.run.exits import Lines, exit_code, report
 from nmt.run.help import help_text
 from nmt.run.refusals import check_type, unknown
 from nmt.run.sweep import JobRecord, Records
@@ -69,7 +69,9 @@ def command(
     # oneDNN, which multiplies bfloat16 on CPUs, keeps what it made for each shape of product, and sentences have many:
     # gigabytes in a long training, and no time gained (docs/speed.md). It reads this when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("nmt").setLevel(logging.INFO)
     if {"-h", "--help"} & set(sys.argv[1:]):
         sys.exit(exit_code(lambda: _help(name, description or "")))
@@ -112,7 +114,7 @@ def make(node: Config, **arguments: Any) -> Any:
 
 
 def _help(name: str, description: str) -> int:
-    print(help_text(CONFIGS, name, description))
+    print(help_text(CONFIGS, name, description, sys.argv[1:]))
     return 0
 
 
@@ -259,7 +261,9 @@ def _sentence(error: Exception) -> str:
         return f"The configuration cannot be resolved: {str(cause).splitlines()[0]}."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
         parent = str(cause.full_key).removesuffix(str(cause.key))
-        sentence = unknown("key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node])
+        sentence = unknown(
+            "key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node if key != "hydra"]
+        )
         further = str(cause.full_key).startswith("data.test")
         return f"{sentence} A further test split is added by +{cause.full_key}=PREFIX." if further else sentence
     if str(error).startswith("Ambiguous value for argument"):

@@ -1,5 +1,6 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on files of the user's own."""
 
+import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from nmt.data.corpus import Pairs, read_parallel
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import looks_tokenized
+from nmt.evaluation.scores import Score
 from nmt.run.alignment import gold_file, read_gold, read_valid_gold
 from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
@@ -18,6 +20,8 @@ from nmt.run.references import is_tokenized, read_references, warn_of_references
 from nmt.run.refusals import check_folder, check_source_tokens, check_writable, existing_file, unknown
 from nmt.run.settings import becomes_plain, held_out_prefixes
 from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
 
 
 def evaluate(job: Job) -> None:
@@ -76,7 +80,10 @@ def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task
     Raises ValueError where its folder may not be written to, as split_task and own_files do for what they cannot take.
     """
     if config["source"] is None:
-        task = split_task(trained, str(config["split"]), config["out"])
+        name, known = str(config["split"]), splits(trained)
+        if name not in known:
+            raise ValueError(f"{unknown('split', name, known)} Files of your own: source=FILE reference=FILE.")
+        task = split_task(trained, name, config["out"])
     else:
         task = own_files(trained, config["source"], config["reference"], alignment, config["out"])
     check_writable("out", task.out)
@@ -93,6 +100,14 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
     return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
+
+
+def test_scores(trained: Trained) -> list[Score]:
+    """The scores of the test split, which its `evaluation` folder gets too; none where there is no such split."""
+    if "test" not in splits(trained):
+        return []
+    logger.info("Scoring the test split")
+    return evaluate_runs([trained], split_task(trained, "test")).scores
 
 
 def splits(trained: Trained) -> dict[str, str]:

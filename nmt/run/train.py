@@ -29,8 +29,7 @@ from nmt.run.build_training import (
     steps_of_training,
 )
 from nmt.run.compose import Config, Job, make
-from nmt.run.evaluate import split_task
-from nmt.run.evaluation import evaluate_runs
+from nmt.run.evaluate import test_scores
 from nmt.run.exits import CheckFailed
 from nmt.run.fit import Fitting, build_fitting, fit, quiet, told_full_disk
 from nmt.run.lock import check_unlocked, locked
@@ -276,13 +275,9 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int |
 def _evaluate(parts: Parts) -> list[Score]:
     """Evaluates the model on the test split, if there is one; its scores."""
     settings = parts.settings
-    if "test" not in settings.splits.tests:
-        return []
-    logger.info("Scoring the test split")
     place = choose_device("cpu" if settings.config["trainer"]["accelerator"] == "cpu" else "auto")
     model = parts.model.eval().to(place)
-    trained = Trained(parts.run, settings.config, settings.direction, parts.tokenizers, model, place)
-    return evaluate_runs([trained], split_task(trained, "test")).scores
+    return test_scores(Trained(parts.run, settings.config, settings.direction, parts.tokenizers, model, place))
 
 
 def _rounded(value: torch.Tensor | None) -> float | None:

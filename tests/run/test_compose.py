@@ -169,16 +169,43 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
             assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
 
 
-def test_help_shows_the_keys_and_values_that_a_run_has(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
-    compose("train", "--help")
-    text = capsys.readouterr().out
-    _, [job] = compose("train")
-    assert "\n  * late_halving  linear warm-up" in text
-    for group in ("tokenizer", "optimizer", "schedule", "trainer", "model", "search"):
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["model=luong", "data=envi"], ["experiment=iwslt15_best"], ["experiment=envi_luong", "model=bahdanau"]],
+    ids=" ".join,
+)
+def test_help_shows_the_keys_and_values_that_a_run_has(
+    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    compose("train", *arguments, "--help")
+    lines = capsys.readouterr().out.splitlines()
+    _, [job] = compose("train", *arguments)
+    numbers = 0
+    for group in ("tokenizer", "optimizer", "schedule", "trainer", "model", "search", "scorer"):
+        shown = {line.split("=")[0].split(".")[1] for line in lines if line.startswith(f"  {group}.")}
+        plain = {key for key, value in job.config[group].items() if not isinstance(value, dict) and key[0] != "_"}
+        assert plain == shown - {"dropout_at", "constraints"}
         for key, value in job.config[group].items():
             if isinstance(value, int) and not isinstance(value, bool):
-                follows = f"\n  {group}.{key}=${{"  # the value of another key
-                assert f"\n  {group}.{key}={value}\n" in text or follows in text
+                follows = f"  {group}.{key}=${{"  # the value of another key
+                assert f"  {group}.{key}={value}" in lines or any(line.startswith(follows) for line in lines)
+                numbers += 1
+    assert numbers > 5
+
+
+def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    compose("train", "--help")
+    assert "\n  * late_halving  linear warm-up" in capsys.readouterr().out
+    compose("train", "experiment=iwslt15_best", "seed=2", "--help")
+    text = capsys.readouterr().out
+    assert all(f"\n  * {each} " in text for each in ("iwslt15_best", "cosine", "scale_norm", "small", "r_drop"))
+    assert text.count("layer_norm ") == 1
+    compose("train", "experiment=envi_luong", "scorer=dot", "--help")
+    text = capsys.readouterr().out
+    assert "\n  * dot  " in text
+    assert "\nnorm" not in text.replace("\nnormalizer=", "")
+    assert compose("train", "model=lung", "--help")[0] == 2
+    assert "Unknown model 'lung'. Did you mean 'luong'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["evaluate", "translate"])

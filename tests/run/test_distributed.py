@@ -59,9 +59,10 @@ def close(runs: Path) -> None:
     torch.testing.assert_close(one["state_dict"], other["state_dict"], rtol=0, atol=1e-5)
 
 
-def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny) -> None:
-    two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
-    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
+@pytest.mark.parametrize("changes", [{}, {"model__fix_norm": "true"}], ids=["plain", "fix_norm"])
+def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny, changes: dict[str, str]) -> None:
+    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
+    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
     ended(two)
     ended(one)
     close(corpus)
