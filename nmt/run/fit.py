@@ -75,9 +75,8 @@ def build_fitting(
     progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
     limit, patience = TimeLimit(config["trainer"]["max_time"], verbose=False), _stop_early(settings)
     watching = [_validation_bleu(settings, translator, valid), *probes]
-    # What lowers the rate or ends the training by what validation finds, or by the clock.
-    length = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), limit, patience]
-    callbacks = [progress, *watching, *length, *_of_weights(config, run), best]
+    ending = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), limit, patience]
+    callbacks = [progress, *watching, *ending, *_of_weights(config, run), best]
     # After all that decides and keeps: what it holds is where a resumed run goes on.
     callbacks += [LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
     if bar:

@@ -94,7 +94,9 @@ def test_a_longer_training_keeps_its_schedule_and_says_so(
     assert "trainer.max_steps is 4 now, but the learning rate falls along 3 steps, as the run began" in caplog.text
     assert yaml.safe_load((corpus_copy / "cosine" / "config.yaml").read_text())["schedule"]["steps"] == 3
     caplog.clear()
-    # What is not changed is not told again.
+    # What is not changed is not told again, to one that was stopped before it was scored.
+    metrics = corpus_copy / "cosine" / "metrics.json"
+    metrics.write_text(metrics.read_text(encoding="utf-8").replace('"finished": true', '"finished": false'), "utf-8")
     train(job("train", run_dir="cosine", resume="true", trainer__max_time="00:00:10:00"))
     assert "the learning rate falls" not in caplog.text
 
