@@ -8,7 +8,7 @@ from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.run.build import Trained, build_model, choose_device, load_run, save_weights
 from nmt.run.compose import Job
-from nmt.run.evaluate import test_scores
+from nmt.run.evaluate import score_test_split
 from nmt.run.lock import locked
 from nmt.run.record import print_run, scores_record
 from nmt.run.refusals import check_writable
@@ -65,7 +65,7 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
     with_plain_weights(model)
     place = choose_device(config["device"])
     trained = Trained(out, source.config, source.direction, source.tokenizers, model.eval().to(place), place)
-    scores = test_scores(trained)
+    scores = score_test_split(trained)
     out.write_metrics({**metrics, "scores": {"test": scores_record(scores)} if scores else {}})
     print_run(out.path, scores)
 

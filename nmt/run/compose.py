@@ -1,7 +1,6 @@
 """From a command line to a plain configuration: the only module that knows hydra and omegaconf."""
 
 import importlib
-import logging
 import os
 import re
 import shlex
@@ -24,8 +23,10 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
-from nmt.run.exits import Lines, exit_code, report
+from nmt.run.arguments import gathered, is_sweep, single_values
+from nmt.run.exits import exit_code, report
 from nmt.run.help import help_text
+from nmt.run.log import log_to_standard_error
 from nmt.run.refusals import check_type, unknown
 from nmt.run.sweep import JobRecord, Records
 
@@ -69,28 +70,10 @@ def command(
     # oneDNN, which multiplies bfloat16 on CPUs, keeps what it made for each shape of product, and sentences have many:
     # gigabytes in a long training, and no time gained (docs/speed.md). It reads this when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    logging.getLogger("nmt").setLevel(logging.INFO)
+    log_to_standard_error()
     if {"-h", "--help"} & set(sys.argv[1:]):
         sys.exit(exit_code(lambda: _help(name, description or "")))
     sys.exit(exit_code(lambda: _run(name, run, after_sweep, words)))
-
-
-def _gathered(arguments: list[str], key: str) -> list[str]:
-    """The arguments, those that are no key=value as one list under a key; an address may have = in it.
-
-    Raises ValueError when the key is given too.
-    """
-    words = [
-        each for each in arguments if not each.startswith("-") and ("=" not in each or "://" in each.split("=")[0])
-    ]
-    quoted = ['"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words]
-    others = [each for each in arguments if each not in words]
-    if words and any(each.startswith(f"{key}=") for each in others):
-        raise ValueError(f"'{words[0]}' and {key}= are given: write all names as words, or all in {key}=[A,B].")
-    return [f"{key}=[{','.join(quoted)}]", *others] if words else others
 
 
 def configuration(name: str, overrides: Sequence[str]) -> Config:
@@ -114,16 +97,32 @@ def make(node: Config, **arguments: Any) -> Any:
 
 
 def _help(name: str, description: str) -> int:
-    print(help_text(CONFIGS, name, description, sys.argv[1:]))
+    try:
+        text = help_text(CONFIGS, name, description, *_composed(name, single_values(sys.argv[1:])))
+    except (HydraException, OmegaConfBaseException) as error:
+        print(help_text(CONFIGS, name, description, *_composed(name, [])))
+        raise ValueError(_sentence(error)) from error
+    print(text)
     return 0
+
+
+def _composed(name: str, overrides: list[str]) -> tuple[dict[str, str | None], Config]:
+    """What is chosen of each group but Hydra's own, and the configuration, with interpolations as they stand."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose(name, overrides, return_hydra_config=True)
+    choices = {
+        group: choice for group, choice in config.hydra.runtime.choices.items() if not group.startswith("hydra/")
+    }
+    plain: Config = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
+    return choices, plain
 
 
 def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int:
     if words:
-        sys.argv[1:] = _gathered(sys.argv[1:], words)
+        sys.argv[1:] = gathered(sys.argv[1:], words)
     # Hydra prints and exits 1 by itself otherwise.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sweep = bool({"-m", "--multirun"} & set(sys.argv[1:]))
+    sweep = is_sweep(sys.argv[1:])
     for argument in sys.argv[1:]:
         if argument.startswith("--") and argument not in _HYDRA_FLAGS:
             written = argument.lstrip("-") if "=" in argument else f"{argument.lstrip('-')}=VALUE"

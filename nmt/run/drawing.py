@@ -80,10 +80,11 @@ class Drawing:
         layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
         return Choice(self.shift, layer, head)
 
-    def look(self, sites: Mapping[str, Mapping[str, Any]], site: str, line: int, detail: str) -> Look:
+    def look(self, sites: Mapping[str, Mapping[str, Any]], site: str, line: int, rank: int, detail: str) -> Look:
         """Of a picture of a site, of the manifest's `sites`; what it shows stands in the caption of one for print."""
         width, most = (None if value is None else float(value) for value in (self.width, self.max_weight))
-        title = "" if width else f"{site} attention, line {line}{detail}"
+        which = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
+        title = "" if width else f"{site} attention, {which}{detail}"
         return Look(title, sites[site]["rows"], sites[site]["columns"], width, most)
 
 

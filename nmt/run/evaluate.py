@@ -80,21 +80,18 @@ def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task
     Raises ValueError where its folder may not be written to, as split_task and own_files do for what they cannot take.
     """
     if config["source"] is None:
-        name, known = str(config["split"]), splits(trained)
-        if name not in known:
-            raise ValueError(f"{unknown('split', name, known)} Files of your own: source=FILE reference=FILE.")
-        task = split_task(trained, name, config["out"])
+        task = split_task(trained, str(config["split"]), config["out"], " Your own: source=FILE reference=FILE.")
     else:
         task = own_files(trained, config["source"], config["reference"], alignment, config["out"])
     check_writable("out", task.out)
     return task
 
 
-def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Task:
-    """A split of the run's corpus. Raises ValueError for one that it does not have."""
+def split_task(trained: Trained, name: str, out: str | Path | None = None, otherwise: str = "") -> Task:
+    """A split of the run's corpus. Raises ValueError for one that it does not have, which says what to do otherwise."""
     known = splits(trained)
     if name not in known:
-        raise ValueError(unknown("split", name, known))
+        raise ValueError(unknown("split", name, known) + otherwise)
     data = trained.config["data"]
     pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
@@ -102,7 +99,7 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None) -> Ta
     return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
 
 
-def test_scores(trained: Trained) -> list[Score]:
+def score_test_split(trained: Trained) -> list[Score]:
     """The scores of the test split, which its `evaluation` folder gets too; none where there is no such split."""
     if "test" not in splits(trained):
         return []

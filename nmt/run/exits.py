@@ -1,7 +1,6 @@
 """How a command ends: 0, 1 for a failure, 2 for a user's mistake, 130, 143 and 141 when it is stopped from outside."""
 
 import errno
-import logging
 import os
 import signal
 import sys
@@ -49,14 +48,6 @@ def report(error: BaseException, prefix: str = "error") -> int:
     traceback.print_exception(error)
     print(f"{prefix}: {type(error).__name__}", file=sys.stderr)
     return 1
-
-
-class Lines(logging.Formatter):
-    """The lines of a command's log on standard error; a warning says that it is one, as an error does."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
-        return f"warning: {line}" if record.levelno >= logging.WARNING else line
 
 
 def exit_code(action: Callable[[], int]) -> int:

@@ -34,29 +34,21 @@ logger = logging.getLogger(__name__)
 
 
 class Fitting(NamedTuple):
-    """A trainer, and the callbacks that are asked afterwards."""
+    """A trainer and the callbacks that are asked afterwards."""
 
     trainer: Trainer
     best: BestCheckpoints
     progress: Progress
-    limit: TimeLimit
-    patience: StopEarly
-    config: Config
+    stop_early: StopEarly
 
     @property
-    def ended_by(self) -> Config:
-        """The limits of the training that are reached, each of which ends it: dotted keys and their values."""
-        lengths, step, left = self.config["trainer"], self.trainer.global_step, self.limit.time_remaining()
-        reached = {
-            "max_steps": lengths["max_steps"] is not None and step >= lengths["max_steps"],
-            # The trainer has the nearer of the two in steps.
-            "max_epochs": self.trainer.max_steps != lengths["max_steps"] and step >= self.trainer.max_steps,
-            "max_time": left is not None and left <= 0,
+    def used(self) -> Config:
+        """What the training has used of its limits so far, as metrics.json keeps it."""
+        return {
+            "steps": self.trainer.global_step,
+            "wall_time_seconds": round(self.progress.seconds, 1),
+            "validations_since_best": self.stop_early.wait_count,
         }
-        ended = {f"trainer.{key}": lengths[key] for key, is_reached in reached.items() if is_reached}
-        if self.patience.wait_count >= self.patience.patience:
-            ended["validation.patience"] = self.patience.patience
-        return ended
 
 
 def build_fitting(
@@ -73,9 +65,9 @@ def build_fitting(
     bar = sys.stderr.isatty()
     best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
     progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
-    limit, patience = TimeLimit(config["trainer"]["max_time"], verbose=False), _stop_early(settings)
+    time_limit, stop_early = TimeLimit(config["trainer"]["max_time"], verbose=False), _stop_early(settings)
     watching = [_validation_bleu(settings, translator, valid), *probes]
-    ending = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), limit, patience]
+    ending = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), time_limit, stop_early]
     callbacks = [progress, *watching, *ending, *_of_weights(config, run), best]
     # After all that decides and keeps: what it holds is where a resumed run goes on.
     callbacks += [LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
@@ -98,7 +90,7 @@ def build_fitting(
         enable_model_summary=False,
         default_root_dir=run.path,
     )
-    return Fitting(trainer, best, progress, limit, patience, config)
+    return Fitting(trainer, best, progress, stop_early)
 
 
 def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:
@@ -121,8 +113,6 @@ def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: Transl
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
-    reached = ", ".join(f"{key}={value}" for key, value in fitting.ended_by.items())
-    logger.info("The training ended at step %d: %s", trainer.global_step, reached)
 
 
 @contextmanager

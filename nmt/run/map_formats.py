@@ -79,7 +79,7 @@ def _pictures(
     for sentence in folder.sentences(lines):
         for site in drawing.sites(item.site for item in sentence.maps):
             shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
-            look = partial(drawing.look, folder.manifest["sites"], site, sentence.line)
+            look = partial(drawing.look, folder.manifest["sites"], site, sentence.line, sentence.rank)
             for parts, draw_it in _drawings(shown, drawing, look):
                 name = ".".join([file_stem(sentence.line, sentence.rank), site, *parts])
                 try:

@@ -70,24 +70,24 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
             )
         *section, name = key.split(".")
         (config[section[0]] if section else config)[name] = value
-    _check_length(config["trainer"]["max_steps"], run)
-    _warn_of_schedule(stored, config)
     if run.finished:
         _check_goes_on(stored, config, run)
+    _warn_of_schedule(stored, config)
     return config
 
 
-def last_checkpoint(run: RunDirectory, max_steps: int) -> Path | None:
-    """What a run goes on from; None where it begins again.
-
-    Raises ValueError where that would lose a finished one, or where one has done all of its `max_steps`.
-    """
-    last = newest_whole(run.checkpoints)
+def check_epochs_left(run: RunDirectory, max_steps: int) -> None:
+    """Raises ValueError when a finished run has done `max_steps`, those of all its epochs."""
     if run.finished and run.metrics().get("steps", 0) >= max_steps:
         raise ValueError(
             f"The run in {run.path} is finished, and has done the {max_steps} steps of its epochs: give a larger "
-            "trainer.max_epochs to train it longer, or null."
+            "trainer.max_epochs, or null, to train it longer, or overwrite=true instead of resume=true to begin again."
         )
+
+
+def last_checkpoint(run: RunDirectory) -> Path | None:
+    """What a run goes on from; None where it begins again. Raises ValueError where that would lose a finished one."""
+    last = newest_whole(run.checkpoints)
     if last is None and run.finished:
         raise ValueError(
             f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to go on from: train another "
@@ -119,26 +119,17 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
     return config | {"trainer": config["trainer"] | {"accumulate_grad_batches": accumulate}}
 
 
-def _check_length(max_steps: int | None, run: RunDirectory) -> None:
-    """Raises ValueError when a finished run has done more steps: its record would no longer be true."""
-    done = run.metrics().get("steps", 0) if run.finished else 0
-    if max_steps is not None and max_steps < done:
-        raise ValueError(f"trainer.max_steps is {max_steps}, but the run has done {done} steps; give a larger one.")
-
-
 def _check_goes_on(before: Config, now: Config, run: RunDirectory) -> None:
-    """Raises ValueError when a finished run would end at once, because it keeps a limit that it has reached."""
-    had, has = Settings(before).limits, Settings(now).limits
-    for key, value in run.metrics().get("ended_by", {}).items():
-        if has[key] <= had[key]:
-            raise ValueError(
-                f"The run in {run.path} is finished, at step {run.metrics()['steps']} because of {key}={value}: give a "
-                f"larger {key} to train it longer, or overwrite=true instead of resume=true to begin again."
-            )
-    if has == had:
+    """Raises ValueError when a finished run would end at once, because it has reached a limit."""
+    if reached := Settings(now).reached(run.metrics()):
         raise ValueError(
-            f"The run in {run.path} is finished; give a larger trainer.max_steps, trainer.max_epochs or "
-            "trainer.max_time to train it longer, or overwrite=true instead of resume=true to begin again."
+            f"The run in {run.path} is finished and has reached {' and '.join(reached)}: give more to train it longer, "
+            "or overwrite=true instead of resume=true to begin again."
+        )
+    if all(_get(now, key) == _get(before, key) for key in LENGTHS):
+        raise ValueError(
+            f"The run in {run.path} is finished: to train it longer give more of {', '.join(LENGTHS[:-1])} or "
+            f"{LENGTHS[-1]}, or overwrite=true instead of resume=true to begin again."
         )
 
 

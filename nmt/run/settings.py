@@ -196,16 +196,19 @@ class Settings:
                 f"trainer.max_time is '{limit}'; write days:hours:minutes:seconds, as in 00:01:30:00."
             ) from error
 
-    @property
-    def limits(self) -> dict[str, float]:
-        """What ends the training by dotted keys, a time in seconds; infinity: no limit."""
-        limits = {
-            "trainer.max_steps": self.max_steps,
-            "trainer.max_epochs": self.max_epochs,
-            "trainer.max_time": self.max_seconds,
-            "validation.patience": self.positive("validation.patience"),
-        }
-        return {key: math.inf if limit is None else float(limit) for key, limit in limits.items()}
+    def reached(self, record: Config) -> list[str]:
+        """The limits, epochs aside, that a training has reached by its record in metrics.json, and what it has used."""
+        steps, seconds, validations = (
+            record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")
+        )
+        patience, reached = self.positive("validation.patience"), []
+        if self.max_steps is not None and steps >= self.max_steps:
+            reached.append(f"trainer.max_steps={self.max_steps} ({steps} steps)")
+        if self.max_seconds is not None and seconds >= self.max_seconds:
+            reached.append(f"trainer.max_time={self.config['trainer']['max_time']} ({seconds:.0f} seconds)")
+        if validations >= patience:
+            reached.append(f"validation.patience={patience} ({validations} validations since the best)")
+        return reached
 
     def positive(self, key: str, or_none: str = "") -> int:
         """The whole number of at least 1 under a dotted key; `or_none` is what null stands for there."""

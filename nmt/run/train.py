@@ -29,7 +29,7 @@ from nmt.run.build_training import (
     steps_of_training,
 )
 from nmt.run.compose import Config, Job, make
-from nmt.run.evaluate import test_scores
+from nmt.run.evaluate import score_test_split
 from nmt.run.exits import CheckFailed
 from nmt.run.fit import Fitting, build_fitting, fit, quiet, told_full_disk
 from nmt.run.lock import check_unlocked, locked
@@ -41,6 +41,7 @@ from nmt.run.resume import (
     batch_settings,
     changed_command,
     check_corpora,
+    check_epochs_left,
     last_checkpoint,
     new_config,
     resumed_config,
@@ -128,8 +129,10 @@ def _attempt(
     parts = _build(job, settings, run, machine.processes)
     task = build_task(settings.config, parts.model)
     fitting = _fitting(parts, task)
+    if job.config["resume"]:
+        check_epochs_left(run, parts.max_steps)
     # Not what another process may be about to delete.
-    last = last_checkpoint(run, parts.max_steps) if job.config["resume"] else None
+    last = last_checkpoint(run) if job.config["resume"] else None
     if _rank() > 0:
         # The leader's exit code tells; another one here would be taken for a death.
         with suppress(Stopped), told_too_large(settings.config, parts.data.training.lengths):
@@ -241,6 +244,8 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int |
     run, settings = parts.run, parts.settings
     if not fitting.best.best_model_path:
         raise CheckFailed(f"{run.checkpoints} has no best checkpoint any more: begin again with overwrite=true.")
+    reached = settings.reached(fitting.used) or [f"trainer.max_epochs={settings.max_epochs}"]
+    logger.info("The training ended at step %d: %s", fitting.trainer.global_step, " and ".join(reached))
     best = load_checkpoint(Path(fitting.best.best_model_path))
     task.load_state_dict(best["state_dict"])
     save_weights(parts.model, run.weights)
@@ -252,11 +257,11 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int |
             "The memory of the device is full. The training is whole: resume=true trainer.accelerator=cpu scores it."
         ) from error
     seconds = fitting.progress.training_seconds
-    record: dict[str, Any] = run.metrics() | {
+    record: dict[str, Any] = {
+        **run.metrics(),
+        **fitting.used,
         "finished": True,
         "scores": {"test": scores_record(scores)} if scores else {},
-        "steps": fitting.trainer.global_step,
-        "ended_by": fitting.ended_by,
         "best": {
             "step": best["global_step"],
             "metric": settings.monitor.metric,
@@ -265,7 +270,6 @@ def _finish(fitting: Fitting, parts: Parts, task: TranslationTask, memory: int |
         "target_tokens": task.target_tokens,
         "target_tokens_per_second": round(task.target_tokens / seconds) if seconds else None,
         "peak_memory_mib": memory,
-        "wall_time_seconds": round(fitting.progress.seconds, 1),
     }
     run.write_metrics(record)
     write_film(run)
@@ -277,7 +281,7 @@ def _evaluate(parts: Parts) -> list[Score]:
     settings = parts.settings
     place = choose_device("cpu" if settings.config["trainer"]["accelerator"] == "cpu" else "auto")
     model = parts.model.eval().to(place)
-    return test_scores(Trained(parts.run, settings.config, settings.direction, parts.tokenizers, model, place))
+    return score_test_split(Trained(parts.run, settings.config, settings.direction, parts.tokenizers, model, place))
 
 
 def _rounded(value: torch.Tensor | None) -> float | None:

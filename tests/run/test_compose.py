@@ -1,12 +1,14 @@
 """What a command line becomes, and the one sentence for each that cannot be read."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from nmt.run.compose import CONFIGS, Job, command
 
@@ -171,41 +173,70 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["model=luong", "data=envi"], ["experiment=iwslt15_best"], ["experiment=envi_luong", "model=bahdanau"]],
+    [[], ["model=luong", "data=envi"], ["experiment=iwslt15_best"], ["experiment=envi_luong", "model.num_layers=2"]],
     ids=" ".join,
 )
 def test_help_shows_the_keys_and_values_that_a_run_has(
     compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     compose("train", *arguments, "--help")
-    lines = capsys.readouterr().out.splitlines()
+    text = capsys.readouterr().out
+    above, below = text.split("\nKeys, ")[1].split("\nKeys of the choices")
+    shown = dict(line.split("=", 1) for line in below.splitlines() if "=" in line)
     _, [job] = compose("train", *arguments)
-    numbers = 0
-    for group in ("tokenizer", "optimizer", "schedule", "trainer", "model", "search", "scorer"):
-        shown = {line.split("=")[0].split(".")[1] for line in lines if line.startswith(f"  {group}.")}
-        plain = {key for key, value in job.config[group].items() if not isinstance(value, dict) and key[0] != "_"}
-        assert plain == shown - {"dropout_at", "constraints"}
+    for group in ("tokenizer", "optimizer", "schedule", "trainer", "data", "model", "search", "scorer", "initializer"):
         for key, value in job.config[group].items():
-            if isinstance(value, int) and not isinstance(value, bool):
-                follows = f"  {group}.{key}=${{"  # the value of another key
-                assert f"  {group}.{key}={value}" in lines or any(line.startswith(follows) for line in lines)
-                numbers += 1
-    assert numbers > 5
+            if not isinstance(value, dict) and key[0] != "_":
+                written = yaml.safe_load(shown[f"  {group}.{key}"])
+                assert str(written) == str(value) or str(written).startswith("${"), key
+    for group in ("batching", "filters", "validation", "checkpoints"):
+        for key, value in job.config[group].items():
+            changed = yaml.safe_load(shown.get(f"  {group}.{key}", "absent"))
+            assert changed == value or (
+                changed == "absent" and re.search(rf"\n    {key}: {value} ".lower(), above.lower())
+            )
 
 
 def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
     compose("train", "--help")
     assert "\n  * late_halving  linear warm-up" in capsys.readouterr().out
-    compose("train", "experiment=iwslt15_best", "seed=2", "--help")
+    compose("train", "experiment=iwslt15_best", "scorer@cross=additive", "seed=2", "--help")
     text = capsys.readouterr().out
     assert all(f"\n  * {each} " in text for each in ("iwslt15_best", "cosine", "scale_norm", "small", "r_drop"))
     assert text.count("layer_norm ") == 1
-    compose("train", "experiment=envi_luong", "scorer=dot", "--help")
+    assert "\nscorer@cross=\n  * additive" in text
+    compose("train", "experiment=iwslt15_best", "norm@model.norm=layer_norm", "--help")
+    assert "\nnorm@model.norm=\n  * layer_norm" in capsys.readouterr().out
+    compose("train", "-m", "experiment=envi_luong", "scorer=dot", "seed=1,2", "--help")
     text = capsys.readouterr().out
     assert "\n  * dot  " in text
-    assert "\nnorm" not in text.replace("\nnormalizer=", "")
-    assert compose("train", "model=lung", "--help")[0] == 2
-    assert "Unknown model 'lung'. Did you mean 'luong'?" in capsys.readouterr().err
+    assert "\nnorm@model.norm=" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["model=lung"], "Unknown model 'lung'. Did you mean 'luong'?"),
+        (["experiment=iwslt15_best", "model=luong"], "Nothing in this configuration takes 'experiment/iwslt15_best'"),
+    ],
+)
+def test_help_beside_what_cannot_be_is_that_of_the_default_and_says_so(
+    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert compose("train", *arguments, "--help")[0] == 2
+    printed = capsys.readouterr()
+    assert "\n  * transformer " in printed.out
+    assert sentence in printed.err
+
+
+def test_an_unknown_key_is_answered_with_those_of_the_command_alone(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose("score", "typo=1")[0] == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: Unknown key 'typo'. There are: ")
+    assert "run_dir" in line
+    assert "hydra" not in line
 
 
 @pytest.mark.parametrize("name", ["evaluate", "translate"])

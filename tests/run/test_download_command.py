@@ -13,7 +13,7 @@ import yaml
 from nmt.data.corpus import Direction
 from nmt.data.download import Limits
 from nmt.run import download as module
-from nmt.run.compose import CONFIGS, Job, _gathered, configuration
+from nmt.run.compose import CONFIGS, Job, configuration, gathered
 from nmt.run.download import download
 from nmt.run.exits import CheckFailed
 from nmt.run.settings import held_out_prefixes
@@ -181,9 +181,9 @@ def test_progress_is_told_from_the_first_report_on(
 
 def test_arguments_without_a_key_become_a_list() -> None:
     arguments = ["envi", "out=x", 'https://a/b?c="d"', "--help"]
-    assert _gathered(arguments, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
+    assert gathered(arguments, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
     with pytest.raises(ValueError, match=r"'envi' and what= are given"):
-        _gathered(["envi", "what=iwslt15"], "what")
+        gathered(["envi", "what=iwslt15"], "what")
 
 
 def test_help_names_every_corpus() -> None:

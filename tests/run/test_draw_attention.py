@@ -14,10 +14,14 @@ def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys
     capsys.readouterr()
     common = {"maps": str(tmp_path / "maps"), "out": str(tmp_path / "out"), "lines": [3]}
     draw_attention(job("draw_attention", **common, formats=["png"], grid=True, site="encoder_self"))
+    draw_attention(job("draw_attention", **common, formats=["svg"], head=1))
     draw_attention(job("draw_attention", **common, formats=["pdf"], words=True, width=3.3, layer=0, head=1))
     printed = [Path(line).name for line in capsys.readouterr().out.splitlines()]
-    assert printed == ["00003.encoder_self.grid.png", "00003.cross.layer0.head1.pdf"]
-    assert all((tmp_path / "out" / "pictures" / name).is_file() for name in printed)
+    assert printed == ["00003.encoder_self.grid.png", "00003.cross.head1.svg", "00003.cross.layer0.head1.pdf"]
+    pictures = tmp_path / "out" / "pictures"
+    assert all((pictures / name).is_file() for name in printed)
+    # Beside the outlines of its letters.
+    assert "<!-- cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
 
 
 def test_what_is_too_wide_for_the_page_is_left_out_and_told(

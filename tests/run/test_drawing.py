@@ -85,13 +85,13 @@ def test_one_drawing_has_the_same_keys_and_defaults_in_both_commands() -> None:
 
 
 def test_what_a_picture_looks_like_is_passed_on(job: Job) -> None:
-    look = Drawing.of({**job.config, "max_weight": 0.5, "width": 3}).look(SITES, "cross", 3, "")
+    look = Drawing.of({**job.config, "max_weight": 0.5, "width": 3}).look(SITES, "cross", 3, 1, "")
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 
 
 def test_a_picture_for_print_has_no_title(job: Job) -> None:
     titles = {
-        width: Drawing.of({**job.config, "width": width}).look(SITES, "cross", 3, ", head 1").title
+        width: Drawing.of({**job.config, "width": width}).look(SITES, "cross", 3, 2, ", head 1").title
         for width in (None, 3.3)
     }
-    assert titles == {None: "cross attention, line 3, head 1", 3.3: ""}
+    assert titles == {None: "cross attention, line 3, translation 2, head 1", 3.3: ""}

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -15,6 +16,7 @@ from lightning.pytorch.callbacks import timer
 from nmt.run.compose import Job
 from nmt.run.exits import CheckFailed
 from nmt.run.train import train
+from nmt.training import progress
 from nmt.training.validation import ValidationBleu
 
 BLEU = [3.0, 9.0, 5.0, 9.0, 7.0, 8.0]
@@ -47,11 +49,6 @@ def ended(run: Path) -> tuple[int, float]:
     return checkpoint["global_step"], checkpoint["optimizer_states"][0]["param_groups"][0]["lr"]
 
 
-def ended_by(run: Path) -> dict[str, Any]:
-    """What metrics.json says of the end."""
-    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))["ended_by"]
-
-
 @pytest.mark.usefixtures("scripted")
 def test_the_best_validation_is_kept_and_others_lower_the_rate_until_patience_ends(
     job: Callable[..., Job], corpus_copy: Path
@@ -71,12 +68,18 @@ def test_patience_and_rate_go_on_where_a_run_was_stopped(job: Callable[..., Job]
 
 
 @pytest.mark.usefixtures("scripted")
-def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(job: Callable[..., Job], corpus_copy: Path) -> None:
+def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
+    reached = "validation.patience=2 (2 validations since the best)"
     train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
-    assert ended_by(corpus_copy / "new") == {"validation.patience": 2}
-    for more in ({"trainer__max_steps": 100}, {"validation__patience": 1}):
-        with pytest.raises(ValueError, match=r"finished, at step 4 because of validation\.patience=2: give a larger"):
+    assert f"The training ended at step 4: {reached}" in caplog.text
+    for more in ({"trainer__max_steps": 100}, {"trainer__devices": 2}, {}):
+        with pytest.raises(ValueError, match=f"finished and has reached {re.escape(reached)}: give more"):
             train(job("train", run_dir="new", resume="true", **more))
+    with pytest.raises(ValueError, match=r"reached trainer\.max_steps=4 .* and validation\.patience=1 \(2 validations"):
+        train(job("train", run_dir="new", resume="true", validation__patience=1, trainer__max_steps=4))
     train(job("train", run_dir="new", resume="true", validation__patience=4))
     assert ended(corpus_copy / "new")[0] == 6
 
@@ -93,19 +96,20 @@ def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
     assert 1 < metrics["steps"] < 99
     assert metrics["best"]["step"] == metrics["steps"]
     assert metrics["scores"]["test"]
-    assert metrics["ended_by"] == {"trainer.max_time": "00:00:00:20"}
-    assert f"The training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20" in caplog.text
+    assert f"The training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20 (" in caplog.text
 
 
 def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
     job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """More than it has used: its last validation went beyond the limit. The clocks are moved as above."""
     monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
+    monkeypatch.setattr(progress, "time", Mock(monotonic=count(0.0, 20.0).__next__))
     train(job("train", run_dir="new", trainer__max_steps=200, trainer__max_time="00:00:00:20"))
     before = [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")]
-    for more in ({"trainer__max_steps": 300}, {"trainer__max_time": "00:00:00:19"}, {"trainer__devices": 1}):
+    for limit, more in (("20", {"trainer__max_steps": 300}), ("30", {"trainer__max_time": "00:00:00:30"})):
         with pytest.raises(
-            ValueError, match=r"because of trainer\.max_time=00:00:00:20: give a larger trainer\.max_time"
+            ValueError, match=rf"has reached trainer\.max_time=00:00:00:{limit} \(\d+ seconds\): give more"
         ):
             train(job("train", run_dir="new", resume="true", **more))
     assert [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")] == before
@@ -114,16 +118,16 @@ def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
     assert ended(corpus_copy / "new")[0] == step + 1
 
 
-def test_a_run_that_its_epochs_have_ended_is_told_so(job: Callable[..., Job], corpus_copy: Path) -> None:
-    """Also where as many steps were asked for, of which more alone would train nothing."""
+def test_a_run_that_its_epochs_have_ended_is_told_so(
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nmt")
     train(job("train", run_dir="new", trainer__max_steps="null", trainer__max_epochs=1))
     steps = ended(corpus_copy / "new")[0]
-    assert ended_by(corpus_copy / "new") == {"trainer.max_epochs": 1}
-    with pytest.raises(ValueError, match=r"because of trainer\.max_epochs=1: give a larger trainer\.max_epochs"):
-        train(job("train", run_dir="new", resume="true", trainer__max_steps=steps + 1))
-    train(job("train", run_dir="both", trainer__max_steps=steps, trainer__max_epochs=1))
-    with pytest.raises(ValueError, match=f"has done the {steps} steps of its epochs: give a larger trainer.max_epochs"):
-        train(job("train", run_dir="both", resume="true", trainer__max_steps=steps + 1))
+    assert f"The training ended at step {steps}: trainer.max_epochs=1" in caplog.text
+    for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
+        with pytest.raises(ValueError, match=f"done the {steps} steps of its epochs: give a larger trainer.max_epochs"):
+            train(job("train", run_dir="new", resume="true", **more))
 
 
 def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(

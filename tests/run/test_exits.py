@@ -1,7 +1,6 @@
 """Which exit code stands for what."""
 
 import errno
-import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.run.exits import Lines, exit_code, is_mistake, report
+from nmt.run.exits import exit_code, is_mistake, report
 from nmt.text import Tokenizer
 
 
@@ -34,11 +33,6 @@ def test_another_kind_of_error_is_a_failure_even_from_our_lines() -> None:
     with pytest.raises(KeyError) as failed:
         exec(ours)
     assert not is_mistake(failed.value)
-
-
-def test_a_warning_says_that_it_is_one_and_other_lines_are_plain() -> None:
-    for level, line in ((logging.INFO, "Step 3"), (logging.WARNING, "warning: Step 3")):
-        assert Lines().format(logging.LogRecord("nmt", level, "", 1, "Step %d", (3,), None)) == line
 
 
 def test_interruption_is_130_and_success_is_the_action_s_own_code() -> None:

@@ -292,7 +292,11 @@ def test_evaluation_of_a_split_and_of_files(
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("evaluate", {"split": "tst"}, "Unknown split 'tst'. Did you mean 'test'"),
+        (
+            "evaluate",
+            {"split": "tst"},
+            "Unknown split 'tst'. Did you mean 'test'.* Your own: source=FILE reference=FILE",
+        ),
         ("evaluate", {"source": "test.en"}, "source is given without reference"),
         ("evaluate", {"reference": "test.vi"}, "reference is given without source"),
         ("evaluate", {"alignment": "x"}, "alignment belongs to files of your own"),

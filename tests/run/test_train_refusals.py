@@ -15,10 +15,13 @@ from nmt.run.train import train
     ("changes", "message"),
     [
         ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: give one of them"),
-        ({"resume": "true"}, "is finished; give a larger trainer.max_steps"),
+        (
+            {"resume": "true"},
+            "is finished: to train it longer give more of trainer.max_steps, .* or validation.patience",
+        ),
         (
             {"resume": "true", "trainer__max_steps": 5},
-            "trainer.max_steps is 5, but the run has done 9 steps; give a larger",
+            r"finished and has reached trainer.max_steps=5 \(9 steps\): give",
         ),
         ({"resume": "true", "scorer": "additive"}, r"^scorer\._target_ is .*Additive, but .*ScaledDot in the run that"),
         (
