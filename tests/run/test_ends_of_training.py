@@ -39,6 +39,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ValidationBleu, "_measure", lambda self, trainer, task: BLEU[trainer.global_step - 1])
 
 
+@pytest.fixture
+def moved_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of Lightning's timer moves by a second whenever it is read, and ours by twenty, which reads it less."""
+    monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
+    monkeypatch.setattr(progress, "time", Mock(monotonic=count(0.0, 20.0).__next__))
+
+
 def last(run: Path) -> dict[str, Any]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
@@ -84,12 +91,11 @@ def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
     assert ended(corpus_copy / "new")[0] == 6
 
 
+@pytest.mark.usefixtures("moved_clocks")
 def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
-    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Lightning's timer reads a clock that moves by a second whenever it is read."""
     caplog.set_level(logging.INFO, "nmt")
-    monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
     changes = {"trainer__max_steps": 200, "trainer__max_time": "00:00:00:20", "validation__every": 10**6}
     train(job("train", run_dir="new", **changes))
     metrics = json.loads((corpus_copy / "new" / "metrics.json").read_text(encoding="utf-8"))
@@ -99,12 +105,11 @@ def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
     assert f"The training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20 (" in caplog.text
 
 
+@pytest.mark.usefixtures("moved_clocks")
 def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
-    job: Callable[..., Job], corpus_copy: Path, monkeypatch: pytest.MonkeyPatch
+    job: Callable[..., Job], corpus_copy: Path
 ) -> None:
-    """More than it has used: its last validation went beyond the limit. The clocks are moved as above."""
-    monkeypatch.setattr(timer, "time", Mock(monotonic=count(0.0, 1.0).__next__))
-    monkeypatch.setattr(progress, "time", Mock(monotonic=count(0.0, 20.0).__next__))
+    """More than it has used: its last validation went beyond the limit."""
     train(job("train", run_dir="new", trainer__max_steps=200, trainer__max_time="00:00:00:20"))
     before = [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")]
     for limit, more in (("20", {"trainer__max_steps": 300}), ("30", {"trainer__max_time": "00:00:00:30"})):
