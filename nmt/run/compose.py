@@ -5,7 +5,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -98,12 +99,27 @@ def make(node: Config, **arguments: Any) -> Any:
 
 def _help(name: str, description: str) -> int:
     try:
-        text = help_text(CONFIGS, name, description, *_composed(name, single_values(sys.argv[1:])))
-    except (HydraException, OmegaConfBaseException) as error:
+        with _told_in_a_sentence():
+            composed = _composed(name, single_values(sys.argv[1:]))
+    except ValueError:
         print(help_text(CONFIGS, name, description, *_composed(name, [])))
-        raise ValueError(_sentence(error)) from error
-    print(text)
+        raise
+    print(help_text(CONFIGS, name, description, *composed))
     return 0
+
+
+@contextmanager
+def _told_in_a_sentence() -> Iterator[None]:
+    """Turns what Hydra refuses of the command line into ValueError."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(_sentence(error)) from error
+    except ValueError as error:
+        nothing = [argument for argument in sys.argv[1:] if argument.endswith("=null")]
+        if nothing and "Config group override" in str(error):
+            raise ValueError(f"'{nothing[0]}' chooses nothing: name one of its choices, see --help.") from error
+        raise
 
 
 def _composed(name: str, overrides: list[str]) -> tuple[dict[str, str | None], Config]:
@@ -136,14 +152,8 @@ def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int
             _outcome(config, name, run, records)
 
         try:
-            hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
-        except (HydraException, OmegaConfBaseException) as error:
-            raise ValueError(_sentence(error)) from error
-        except ValueError as error:
-            nothing = [argument for argument in sys.argv[1:] if argument.endswith("=null")]
-            if nothing and "Config group override" in str(error):
-                raise ValueError(f"'{nothing[0]}' chooses nothing: name one of its choices, see --help.") from error
-            raise
+            with _told_in_a_sentence():
+                hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
         finally:
             # Nothing began where Hydra refuses the whole sweep; a child of distributed training repeats the command.
             if sweep and after_sweep and records.read() and "LOCAL_RANK" not in os.environ:

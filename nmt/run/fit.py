@@ -39,6 +39,7 @@ class Fitting(NamedTuple):
     trainer: Trainer
     best: BestCheckpoints
     progress: Progress
+    time_limit: TimeLimit
     stop_early: StopEarly
 
     @property
@@ -46,7 +47,7 @@ class Fitting(NamedTuple):
         """What the training has used of its limits so far, as metrics.json keeps it."""
         return {
             "steps": self.trainer.global_step,
-            "wall_time_seconds": round(self.progress.seconds, 1),
+            "wall_time_seconds": round(self.time_limit.time_elapsed(), 1),
             "validations_since_best": self.stop_early.wait_count,
         }
 
@@ -90,7 +91,7 @@ def build_fitting(
         enable_model_summary=False,
         default_root_dir=run.path,
     )
-    return Fitting(trainer, best, progress, stop_early)
+    return Fitting(trainer, best, progress, time_limit, stop_early)
 
 
 def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import yaml
 
-Config = dict[str, Any]
-
 
 def help_text(
-    config_folder: Path, name: str, description: str, choices: Mapping[str, str | None], config: Config
+    config_folder: Path, name: str, description: str, choices: Mapping[str, str | None], config: Mapping[str, Any]
 ) -> str:
     """The description, every choice with the first comment of its file, and the keys with their values.
 
@@ -37,7 +35,7 @@ def _groups(text: str) -> list[str]:
     return [name for name in names if not name.startswith("override ") and "@" not in name]
 
 
-def _values(text: str, config: Config) -> list[tuple[str, Any]]:
+def _values(text: str, config: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The keys of all groups, and others whose value is not the one in the command's file."""
     written = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra")}
     groups = [part for name in _groups(text) for part in _leaves(name, config.get(name, {}), whole=True)]

@@ -216,6 +216,7 @@ def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys
     ("arguments", "sentence"),
     [
         (["model=lung"], "Unknown model 'lung'. Did you mean 'luong'?"),
+        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
         (["experiment=iwslt15_best", "model=luong"], "Nothing in this configuration takes 'experiment/iwslt15_best'"),
     ],
 )
