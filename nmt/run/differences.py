@@ -1,13 +1,14 @@
 """What tells configurations apart: the columns at the left of a comparison."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import yaml
 
 from nmt.run.compose import CONFIGS, Config
+from nmt.run.keys import leaves
 
 # Where a run lies, and how it was carried out, say nothing about what it is.
 _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
@@ -19,23 +20,23 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     A chosen part is called by the word that chooses it. What the sites of a model take over from the whole
     configuration, such as its scorer, is named once.
     """
-    flat = [dict(_leaves(config)) for config in configs]
-    keys = dict.fromkeys(key for leaves in flat for key in leaves)
-    differ = [key for key in keys if len({_number(leaves[key]) for leaves in flat if key in leaves}) > 1]
-    columns = {key: [leaves.get(key, "") for leaves in flat] for key in differ}
+    printed = [
+        {key: _printed(key, value) for key, value in leaves(config).items() if key.split(".")[0] not in _NOT_COMPARED}
+        for config in configs
+    ]
+    keys = dict.fromkeys(key for values in printed for key in values)
+    differ = [key for key in keys if len({_number(values[key]) for values in printed if key in values}) > 1]
+    columns = {key: [values.get(key, "") for values in printed] for key in differ}
     repeated = {
         key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
     }
     return {key.removesuffix("._target_"): values for key, values in columns.items() if key not in repeated}
 
 
-def _leaves(node: Any, key: str = "") -> list[tuple[str, str]]:
-    if isinstance(node, Mapping):
-        parts = [(f"{key}.{name}" if key else str(name), part) for name, part in node.items()]
-        return [leaf for name, part in parts if name not in _NOT_COMPARED for leaf in _leaves(part, name)]
+def _printed(key: str, value: Any) -> str:
     if key.endswith("_target_"):
-        return [(key, _word(str(node)))]
-    return [(key, "null" if node is None else str(node).lower() if isinstance(node, bool) else str(node))]
+        return _word(str(value))
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _number(printed: str) -> float | str:

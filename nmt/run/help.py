@@ -38,9 +38,9 @@ def _groups(text: str) -> list[str]:
 def _values(text: str, config: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The keys of all groups, and others whose value is not the one in the command's file."""
     written = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra")}
-    groups = [part for name in _groups(text) for part in _leaves(name, config.get(name, {}), whole=True)]
-    others = [(key, value) for name in written for key, value in _leaves(name, config[name])]
-    above = dict(leaf for name, value in written.items() for leaf in _leaves(name, value))
+    groups = [part for name in _groups(text) for part in _plain_values(name, config.get(name, {}), whole=True)]
+    others = [(key, value) for name in written for key, value in _plain_values(name, config[name])]
+    above = dict(leaf for name, value in written.items() for leaf in _plain_values(name, value))
     return [*groups, *((key, value) for key, value in others if above.get(key) != value)]
 
 
@@ -64,7 +64,7 @@ def _natural(file: Path) -> dict[str, str]:
     return dict(re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def _leaves(key: str, value: Any, whole: bool = False) -> list[tuple[str, Any]]:
+def _plain_values(key: str, value: Any, whole: bool = False) -> list[tuple[str, Any]]:
     """The values of a group of plain ones, such as model.dropout_at; none of a part, which has its own choices.
 
     `whole`: it is a part, of which its own values are wanted.
@@ -73,7 +73,7 @@ def _leaves(key: str, value: Any, whole: bool = False) -> list[tuple[str, Any]]:
         return [(key, value)]
     if "_target_" in value and not whole:
         return []
-    return [leaf for name in value if name[0] != "_" for leaf in _leaves(f"{key}.{name}", value[name])]
+    return [leaf for name in value if name[0] != "_" for leaf in _plain_values(f"{key}.{name}", value[name])]
 
 
 def _written(value: Any) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.run.compose import Config, Job
+from nmt.run.keys import NOTHING, value_at
 from nmt.run.refusals import check_folder, check_writable
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings, completed
@@ -53,20 +54,20 @@ def resumed_config(job: Job, run: RunDirectory) -> Config:
     before, stored = stored, completed(stored)
     asked = run.metrics().get("asked", {})
     config = copy.deepcopy(stored)
-    for given, key in _given_leaves(job, stored):
-        value = _get(job.config, key)
-        if key.split(".")[0] in _NOT_PART or value == _get(stored, key):
+    for given, key in _given_keys(job, stored):
+        value = value_at(job.config, key)
+        if key.split(".")[0] in _NOT_PART or value == value_at(stored, key):
             continue
         # A group that is named again may have keys that it had not; one that there was not has those of `completed`.
-        if key not in job.given and not _has(before, key) and key.split(".")[0] in before:
+        if key not in job.given and value_at(before, key, NOTHING) is NOTHING and key.split(".")[0] in before:
             continue
         # What the run itself has changed: for less memory, or another number of processes.
         if key in asked and value == asked[key]:
             continue
         if key not in _MAY_CHANGE:
             raise ValueError(
-                f"{key} is {value}, but {_get(stored, key)} in the run that is resumed; only {', '.join(_MAY_CHANGE)} "
-                f"may differ: leave out {given}=, or start a new run."
+                f"{key} is {value}, but {value_at(stored, key)} in the run that is resumed; only "
+                f"{', '.join(_MAY_CHANGE)} may differ: leave out {given}=, or start a new run."
             )
         *section, name = key.split(".")
         (config[section[0]] if section else config)[name] = value
@@ -126,7 +127,7 @@ def _check_goes_on(before: Config, now: Config, run: RunDirectory) -> None:
             f"The run in {run.path} is finished and has reached {' and '.join(reached)}: give more to train it longer, "
             "or overwrite=true instead of resume=true to begin again."
         )
-    if all(_get(now, key) == _get(before, key) for key in LENGTHS):
+    if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
         raise ValueError(
             f"The run in {run.path} is finished: to train it longer give more of {', '.join(LENGTHS[:-1])} or "
             f"{LENGTHS[-1]}, or overwrite=true instead of resume=true to begin again."
@@ -135,7 +136,7 @@ def _check_goes_on(before: Config, now: Config, run: RunDirectory) -> None:
 
 def _warn_of_schedule(before: Config, now: Config) -> None:
     """A schedule in shares of the training keeps its length, so that what was trained already stays as it was."""
-    steps, lengths = _get(now, "schedule.steps"), [config["trainer"]["max_steps"] for config in (before, now)]
+    steps, lengths = value_at(now, "schedule.steps"), [config["trainer"]["max_steps"] for config in (before, now)]
     if steps is not None and lengths[0] != lengths[1]:
         logger.warning(
             "trainer.max_steps is %s now, but the learning rate falls along %s steps, as the run began; for another "
@@ -154,11 +155,13 @@ def check_corpora(before: dict[str, str], now: dict[str, str]) -> None:
 
 def changed_command(command: str, before: Config, after: Config) -> str:
     """The command line that gives the same result at once: the run's own with the lengths and batches that changed."""
-    changed = {key: _get(after, key) for key in (*_MAY_CHANGE, *_BATCHES) if _get(after, key) != _get(before, key)}
+    changed = {
+        key: value_at(after, key) for key in (*_MAY_CHANGE, *_BATCHES) if value_at(after, key) != value_at(before, key)
+    }
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
     # A schedule in shares of the training keeps those that it began with.
-    if "trainer.max_steps" in changed and (steps := _get(after, "schedule.steps")) is not None:
+    if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:
         kept = [word for word in kept if not word.startswith("schedule.steps=")]
         given.append(f"schedule.steps={steps}")
     return shlex.join([*kept, *given])
@@ -166,40 +169,24 @@ def changed_command(command: str, before: Config, after: Config) -> str:
 
 def batch_settings(config: Config) -> Config:
     """Under their dotted keys, the settings that a run may change by itself."""
-    return {key: _get(config, key) for key in _BATCHES}
+    return {key: value_at(config, key) for key in _BATCHES}
 
 
-def _given_leaves(job: Job, stored: Config) -> list[tuple[str, str]]:
+def _given_keys(job: Job, stored: Config) -> list[tuple[str, str]]:
     """What the command line gives, and each key below it; first those that name a whole group, such as a model."""
     return [
         (given, leaf)
         for given in job.given
         for leaf in sorted(
-            _leaves(given, _get(job.config, given), _get(stored, given)),
+            _ungrouped_keys(given, value_at(job.config, given), value_at(stored, given)),
             key=lambda leaf: leaf.rpartition(".")[2] not in ("_target_", "name"),
         )
     ]
 
 
-def _leaves(key: str, value: Any, other: Any) -> list[str]:
+def _ungrouped_keys(key: str, value: Any, other: Any) -> list[str]:
     """The dotted keys below one that are no groups in both values: a chosen group is given key by key."""
     if not (isinstance(value, dict) and isinstance(other, dict)):
         return [key]
     names = dict.fromkeys([*other, *value])
-    return [leaf for name in names for leaf in _leaves(f"{key}.{name}", value.get(name), other.get(name))]
-
-
-def _get(config: Config, key: str) -> Any:
-    value: Any = config
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _has(config: Config, key: str) -> bool:
-    value: Any = config
-    for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return False
-        value = value[part]
-    return True
+    return [leaf for name in names for leaf in _ungrouped_keys(f"{key}.{name}", value.get(name), other.get(name))]

@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import Timer
 from nmt.data.corpus import Direction
 from nmt.data.filters import Filters
 from nmt.run.compose import Config
+from nmt.run.keys import NOTHING, value_at
 from nmt.run.refusals import check_share, unknown
 
 # What is in data beside corpora.
@@ -215,11 +216,9 @@ class Settings:
         return self._whole(key, at_least=1, or_none=or_none)
 
     def _whole(self, key: str, at_least: int, or_none: str = "") -> int:
-        value: Any = self.config
-        for part in key.split("."):
-            if part not in value:
-                raise ValueError(_FORMER.format(key=key))
-            value = value[part]
+        value = value_at(self.config, key, NOTHING)
+        if value is NOTHING:
+            raise ValueError(_FORMER.format(key=key))
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             without = f", or null for {or_none}" if or_none else ""
             raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}{without}.")

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -15,6 +14,7 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
 from nmt.run.build import Trained, build_model, load_run
 from nmt.run.compose import Config, make
+from nmt.run.keys import leaves
 from nmt.run.settings import Settings, becomes_plain
 from nmt.text import TokenizerPair
 
@@ -83,7 +83,7 @@ def start_run(settings: Settings, own: Path) -> Trained | None:
 
 def _check_same(part: str, there: Config, here: Config, other: str, remedy: str) -> None:
     """Raises ValueError for the first setting of a part, dropout aside, that the run to start from has otherwise."""
-    theirs, ours = (_leaves(part, each[part]) for each in (there, here))
+    theirs, ours = (leaves(each[part], part) for each in (there, here))
     for key, value in ours.items():
         # A key of only one side came with another version, which did the same without.
         if not key.startswith("model.dropout") and theirs.get(key, value) != value:
@@ -129,9 +129,3 @@ def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair
             f"({' '.join(str(error).split())})"
         ) from error
     return model
-
-
-def _leaves(key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {key: value}
-    return {name: leaf for part in value for name, leaf in _leaves(f"{key}.{part}", value[part]).items()}
