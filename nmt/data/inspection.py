@@ -64,6 +64,13 @@ def swapped_check(direction: Direction) -> Check | None:
     return _swapped_from if direction.source == "vi" else None
 
 
+def foreign_check(direction: Direction) -> Callable[[str], bool] | None:
+    """Whether a line of source text seems to be in another language; None where neither language is Vietnamese."""
+    if direction.source == "vi":
+        return _is_long_and_not_vietnamese
+    return _is_vietnamese if direction.target == "vi" else None
+
+
 class Seen(NamedTuple):
     """Hashes of the pairs and of the sources that were there before: their text is not held."""
 
@@ -116,6 +123,12 @@ def _is_vietnamese(line: str) -> bool:
     line = normalize(line)
     words = line.split() if _VIETNAMESE.search(line) else []
     return len(words) > 2 and 3 * sum(bool(_VIETNAMESE.search(word)) for word in words) >= len(words)
+
+
+def _is_long_and_not_vietnamese(line: str) -> bool:
+    """Whether none of six words or more has such a letter: names and numbers alone are shorter."""
+    line = normalize(line)
+    return len(line.split()) > 5 and not _VIETNAMESE.search(line)
 
 
 def _swapped_to(source: str, target: str) -> bool:

@@ -1,15 +1,19 @@
 """nmt.translate: standard input to standard output, a line for a line."""
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from nmt.data.corpus import text_lines
+from nmt.data.corpus import Direction, text_lines
+from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
 from nmt.run.build import build_translator, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.refusals import check_source_tokens, existing_file, unknown
+
+logger = logging.getLogger(__name__)
 
 
 def translate(job: Job) -> None:
@@ -29,11 +33,30 @@ def translate(job: Job) -> None:
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     # A person waits for the translation of a line before writing the next.
     read_ahead = 1 if sys.stdin.isatty() else config["read_ahead"]
-    lines = _paired(text_lines(sys.stdin.buffer, "Standard input"), prefixes, config["prefixes"])
-    for number, found in enumerate(translator.stream(lines, read_ahead), start=1):
+    lines = _watched(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
+    paired = _paired(lines, prefixes, config["prefixes"])
+    for number, found in enumerate(translator.stream(paired, read_ahead), start=1):
         # An empty line has no translation, and no row of its own.
         if found or form is not _tsv:
             print(form(number, found), flush=True)
+
+
+def _watched(lines: Iterator[str], direction: Direction) -> Iterator[str]:
+    """The lines, with a warning at the first that seems to be in another language: a search says nothing of it."""
+    foreign = foreign_check(direction)
+    for number, line in enumerate(lines, start=1):
+        if foreign and foreign(line):
+            logger.warning(
+                "Line %d seems not to be in %s, from which the run translates into %s: give it such text, or a run "
+                "with direction=%s-%s.",
+                number,
+                direction.source,
+                direction.target,
+                direction.target,
+                direction.source,
+            )
+            foreign = None
+        yield line
 
 
 def _prefixes(config: Config) -> Iterator[str] | None:

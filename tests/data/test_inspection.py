@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from nmt.data.corpus import Direction
-from nmt.data.inspection import Seen, checks, inspect
+from nmt.data.inspection import Seen, checks, foreign_check, inspect
 from nmt.text import normalize
 
 EN_VI = Direction("en", "vi")
@@ -95,3 +95,23 @@ def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted()
 def test_only_the_first_lines_of_a_kind_are_examples() -> None:
     found = inspect([("", "")] * 5, checks(EN_VI), examples=2)
     assert (found.counts["a side is empty"], found.lines["a side is empty"]) == (5, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("direction", "line", "expected"),
+    [
+        ("en-vi", "Chúng tôi uống trà.", True),
+        ("en-vi", "Nguyễn Văn An met Mr. Smith, who drinks tea.", False),
+        ("vi-en", "We drink tea when it rains.", True),
+        ("vi-en", "Chúng tôi uống trà.", False),
+        ("vi-en", "Facebook, Google 2019", False),
+    ],
+)
+def test_a_source_in_another_language_is_seen(direction: str, line: str, expected: bool) -> None:
+    check = foreign_check(Direction.parse(direction))
+    assert check is not None
+    assert check(line) == expected
+
+
+def test_without_vietnamese_no_language_is_told_from_another() -> None:
+    assert foreign_check(Direction.parse("en-de")) is None

@@ -4,16 +4,20 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import nmt.run.translate
-from nmt.data.corpus import text_lines
+from nmt.data.corpus import Direction, text_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.run.compose import Job
 from nmt.run.exits import report
 from nmt.run.translate import translate
+
+
+RUN = SimpleNamespace(direction=Direction("en", "vi"))
 
 
 class Upper(Translator):
@@ -33,7 +37,7 @@ class Upper(Translator):
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *_: [])
+    monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *_: [RUN])
     monkeypatch.setattr(nmt.run.translate, "build_translator", lambda *_: Upper())
     config = {"run_dir": tmp_path, "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
     config |= {"format": "text", "prefixes": None, "minimum_bayes_risk": False, "precision": "float32"}
@@ -73,6 +77,17 @@ def test_json_holds_all_translations_of_a_line(job: Job, monkeypatch: pytest.Mon
     assert second == {"line": 2, "translations": []}
 
 
+def test_the_first_line_in_another_language_is_told_once(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = "we drink tea\nchúng tôi uống trà\ntrời hôm nay đẹp\n"
+    assert translated(job, lines.encode(), monkeypatch) == lines.upper()
+    assert [record.getMessage() for record in caplog.records] == [
+        "Line 2 seems not to be in en, from which the run translates into vi: give it such text, or a run with "
+        "direction=vi-en."
+    ]
+
+
 def test_a_format_that_does_not_exist_is_refused(job: Job) -> None:
     job.config["format"] = "tvs"
     with pytest.raises(ValueError, match=r"Unknown format 'tvs'. Did you mean 'tsv'"):
@@ -81,7 +96,7 @@ def test_a_format_that_does_not_exist_is_refused(job: Job) -> None:
 
 def test_the_precision_is_that_of_the_configuration(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *given: asked.append(given) or [])
+    monkeypatch.setattr(nmt.run.translate, "load_runs", lambda *given: asked.append(given) or [RUN])
     job.config["precision"] = "int8"
     translated(job, b"a\n", monkeypatch)
     assert asked == [(job.config["run_dir"], "cpu", "int8")]
