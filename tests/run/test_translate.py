@@ -16,7 +16,6 @@ from nmt.run.compose import Job
 from nmt.run.exits import report
 from nmt.run.translate import translate
 
-
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
 
 
