@@ -94,7 +94,8 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            what = f"but {kind}; give plain text in UTF-8." if kind else f"({error.reason}); convert it."
+            convert = f"({error.reason}); convert it, as 'iconv -f LATIN1 -t UTF-8' does."
+            what = f"but {kind}; give plain text in UTF-8." if kind else convert
             raise ValueError(f"{name}, line {number}: not UTF-8 {what}") from error
 
 
@@ -138,7 +139,8 @@ def _what_there_is(path: Path) -> str:
     names = _names(prefix.parent)
     there = [name for name in names if re.fullmatch(rf"{re.escape(prefix.name)}\.[a-z]{{2,3}}", name)]
     if len(there) > 1:
-        return f", but {' and '.join(there)}: direction= has the languages as the files have them for extensions."
+        one, other = (name.removeprefix(f"{prefix.name}.") for name in there[:2])
+        return f", but {' and '.join(there)}: give direction={one}-{other} or {other}-{one}, as the extensions are."
     stems = [name.removesuffix(end) for name in names if name.endswith(end)]
     if meant := difflib.get_close_matches(prefix.name, stems, n=1):
         return f". Did you mean {prefix.with_name(meant[0])}?"

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.text.tokenizer import BOS, EOS, PAD
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 Scores = Float[Tensor, "sentences beams vocab"]
 
@@ -17,7 +17,8 @@ class Constraints:
     Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`, what the
     model can read and, unless `min_length` is more, max_length_ratio * S + max_length_offset (S source pieces); there
     EOS is the only piece left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come
-    a second time (0: all may). PAD and BOS never come. The longest length goes before a forced piece, and both go
+    a second time (0: all may). PAD, BOS and UNK never come: byte
+    fallback writes any text. The longest length goes before a forced piece, and both go
     before all the rest.
 
     Raises ValueError for a setting out of range.
@@ -77,6 +78,7 @@ class Constraints:
             scores.flatten(0, 1)[_repetitions(history, self.no_repeat_ngram)] = -math.inf
         scores[:, :, PAD] = -math.inf
         scores[:, :, BOS] = -math.inf
+        scores[:, :, UNK] = -math.inf
         if step + 1 < self.min_length:
             scores[:, :, EOS] = -math.inf
         if kept is None:

@@ -4,6 +4,7 @@ References are given as one or more lists, each with a reference for every hypot
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -124,4 +125,6 @@ def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: Ref
     # The JSON form is sacrebleu's public way to its interval; it has none where every resample scores 0.
     details = json.loads(score.format(width=6, signature=signature, is_json=True))
     mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
-    return Score(name, score.score, mean - half_width, mean + half_width, signature)
+    # The interval is symmetric, and a score is not: near the ends it would reach beyond them.
+    most = math.inf if isinstance(metric, TER) else 100.0
+    return Score(name, score.score, max(0.0, mean - half_width), min(most, mean + half_width), signature)

@@ -101,10 +101,12 @@ def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Train
     first = runs[0]
     for other in runs[1:]:
         if (other.direction, *_vocabularies(other)) != (first.direction, *_vocabularies(first)):
-            raise ValueError(
-                f"{other.run.path} and {first.run.path} cannot translate together: their directions or tokenizers "
-                "differ; train them on the same corpus with the same tokenizer settings."
+            differ = (
+                f"one translates {other.direction}, the other {first.direction}."
+                if other.direction != first.direction
+                else "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             )
+            raise ValueError(f"{other.run.path} and {first.run.path} cannot translate together: {differ}")
     return runs
 
 

@@ -1,6 +1,7 @@
 """From a configuration to what trains: the task and the trainer; and whether they can be built at all."""
 
 import logging
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -86,9 +87,18 @@ class Machine(NamedTuple):
 
 
 def choose_machine(config: Config) -> Machine:
-    """The machine that the options under trainer ask for. Raises ValueError when Lightning refuses an option."""
+    """The machine that the options under trainer ask for.
+
+    Raises ValueError when Lightning refuses an option, and for more processes on a CPU than it has cores.
+    """
     trainer = build_trainer(config, logger=False, enable_checkpointing=False)
-    return Machine(trainer.num_devices * trainer.num_nodes, trainer.strategy.root_device.type)
+    device, cores = trainer.strategy.root_device.type, os.cpu_count() or 1
+    if device == "cpu" and trainer.num_devices > cores:
+        raise ValueError(
+            f"trainer.devices is {trainer.num_devices}, a process each, but this machine has {cores} cores: give "
+            f"{cores} at most; one process uses all of them."
+        )
+    return Machine(trainer.num_devices * trainer.num_nodes, device)
 
 
 def faster_precision(config: Config, device: str) -> str | None:

@@ -15,7 +15,7 @@ from nmt.run.build import Trained, load_runs
 from nmt.run.compose import Config, Job
 from nmt.run.evaluation import Task, evaluate_runs
 from nmt.run.exits import CheckFailed
-from nmt.run.record import score_line
+from nmt.run.record import corpus_hashes, score_line
 from nmt.run.references import is_tokenized, read_references, warn_of_references
 from nmt.run.refusals import check_folder, check_source_tokens, check_writable, existing_file, unknown
 from nmt.run.settings import becomes_plain, held_out_prefixes
@@ -94,9 +94,22 @@ def split_task(trained: Trained, name: str, out: str | Path | None = None, other
         raise ValueError(unknown("split", name, known) + otherwise)
     data = trained.config["data"]
     pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
+    _warn_of_another(trained, known[name])
     folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
     return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
+
+
+def _warn_of_another(trained: Trained, prefix: str) -> None:
+    """Warns where the files of a split are not those that the run was trained beside."""
+    then = trained.run.metrics().get("corpora", {})
+    for file, digest in corpus_hashes([prefix], trained.direction).items():
+        if then.get(file, digest) != digest:
+            logger.warning(
+                "%s is another file than when %s was trained: these scores do not compare with those of then.",
+                file,
+                trained.run.path,
+            )
 
 
 def score_test_split(trained: Trained) -> list[Score]:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair, iter_lines
+from nmt.evaluation.alignment import Alignment
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
@@ -29,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 _FORMER_MAX_SOURCE_TOKENS = 256
 """What evaluations read of a line before there was a choice: with as much, their keys are still those of then."""
+
+_SACREBLEU_SEED = "12345"
+"""What sacrebleu resamples with where the environment has no SACREBLEU_SEED."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +156,18 @@ def conditions(
         keyed = keyed | {"max_source_tokens": longest}
     if task.tokenized != looks_tokenized(task.references[0]):
         keyed = keyed | {"tokenized": task.tokenized}
+    if task.gold:
+        gold = [[sorted(each.sure), sorted(each.possible)] for each in (*task.gold.alignments, *_chosen_on(task))]
+        keyed = keyed | {"gold": gold}
+    if (seed := os.environ.get("SACREBLEU_SEED", _SACREBLEU_SEED)) != _SACREBLEU_SEED:
+        keyed = keyed | {"seed": seed}
     made_with = content_key([keyed, weights, task.sources, task.references])
     more = {"precision": precision, "max_source_tokens": longest, "made_with": made_with}
     return {"runs": [str(run.run.path) for run in runs], **found, **more}
+
+
+def _chosen_on(task: Task) -> list[Alignment]:
+    return task.valid_gold.alignments if task.valid_gold else []
 
 
 def training_counts(trained: Trained) -> Counter[str]:

@@ -24,7 +24,14 @@ from nmt.run.references import is_tokenized
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings
 from nmt.training.averaging import EMAWeightAveraging
-from nmt.training.checkpoints import BestCheckpoints, LastCheckpoint, RecentCheckpoints, WholeFiles, newest_whole
+from nmt.training.checkpoints import (
+    BestCheckpoints,
+    LastCheckpoint,
+    RecentCheckpoints,
+    WholeFiles,
+    load_checkpoint,
+    newest_whole,
+)
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
 from nmt.training.task import TranslationTask
@@ -134,7 +141,8 @@ def kept(run: RunDirectory) -> str:
     except ValueError as error:
         return str(error)
     if whole:
-        return f"{whole} is whole: resume=true goes on from it."
+        step = load_checkpoint(whole)["global_step"]
+        return f"{whole} is whole and of step {step}: resume=true goes on from it."
     return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned
+from nmt.data.inspection import swapped_check
 from nmt.evaluation.sanity import looks_tokenized, reference_warnings
 from nmt.run.compose import Config
 from nmt.text import changes, count_changes, detokenizer, normalize
@@ -20,8 +21,23 @@ def read_references(prefix: str, direction: Direction, detokenize: bool = False)
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)
+    _warn_of_swapped(prefix, pairs, direction)
     plain = detokenizer(direction.source) if detokenize else str
     return Pairs([normalize(plain(line)) for line in pairs.source], pairs.target)
+
+
+def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
+    check = swapped_check(direction)
+    swapped = [number for number, pair in enumerate(zip(*pairs, strict=True), start=1) if check and check(*pair)]
+    if swapped:
+        logger.warning(
+            "%s: %d of %d pairs seem to have their languages swapped, line %d first; they are scored as they stand: "
+            "mend the files, unless the scores shall compare with those of others.",
+            prefix,
+            len(swapped),
+            len(pairs.source),
+            swapped[0],
+        )
 
 
 def is_tokenized(data: Config, references: Sequence[str]) -> bool:
@@ -42,7 +58,7 @@ def warn_of_references(path: Path, references: Sequence[str]) -> None:
         kinds = ", ".join(f"{kind} {lines}" for kind, lines in sorted(count_changes(references).items()))
         logger.warning(
             "%s: references are scored as they stand, but normalisation would change %d of %d lines (%s); BLEU may "
-            "suffer.",
+            "suffer: write them in NFC with single spaces, unless the scores shall compare with those of others.",
             path,
             changed,
             len(references),

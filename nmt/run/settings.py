@@ -120,9 +120,9 @@ class Settings:
         decay = self.config["ema_decay"]
         if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
             raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
-        rate = self.config["optimizer"].get("lr", 0.0)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate < math.inf:
-            raise ValueError(f"optimizer.lr is {rate}; it must be a number of at least 0, such as 0.001.")
+        rate = self.config["optimizer"].get("lr", 1.0)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
+            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
         if (share := self.config["batching"]["concatenate"]) != 0:
             check_share("batching.concatenate", share, off="0")
         temperature = self.config["batching"]["temperature"]

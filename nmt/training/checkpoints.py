@@ -25,7 +25,10 @@ _NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
 
 
 class BestCheckpoints(ModelCheckpoint):
-    """Keeps the `keep` best checkpoints, written at the end of validations only, in a folder that may be moved."""
+    """Keeps the `keep` best checkpoints, written at the end of validations only, in a folder that may be moved.
+
+    Of equal ones the later is the better: BLEU is 0 for a while at the beginning.
+    """
 
     def __init__(self, folder: Path, monitor: str, mode: str, keep: int) -> None:
         super().__init__(
@@ -41,6 +44,13 @@ class BestCheckpoints(ModelCheckpoint):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self.monitor is not None and measured(trainer, self.monitor):
             super().on_validation_end(trainer, pl_module)
+            equal = [path for path, score in self.best_k_models.items() if score == self.best_model_score]
+            self.best_model_path = equal[-1] if equal else self.best_model_path
+
+    def check_monitor_top_k(self, trainer: Trainer, current: torch.Tensor | None = None) -> bool:
+        worst = self.best_k_models.get(self.kth_best_model_path)
+        equal = current is not None and worst is not None and bool(current == worst)
+        return equal or super().check_monitor_top_k(trainer, current)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(moved_here(state_dict, Path(str(self.dirpath))))

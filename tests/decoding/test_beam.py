@@ -9,7 +9,7 @@ import torch
 from nmt.decoding.beam import BeamSearch, Candidates, _settled
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
-from nmt.text.tokenizer import BOS, EOS, PAD
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 ALPHAS = (-2.0, 0.0, 0.6, 3.0)
 SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [EOS], [6, 5, 4, 4, EOS], [7, 7, EOS]]
@@ -304,3 +304,12 @@ def test_a_parent_s_best_continuation_takes_its_place() -> None:
         assert sorted(after) == sorted(before)
         for parent in set(parents[row].tolist()):
             assert after[parent] == max(each for each in before if each[1] == parent)
+
+
+def test_an_unknown_piece_never_comes(markov: Callable[..., Any]) -> None:
+    """Byte fallback writes any text, so that UNK is no target, whatever the model thinks of it."""
+    model = markov(vocab=13, seed=1)
+    model.table[:, UNK] = 1.0
+    for beam_size in (1, 3):
+        found = search(model, [[4, EOS], [5, 6, EOS]], beam_size=beam_size, constraints={"min_length": 4})
+        assert all(len(hypothesis.ids) > 2 and UNK not in hypothesis.ids for each in found for hypothesis in each)

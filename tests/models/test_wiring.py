@@ -95,6 +95,30 @@ def test_bahdanau_first_state_and_readout(sentences, close, make_model):
     close(model.output(model.read_out(result))[0, 0], model.output.weight @ pairs.max(dim=1).values + model.output.bias)
 
 
+def test_luong_first_states(sentences, close, make_model):
+    """In every layer h_0 = tanh(W_h [h_forward; h_backward]), and c_0 the same of the cells with weights of its own."""
+    model, (source, mask, _) = make_model("luong", "dot"), sentences
+    first = model.encode(source[1:2], mask[1:2]).first
+    inputs = model.source_embedding(source[1:2, : int(mask[1].sum())])
+    for layer, network in enumerate(model.encoder):
+        inputs, (hidden, cell) = network(inputs)
+        for state, bridge, last in (
+            (first.hidden, model.hidden_bridge[layer], hidden),
+            (first.cell, model.cell_bridge[layer], cell),
+        ):
+            close(state[0, layer], torch.tanh(bridge.weight @ last.flatten() + bridge.bias))
+
+
+def test_transformer_input(sentences, close, make_model):
+    """sqrt(d) E x + PE(pos) (Vaswani et al. 2017, sections 3.4 and 3.5): what the first encoder layer is given."""
+    model, (source, mask, _) = make_model("transformer", "scaled_dot"), sentences
+    given = []
+    model.encoder[0].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
+    model.encode(source, mask)
+    positions = sinusoids(torch.arange(source.shape[1]), 12)
+    close(given[0], math.sqrt(12) * model.source_embedding.weight[source] + positions.double())
+
+
 def test_sinusoids():
     """PE for d = 4, pos = 0 is [0, 1, 0, 1]; cosines at odd places; 10000^(2i/d) as the wave length."""
     assert sinusoids(torch.tensor([0]), 4).tolist() == [[0, 1, 0, 1]]

@@ -3,19 +3,23 @@
 import logging
 import math
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import nmt.run.evaluate
-from nmt.data.corpus import Direction
-from nmt.run.alignment import read_valid_gold
+from nmt.data.corpus import Direction, Pairs
+from nmt.evaluation.alignment import Alignment
+from nmt.run.alignment import Gold, read_valid_gold
 from nmt.run.build import Trained
 from nmt.run.compose import Job
-from nmt.run.evaluate import check_band, evaluate
-from nmt.run.evaluation import training_counts
+from nmt.run.evaluate import check_band, evaluate, split_task
+from nmt.run.evaluation import Task, conditions, training_counts
 from nmt.run.exits import CheckFailed, report
+from nmt.run.record import corpus_hashes
 from nmt.run.rundir import RunDirectory
 
 
@@ -130,6 +134,34 @@ def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None
         Path(f"{prefix}.en").write_text(line, encoding="utf-8")
     run.config["data"] |= {"train": [tokens, plain], "detokenize": [tokens]}
     assert training_counts(run) == {"it's": 1, "here": 2, "it": 1, "is": 1}
+
+
+def test_a_split_that_is_another_file_than_in_training_is_told(
+    files: Path, run: Trained, caplog: pytest.LogCaptureFixture
+) -> None:
+    trained = run._replace(config={"data": {"valid": str(files / "t")}, "search": {}})
+    trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
+    split_task(trained, "valid")
+    assert "another file" not in caplog.text
+    (files / "t.vi").write_text("một hai\nba năm\n", encoding="utf-8")
+    split_task(trained, "valid")
+    assert f"{files}/t.vi is another file than when {files} was trained" in caplog.text
+    assert "t.en is another file" not in caplog.text
+
+
+def test_gold_alignments_and_the_seed_are_among_the_conditions(
+    files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.run.weights.write_bytes(b"weights")
+    trained = run._replace(config=run.config | {"filters": {"max_tokens": 9}}, device=torch.device("cpu"))
+    plain = Task(["a b"], [["c d"]], None, None, files, tokenized=False)
+    gold = Gold(Pairs(["a b"], ["c d"]), [Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))])
+    other = Gold(gold.pairs, [Alignment(frozenset(), frozenset({(1, 0)}))])
+    tasks = [plain, replace(plain, gold=gold), replace(plain, gold=other), replace(plain, gold=gold, valid_gold=other)]
+    keys = [conditions([trained], task)["made_with"] for task in tasks]
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    keys.append(conditions([trained], plain)["made_with"])
+    assert len(set(keys)) == len(keys)
 
 
 def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,10 @@ def disk(corpus: Path) -> Path:
 
 
 OWN = "./config.yaml ./metrics.json ./tokenizer.model"
-WHOLE = r"The disk is full .* Make room\. disk/run/checkpoints/last\.ckpt is whole: resume=true goes on from it\."
+WHOLE = (
+    r"The disk is full .* Make room\. disk/run/checkpoints/last\.ckpt is whole and of step \d+: resume=true goes on "
+    r"from it\."
+)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,17 @@ def test_references_that_are_not_composed_are_kept_and_warned_of_once(
     assert "normalisation would change 3 of 4 lines (nfc 2, spaces 1); BLEU may suffer" in message
 
 
+def test_pairs_with_swapped_languages_are_kept_and_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "t.en").write_text("We drink tea.\nChúng tôi uống trà.\n", encoding="utf-8")
+    (tmp_path / "t.vi").write_text("Chúng tôi uống trà.\nWe drink tea.\n", encoding="utf-8")
+    pairs = read_references(str(tmp_path / "t"), Direction("en", "vi"))
+    assert pairs.target == ["Chúng tôi uống trà.", "We drink tea."]
+    [record] = caplog.records
+    assert "t: 1 of 2 pairs seem to have their languages swapped, line 2 first" in record.getMessage()
+
+
 def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         warn_of_references(Path("r.vi"), [unicodedata.normalize("NFD", "một  hai")])

@@ -57,7 +57,7 @@ from nmt.run.train import train
             "trainer.precision=16-mixed scales gradients, .*add optimizer.fused=false, or use trainer.precision=bf16",
         ),
         ({"run_dir": "new", "trainer__precision": 16, "optimizer__fused": "true"}, "trainer.precision=16 scales gradi"),
-        ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number of at least 0"),
+        ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
         ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
         ({"run_dir": "new", "model__num_heads": 0}, "num_heads is 0; it must be a whole number of at least 1"),
@@ -73,6 +73,8 @@ from nmt.run.train import train
         ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
         ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
         ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
+        # Before the word that there is a run already.
+        ({"run_dir": "run", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
         ({"run_dir": "new", "word_dropout": 1.5}, "word_dropout is 1.5; it must be at least 0 and below 1"),
         (
             {"run_dir": "new", "subword_sampling": 2},
@@ -84,7 +86,7 @@ from nmt.run.train import train
         ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
         ({"run_dir": "new", "data__detokenize": "[7]"}, "data.detokenize has 7; it must be PREFIXES of corpora"),
-        ({"run_dir": "new", "optimizer__lr": "inf"}, "optimizer.lr is inf; it must be a number of at least 0"),
+        ({"run_dir": "new", "optimizer__lr": "inf"}, "optimizer.lr is inf; it must be a number above 0"),
         ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
         ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),

@@ -124,7 +124,8 @@ def test_the_lines_before_an_invalid_byte_are_translated(
         translate(job)
     assert report(caught.value) == 2
     assert output.buffer.getvalue() == b"A\n" * (bad - 1)  # type: ignore[attr-defined]
-    assert capfd.readouterr().err == f"error: Standard input, line {bad}: not UTF-8 (invalid start byte); convert it.\n"
+    what = "not UTF-8 (invalid start byte); convert it, as 'iconv -f LATIN1 -t UTF-8' does."
+    assert capfd.readouterr().err == f"error: Standard input, line {bad}: {what}\n"
 
 
 def test_only_line_feeds_end_a_line() -> None:

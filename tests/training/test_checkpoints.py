@@ -3,14 +3,18 @@
 import errno
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
+from lightning import LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
 
 from nmt.training.checkpoints import (
     DAMAGED,
     LAST,
     PREVIOUS,
+    BestCheckpoints,
     WholeFiles,
     moved_here,
     newest_whole,
@@ -38,6 +42,41 @@ def test_another_checkpoint_is_replaced_without_a_copy(tmp_path: Path) -> None:
     save(tmp_path, 3, "best-step=9.ckpt")
     save(tmp_path, 5, "best-step=9.ckpt")
     assert {path.name: value(path) for path in tmp_path.iterdir()} == {"best-step=9.ckpt": 5}
+
+
+@pytest.mark.parametrize(
+    ("scores", "mode", "kept", "best"),
+    [
+        ([0.0, 0.0, 0.0], "max", [20, 30], 30),
+        ([0.0, 5.0, 0.0, 5.0, 3.0], "max", [20, 40], 40),
+        ([7.0, 5.0, 6.0], "min", [20, 30], 20),
+    ],
+)
+def test_of_equal_checkpoints_the_later_is_the_better(
+    tmp_path: Path, scores: list[float], mode: str, kept: list[int], best: int
+) -> None:
+    callback = BestCheckpoints(tmp_path, "score", mode, keep=2)
+    trainer = Mock(
+        spec=Trainer,
+        current_epoch=0,
+        loggers=[],
+        ckpt_path=None,
+        sanity_checking=False,
+        fast_dev_run=False,
+        is_global_zero=True,
+    )
+    trainer.state = Mock(fn=TrainerFn.FITTING)
+    trainer.strategy = Mock(
+        broadcast=lambda value: value,
+        reduce_boolean_decision=lambda decision: decision,
+        remove_checkpoint=lambda path: Path(path).unlink(),
+    )
+    trainer.save_checkpoint = lambda path, _: save(tmp_path, 1, Path(path).name)
+    for step, score in zip(range(10, 99, 10), scores, strict=False):
+        trainer.global_step, trainer.callback_metrics = step, {"score": torch.tensor(score)}
+        callback.on_validation_end(trainer, Mock(spec=LightningModule))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"best-step={step}.ckpt" for step in kept]
+    assert Path(callback.best_model_path).name == f"best-step={best}.ckpt"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "one bit", "other bytes"])
