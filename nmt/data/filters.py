@@ -28,7 +28,7 @@ class Filters:
     max_ratio: float = 3.0
     drop_duplicates: bool = True
     drop_overlap: bool = True
-    drop_swapped: bool = False
+    drop_swapped: bool = True
 
     def __post_init__(self) -> None:
         if self.max_tokens < 2:

@@ -30,6 +30,7 @@ _WITHOUT_IN: dict[str, Config] = {
     "batching": {"temperature": 1.0, "concatenate": 0.0},
     "validation": {"probes": 0},
     "data": {"tokenized": None, "detokenize": []},
+    "filters": {"drop_swapped": False},
 }
 _FORMER = (
     "The stored configuration has no {key}: an older version of nmt began the run; begin again with overwrite=true."

@@ -91,11 +91,10 @@ def train(job: Job) -> None:
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
     check_buildable(settings)
-    # After the mistakes in what is given, and before the data are prepared.
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     if _rank() == 0:
-        check_unlocked(run.path)
+        check_unlocked(run.path)  # after the mistakes in what is given, before the data are prepared
     machine = choose_machine(settings.config)
     if resume:
         mine = machine.processes * settings.config["trainer"]["accumulate_grad_batches"]

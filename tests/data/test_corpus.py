@@ -109,7 +109,7 @@ def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Call
         check_files([str(folder)], Direction("en", "vi"))
     with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
         check_files([f"{folder}/"], Direction("en", "vi"))
-    with pytest.raises(FileNotFoundError, match=rf"No file .*, but {name}\.en and {name}\.vi: direction= has the lang"):
+    with pytest.raises(FileNotFoundError, match=rf"but {name}\.en and {name}\.vi: give direction=en-vi or vi-en, as"):
         check_files([corpus], Direction("vn", "de"))
     write("valid", ["a"], ["b"])
     with pytest.raises(FileNotFoundError, match=rf"No file .*vaild\.en\. Did you mean {tmp_path}/valid\?"):
