@@ -94,7 +94,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            convert = f"({error.reason}); convert it, as 'iconv -f LATIN1 -t UTF-8' does."
+            convert = f"({error.reason}); convert it with iconv from its encoding, or mend the line."
             what = f"but {kind}; give plain text in UTF-8." if kind else convert
             raise ValueError(f"{name}, line {number}: not UTF-8 {what}") from error
 
@@ -138,9 +138,11 @@ def _what_there_is(path: Path) -> str:
         return f": a corpus is named without its extension, as in {shorter}."
     names = _names(prefix.parent)
     there = [name for name in names if re.fullmatch(rf"{re.escape(prefix.name)}\.[a-z]{{2,3}}", name)]
-    if len(there) > 1:
-        one, other = (name.removeprefix(f"{prefix.name}.") for name in there[:2])
+    if len(there) == 2:
+        one, other = (name.removeprefix(f"{prefix.name}.") for name in there)
         return f", but {' and '.join(there)}: give direction={one}-{other} or {other}-{one}, as the extensions are."
+    if len(there) > 2:
+        return f", but {' and '.join(there)}: direction= has the languages as the files have them for extensions."
     stems = [name.removesuffix(end) for name in names if name.endswith(end)]
     if meant := difflib.get_close_matches(prefix.name, stems, n=1):
         return f". Did you mean {prefix.with_name(meant[0])}?"

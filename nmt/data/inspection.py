@@ -18,6 +18,8 @@ _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
+# French and Portuguese have the others of these letters too.
+_VIETNAMESE_ALONE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
 
 
 @dataclass
@@ -68,7 +70,7 @@ def foreign_check(direction: Direction) -> Callable[[str], bool] | None:
     """Whether a line of source text seems to be in another language; None where neither language is Vietnamese."""
     if direction.source == "vi":
         return _is_long_and_not_vietnamese
-    return _is_vietnamese if direction.target == "vi" else None
+    return _is_surely_vietnamese if direction.target == "vi" else None
 
 
 class Seen(NamedTuple):
@@ -118,11 +120,15 @@ def _other_sentences(source: str, target: str) -> bool:
     return abs(len(_SENTENCE_END.findall(source)) - len(_SENTENCE_END.findall(target))) >= MANY_SENTENCES
 
 
-def _is_vietnamese(line: str) -> bool:
+def _is_vietnamese(line: str, letters: re.Pattern[str] = _VIETNAMESE) -> bool:
     """Whether a third of the words have a letter that Vietnamese has and English has not; of three words at least."""
     line = normalize(line)
-    words = line.split() if _VIETNAMESE.search(line) else []
-    return len(words) > 2 and 3 * sum(bool(_VIETNAMESE.search(word)) for word in words) >= len(words)
+    words = line.split() if letters.search(line) else []
+    return len(words) > 2 and 3 * sum(bool(letters.search(word)) for word in words) >= len(words)
+
+
+def _is_surely_vietnamese(line: str) -> bool:
+    return _is_vietnamese(line, _VIETNAMESE_ALONE)
 
 
 def _is_long_and_not_vietnamese(line: str) -> bool:

@@ -17,9 +17,8 @@ class Constraints:
     Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`, what the
     model can read and, unless `min_length` is more, max_length_ratio * S + max_length_offset (S source pieces); there
     EOS is the only piece left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come
-    a second time (0: all may). PAD, BOS and UNK never come: byte
-    fallback writes any text. The longest length goes before a forced piece, and both go
-    before all the rest.
+    a second time (0: all may). PAD, BOS and UNK never come: byte fallback writes any text. The longest length goes
+    before a forced piece, and both go before all the rest.
 
     Raises ValueError for a setting out of range.
     """

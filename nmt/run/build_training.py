@@ -89,16 +89,23 @@ class Machine(NamedTuple):
 def choose_machine(config: Config) -> Machine:
     """The machine that the options under trainer ask for.
 
-    Raises ValueError when Lightning refuses an option, and for more processes on a CPU than it has cores.
+    Warns of more processes on a CPU than it has cores. Raises ValueError when Lightning refuses an option.
     """
     trainer = build_trainer(config, logger=False, enable_checkpointing=False)
-    device, cores = trainer.strategy.root_device.type, os.cpu_count() or 1
+    device, cores = trainer.strategy.root_device.type, _cores()
     if device == "cpu" and trainer.num_devices > cores:
-        raise ValueError(
-            f"trainer.devices is {trainer.num_devices}, a process each, but this machine has {cores} cores: give "
-            f"{cores} at most; one process uses all of them."
+        logger.warning(
+            "trainer.devices is %d, a process each, but there are %d cores: give %d at most; one process uses all.",
+            trainer.num_devices,
+            cores,
+            cores,
         )
     return Machine(trainer.num_devices * trainer.num_nodes, device)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def faster_precision(config: Config, device: str) -> str | None:

@@ -157,8 +157,8 @@ def conditions(
     if task.tokenized != looks_tokenized(task.references[0]):
         keyed = keyed | {"tokenized": task.tokenized}
     if task.gold:
-        gold = [[sorted(each.sure), sorted(each.possible)] for each in (*task.gold.alignments, *_chosen_on(task))]
-        keyed = keyed | {"gold": gold}
+        golds = [gold for gold in (task.gold, task.valid_gold) if gold]
+        keyed = keyed | {"gold": [(gold.pairs, _sorted_links(gold.alignments)) for gold in golds]}
     if (seed := os.environ.get("SACREBLEU_SEED", _SACREBLEU_SEED)) != _SACREBLEU_SEED:
         keyed = keyed | {"seed": seed}
     made_with = content_key([keyed, weights, task.sources, task.references])
@@ -166,8 +166,8 @@ def conditions(
     return {"runs": [str(run.run.path) for run in runs], **found, **more}
 
 
-def _chosen_on(task: Task) -> list[Alignment]:
-    return task.valid_gold.alignments if task.valid_gold else []
+def _sorted_links(alignments: Sequence[Alignment]) -> list[Any]:
+    return [(sorted(each.sure), sorted(each.possible)) for each in alignments]
 
 
 def training_counts(trained: Trained) -> Counter[str]:

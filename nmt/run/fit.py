@@ -5,10 +5,11 @@ import pickle
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 from lightning.pytorch.loggers import Logger
@@ -29,7 +30,6 @@ from nmt.training.checkpoints import (
     LastCheckpoint,
     RecentCheckpoints,
     WholeFiles,
-    load_checkpoint,
     newest_whole,
 )
 from nmt.training.progress import Progress
@@ -141,9 +141,16 @@ def kept(run: RunDirectory) -> str:
     except ValueError as error:
         return str(error)
     if whole:
-        step = load_checkpoint(whole)["global_step"]
-        return f"{whole} is whole and of step {step}: resume=true goes on from it."
+        return f"{whole} is whole{_of_step(whole)}: resume=true goes on from it."
     return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
+
+
+def _of_step(checkpoint: Path) -> str:
+    """Of which step it is; nothing where it is another file, because this is said when a training ends already."""
+    with suppress(Exception):
+        found = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+        return f" and of step {found['global_step']}"
+    return ""
 
 
 def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:

@@ -9,7 +9,7 @@ from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.evaluation.tables import Table
 from nmt.run.compose import Job
-from nmt.run.refusals import check_writable, folder_to_write
+from nmt.run.refusals import cache_folder, check_folder
 from nmt.run.resume import new_config
 from nmt.run.settings import Settings
 from nmt.run.start import excluded_corpora, start_run, start_tokenizers, training_corpora
@@ -35,10 +35,10 @@ def prepare(job: Job) -> None:
     Raises ValueError and FileNotFoundError as nmt.train does.
     """
     settings = Settings(new_config(job))
-    check_writable("cache_dir", job.config["cache_dir"])
+    check_folder("cache_dir", job.config["cache_dir"])
     splits, direction = settings.splits, settings.direction
     check_files([*splits.train, *splits.held_out], direction)
-    cache = folder_to_write("cache_dir", job.config["cache_dir"])
+    cache = cache_folder(job.config["cache_dir"])
     held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
     found, training, all_held_out = {}, Seen(set(), set()), set[str]().union(*held_out.values())
     for prefix in splits.train:

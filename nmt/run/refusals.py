@@ -54,6 +54,12 @@ def folder_to_write(key: str, value: Any) -> Path:
     return path
 
 
+def cache_folder(value: Any) -> Path:
+    """The folder of cache_dir, made if need be. One that is there may be read-only: what it holds is only read."""
+    path = Path(str(value))
+    return path if path.is_dir() else folder_to_write("cache_dir", path)
+
+
 def check_folder(key: str, value: Any) -> None:
     """Raises ValueError when a key names what is no folder, and can be none because a file is in the way."""
     path, there = Path(str(value)), _nearest(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nmt.run.compose import Config, Job
 from nmt.run.keys import NOTHING, value_at
-from nmt.run.refusals import check_writable
+from nmt.run.refusals import check_folder, check_writable
 from nmt.run.rundir import RunDirectory
 from nmt.run.settings import Settings, completed
 from nmt.run.trusted import TRAINED, check_targets
@@ -27,10 +27,10 @@ _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")
 
 
 def run_directory(job: Job) -> RunDirectory:
-    """The folder that a training job writes to. Raises ValueError where it, or cache_dir, cannot be written to."""
+    """The folder that a training job writes to. Raises ValueError where it, or cache_dir, can be no folder."""
     path = Path(str(job.config["run_dir"]) if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
     check_writable("run_dir", path)
-    check_writable("cache_dir", job.config["cache_dir"])
+    check_folder("cache_dir", job.config["cache_dir"])
     return RunDirectory(path)
 
 

@@ -37,7 +37,7 @@ from nmt.run.memory import BatchTooLarge, told_too_large
 from nmt.run.probes import Probes, write_film
 from nmt.run.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.run.references import read_references
-from nmt.run.refusals import folder_to_write
+from nmt.run.refusals import cache_folder
 from nmt.run.resume import (
     batch_settings,
     changed_command,
@@ -91,17 +91,17 @@ def train(job: Job) -> None:
     settings = Settings(resumed_config(job, run) if resume else new_config(job))
     quiet(leader=_rank() == 0)
     check_buildable(settings)
+    machine = choose_machine(settings.config)
+    corpora = [*settings.splits.train, *settings.splits.held_out]
+    check_files(corpora, settings.direction)
     if not resume:
         run.require_free(job.config["overwrite"] or _rank() != 0)
     if _rank() == 0:
         check_unlocked(run.path)  # after the mistakes in what is given, before the data are prepared
-    machine = choose_machine(settings.config)
     if resume:
         mine = machine.processes * settings.config["trainer"]["accumulate_grad_batches"]
         batches = run.metrics().get("batches_a_step", mine)
         settings = Settings(same_steps(settings.config, batches, machine.processes))
-    corpora = [*settings.splits.train, *settings.splits.held_out]
-    check_files(corpora, settings.direction)
     if not resume and (faster := faster_precision(settings.config, machine.device)):
         logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
     hashes = corpus_hashes(corpora, settings.direction)
@@ -172,7 +172,7 @@ def _inspected(error: NotFinite, tokenizers: TokenizerPair) -> dict[str, Any]:
 
 def _build(job: Job, settings: Settings, run: RunDirectory, processes: int) -> Parts:
     config, splits, direction = settings.config, settings.splits, settings.direction
-    cache = folder_to_write("cache_dir", job.config["cache_dir"])
+    cache = cache_folder(job.config["cache_dir"])
     # A checkpoint brings its weights with it, and the run that they once came from may be gone.
     goes_on = job.config["resume"] and newest_whole(run.checkpoints) is not None
     first = None if goes_on else start_run(settings, run.path)

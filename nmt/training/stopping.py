@@ -86,7 +86,6 @@ class StopOnSignal(Checkpoint):
     def __init__(self, last: Path) -> None:
         self._last = last
         self._signal: int | None = None
-        self._validating = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         # After Lightning's own, which it puts back itself. Python takes signals in its main thread alone.
@@ -104,11 +103,7 @@ class StopOnSignal(Checkpoint):
             trainer.save_checkpoint(self._last)
             raise Stopped(self._code)
 
-    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._validating = True
-
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._validating = False
         if self._asked(trainer):
             raise Stopped(self._code)
 
@@ -127,7 +122,7 @@ class StopOnSignal(Checkpoint):
         self._signal = number
         name = signal.Signals(number).name
         logger.warning(
-            "%s: saving after this %s, then stopping; the signal once more stops at once, without saving.",
+            "%s: saving after this step, and its validation if one is due, then stopping; the signal once more stops "
+            "at once, without saving.",
             name,
-            "validation" if self._validating else "step",
         )

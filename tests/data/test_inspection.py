@@ -102,6 +102,8 @@ def test_only_the_first_lines_of_a_kind_are_examples() -> None:
     [
         ("en-vi", "Chúng tôi uống trà.", True),
         ("en-vi", "Nguyễn Văn An met Mr. Smith, who drinks tea.", False),
+        ("fr-vi", "Il a été très fâché.", False),
+        ("pt-vi", "Não é só você.", False),
         ("vi-en", "We drink tea when it rains.", True),
         ("vi-en", "Chúng tôi uống trà.", False),
         ("vi-en", "Facebook, Google 2019", False),

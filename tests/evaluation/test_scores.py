@@ -113,3 +113,14 @@ def test_resamples_with_and_without_a_match_have_an_interval() -> None:
     for score in corpus_scores(hypotheses, [references], all_metrics(tokenized=False)):
         assert score.low <= score.value <= score.high
         assert not math.isnan(score.low)
+
+
+def test_intervals_end_where_scores_do() -> None:
+    """Around the mean of a skewed distribution they would reach below 0, and above 100."""
+    good, bad = "a b c d e f", "p q r s t"
+    high = {each.name: each for each in corpus_scores([good] * 4 + ["x"], [[good] * 4 + [bad]], all_metrics(False))}
+    assert high["BLEU"].high == high["chrF2"].high == 100
+    assert high["TER"].low == 0
+    low = {each.name: each for each in corpus_scores([good, good, "x"], [[good, bad, bad]], all_metrics(False))}
+    assert low["BLEU"].low == low["chrF2"].low == 0
+    assert low["TER"].high > 100

@@ -124,7 +124,7 @@ def test_the_lines_before_an_invalid_byte_are_translated(
         translate(job)
     assert report(caught.value) == 2
     assert output.buffer.getvalue() == b"A\n" * (bad - 1)  # type: ignore[attr-defined]
-    what = "not UTF-8 (invalid start byte); convert it, as 'iconv -f LATIN1 -t UTF-8' does."
+    what = "not UTF-8 (invalid start byte); convert it with iconv from its encoding, or mend the line."
     assert capfd.readouterr().err == f"error: Standard input, line {bad}: {what}\n"
 
 
