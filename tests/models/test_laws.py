@@ -10,7 +10,7 @@ from nmt.attention.scorers import Location, NoScore
 from nmt.attention.windows import LocalM, LocalP
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import select_rows
-from nmt.text.tokenizer import BOS, EOS, PAD
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 
 def test_step_by_step_equals_the_whole_forward(model, sentences, close):
@@ -106,7 +106,7 @@ def test_beam_one_is_the_stepwise_argmax(model, sentences):
     state, tokens, chosen = model.start(memory, beams=1), torch.full((3, 1), BOS), []
     for _ in range(limit):
         log_probs, state = model.step(tokens, state, memory)
-        log_probs[..., [PAD, BOS]] = -torch.inf
+        log_probs[..., [PAD, UNK, BOS]] = -torch.inf
         tokens = log_probs.argmax(dim=-1)
         chosen.append(tokens)
     search = BeamSearch(beam_size=1)
