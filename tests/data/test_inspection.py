@@ -100,7 +100,7 @@ def test_only_the_first_lines_of_a_kind_are_examples() -> None:
 @pytest.mark.parametrize(
     ("direction", "line", "expected"),
     [
-        ("en-vi", "Chúng tôi uống trà.", True),
+        ("en-vi", "Chúng tôi đã uống trà ở đây.", True),
         ("en-vi", "Nguyễn Văn An met Mr. Smith, who drinks tea.", False),
         ("fr-vi", "Il a été très fâché.", False),
         ("pt-vi", "Não é só você.", False),

@@ -79,7 +79,7 @@ def test_json_holds_all_translations_of_a_line(job: Job, monkeypatch: pytest.Mon
 def test_the_first_line_in_another_language_is_told_once(
     job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = "we drink tea\nchúng tôi uống trà\ntrời hôm nay đẹp\n"
+    lines = "we drink tea\nchúng tôi đã uống trà ở đây\ntrời hôm nay đẹp\n"
     assert translated(job, lines.encode(), monkeypatch) == lines.upper()
     assert [record.getMessage() for record in caplog.records] == [
         "Line 2 seems not to be in en, from which the run translates into vi: give it such text, or a run with "
