@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from nmt.run.refusals import check_folder, check_type, check_writable, existing_file, folder_to_write, unknown
+from nmt.run.refusals import (
+    cache_folder,
+    check_folder,
+    check_type,
+    check_writable,
+    existing_file,
+    folder_to_write,
+    unknown,
+)
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -99,3 +107,14 @@ def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path, monkeypatch
 def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file"):
         existing_file("input", tmp_path / "in.en")
+
+
+def test_a_cache_is_made_and_one_that_is_there_is_taken_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cache_folder(tmp_path / "a" / "b").is_dir()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert cache_folder(tmp_path) == tmp_path
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"^cache_dir is .*file, which cannot be made a folder \(File exists\); give"):
+        cache_folder(tmp_path / "file")
