@@ -93,7 +93,7 @@ def choose_machine(config: Config) -> Machine:
     """
     trainer = build_trainer(config, logger=False, enable_checkpointing=False)
     device, cores = trainer.strategy.root_device.type, _cores()
-    if device == "cpu" and trainer.num_devices > cores:
+    if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
             "trainer.devices is %d, a process each, but there are %d cores: give %d at most; one process uses all.",
             trainer.num_devices,
