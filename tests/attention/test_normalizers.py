@@ -71,14 +71,30 @@ def test_sparsemax_is_the_projection_on_the_simplex():
     assert weights[:, mask].eq(0).any(), "it gives exact zeros"
 
 
-def test_sparsemax_gradient_is_the_numerical_one():
-    scores = torch.tensor([[0.3, 0.1, 5.0, 0.2, -4.0]], dtype=torch.float64, requires_grad=True)
-    mask = torch.tensor([True, True, False, True, True])
+def test_the_gradient_is_the_numerical_one(normalizer: Normalizer):
+    scores = torch.tensor([[0.3, 0.1, 5.0, 0.2, -4.0], [0.3, 0.1, 5.0, 0.2, -4.0]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, False, True, True], [False] * 5])
 
     def normalise(x: Tensor) -> Tensor:
-        return Sparsemax()(x, mask)
+        return normalizer(x, mask)
 
-    assert torch.autograd.gradcheck(normalise, [scores])
+    assert torch.autograd.gradcheck(normalise, [scores.requires_grad_()])
+
+
+@pytest.mark.parametrize("length", [31, 32], ids=["shorter than torch is good at", "longer"])
+def test_softmax_of_bfloat16_is_that_of_exact_numbers_but_for_rounding(length: int):
+    """Value and gradient (Bridle 1990: d a_i / d s_j = a_i ([i = j] - a_j))."""
+    torch.manual_seed(1)
+    scores, mask = torch.randn(7, length).bfloat16(), torch.rand(7, length) < 0.8
+    mask[0], wanted = False, torch.randn(7, length).bfloat16()
+    found, exact = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    weights = masked_softmax(found, mask)
+    formula = exact.masked_fill(~mask, -1e9).softmax(dim=-1) * mask
+    assert weights.dtype == torch.bfloat16
+    torch.testing.assert_close(weights.double(), formula, rtol=0.005, atol=0)
+    weights.backward(wanted)
+    formula.backward(wanted.double())
+    torch.testing.assert_close(found.grad.double(), exact.grad, rtol=0.02, atol=1e-4)
 
 
 def test_sparsemax_of_bfloat16_sums_in_float32():
