@@ -61,7 +61,10 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Inputs) -> Inputs:
-        return self.outer(self.dropout(F.relu(self.inner(x), inplace=True)))
+        hidden, scale = self.dropout.of_relu(self.inner(x.flatten(0, -2)))
+        dropped = scale != 1
+        result = F.linear(hidden, self.outer.weight * scale, self.outer.bias) if dropped else self.outer(hidden)
+        return result.unflatten(0, x.shape[:-1])
 
 
 class EncoderLayer(nn.Module):

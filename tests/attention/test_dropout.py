@@ -1,5 +1,8 @@
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.attention.dropout import Dropout
 
@@ -29,6 +32,30 @@ def test_the_gradient_passes_where_the_value_does():
     y = Dropout(0.5)(x)
     y.sum().backward()
     assert x.grad.equal(y.detach())
+
+
+@pytest.mark.parametrize("p", [0.25, 0.0, 0.0015], ids=["bytes", "none", "torch draws"])
+def test_of_relu_is_the_dropout_of_relu_but_for_the_scale(p: float):
+    dropout, x = Dropout(p), torch.randn(40, 30, requires_grad=True)
+
+    def seeded(compute: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(3)
+        result = compute(x + 0)
+        return result, *torch.autograd.grad(result.square().sum(), x)
+
+    def of_relu(rows: Tensor) -> Tensor:
+        dropped, scale = dropout.of_relu(rows)
+        return dropped * scale
+
+    torch.testing.assert_close(seeded(of_relu), seeded(lambda rows: dropout(rows.relu())), rtol=1e-6, atol=0)
+
+
+def test_of_relu_takes_no_memory_of_its_own():
+    for dropout in (Dropout(0.25), Dropout(0.25).eval()):
+        x = torch.randn(4, 3)
+        dropped, scale = dropout.of_relu(x)
+        assert dropped is x
+        assert scale == (1 / 0.75 if dropout.training else 1)
 
 
 def test_evaluation_and_zero_leave_the_input_alone():
