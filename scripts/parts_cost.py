@@ -11,10 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nmt.attention import masked_softmax
 from nmt.attention.dropout import Dropout
 from nmt.attention.kernels import headwise_product
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
+from nmt.models.transformer_layers import FeedForward
 from nmt.run.precision import with_precision
 from nmt.text import EOS, PAD
 from nmt.training.loss import summed_agreement, summed_nll
@@ -37,6 +39,37 @@ def dropout(sentences: int, length: int, width: int) -> Part:
     plain, ours = nn.Dropout(_DROPOUT), Dropout(_DROPOUT)
     does = f"dropout of {sentences} x {length} x {width}, forward and backward"
     return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
+
+
+def feed_forward(sentences: int, length: int, width: int, autocast: bool = False) -> Part:
+    """The feed-forward net of a layer: ReLU in a view, then dropout, or as the layer computes it; also in bfloat16."""
+    torch.manual_seed(1)
+    net, x = FeedForward(width, 4 * width, _DROPOUT), torch.randn(sentences, length, width, requires_grad=True)
+    in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
+
+    def plain(inputs: Tensor) -> Tensor:
+        result: Tensor = net.outer(net.dropout(functional.relu(net.inner(inputs), inplace=True)))
+        return result
+
+    does = f"feed-forward net, {sentences} x {length} x {width}, forward and backward"
+    does += ", bfloat16" if autocast else ""
+    wanted = [x, *net.parameters()]
+    return Part(*(partial(_there_and_back, partial(in_bfloat16(way), x), wanted) for way in (plain, net)), does)
+
+
+def softmax(sentences: int, length: int, dtype: torch.dtype) -> Part:
+    """The weights of masked scores of four heads, there and back: step by step, or as one function."""
+    torch.manual_seed(1)
+    scores = torch.randn(sentences, 4, length, length).to(dtype).requires_grad_()
+    mask = torch.rand(sentences, 1, 1, length) < 0.9
+
+    def plain(inputs: Tensor) -> Tensor:
+        return inputs.masked_fill(~mask, torch.finfo(dtype).min).softmax(dim=-1) * mask
+
+    ways = (
+        partial(_there_and_back, partial(way, scores), [scores]) for way in (plain, partial(masked_softmax, mask=mask))
+    )
+    return Part(*ways, f"softmax of {sentences} x 4 x {length} x {length} scores in {dtype}, forward and backward")
 
 
 def projection(sentences: int, positions: int, width: int, autocast: bool = False) -> Part:
@@ -136,6 +169,11 @@ def parts() -> list[Part]:
     """
     return [
         dropout(100, 40, 1024),
+        feed_forward(100, 40, 256),
+        feed_forward(100, 40, 256, True),
+        softmax(140, 29, torch.float32),
+        softmax(140, 29, torch.bfloat16),
+        softmax(85, 48, torch.bfloat16),
         projection(100, 1, 512),
         projection(100, 1, 512, True),
         projection(100, 40, 512),
