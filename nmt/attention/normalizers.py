@@ -16,7 +16,11 @@ _LONG = 32
 def masked_softmax(
     scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
 ) -> Float[Tensor, "*batch queries keys"]:
-    """Softmax over the allowed keys of each query; `mask` (True = may attend) broadcasts to the scores."""
+    """Softmax over the allowed keys of each query; `mask` (True = may attend) broadcasts to the scores.
+
+    The weights have the type of the scores on a CPU, elsewhere float32 at least, as autocast's softmax on a GPU. They
+    can be differentiated once.
+    """
     weights: Tensor = MaskedSoftmax.apply(scores, mask)
     return weights
 
@@ -30,20 +34,21 @@ class MaskedSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, mask: Tensor) -> Tensor:
-        in_16_bits = scores.device.type == "cpu" and scores.shape[-1] >= _LONG
-        dtype = scores.dtype if in_16_bits else torch.promote_types(scores.dtype, torch.float32)
+        on_cpu = scores.device.type == "cpu"
+        as_it_is = on_cpu and scores.shape[-1] >= _LONG
+        dtype = scores.dtype if as_it_is else torch.promote_types(scores.dtype, torch.float32)
         weights = scores.to(dtype, copy=True)
         weights.masked_fill_(~mask, torch.finfo(weights.dtype).min)
         torch.softmax(weights, dim=-1, out=weights).mul_(mask)
         ctx.save_for_backward(weights)
-        return weights.to(scores.dtype)
+        return weights.to(scores.dtype) if on_cpu else weights
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         [weights] = ctx.saved_tensors
-        grad = grads[0].to(weights.dtype)
-        return torch._softmax_backward_data(grad, weights, -1, weights.dtype).to(grads[0].dtype), None
+        # autograd gives it the type of the scores.
+        return torch._softmax_backward_data(grads[0].to(weights.dtype), weights, -1, weights.dtype), None
 
 
 class Normalizer(nn.Module, ABC):

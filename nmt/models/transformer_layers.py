@@ -62,9 +62,9 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Inputs) -> Inputs:
         hidden, scale = self.dropout.of_relu(self.inner(x.flatten(0, -2)))
-        dropped = scale != 1
-        result = F.linear(hidden, self.outer.weight * scale, self.outer.bias) if dropped else self.outer(hidden)
-        return result.unflatten(0, x.shape[:-1])
+        # The module itself where nothing is left to scale, as in search, where it may have been made another (int8).
+        scaled = F.linear(hidden, self.outer.weight * scale, self.outer.bias) if scale != 1 else self.outer(hidden)
+        return scaled.unflatten(0, x.shape[:-1])
 
 
 class EncoderLayer(nn.Module):

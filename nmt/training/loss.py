@@ -12,7 +12,8 @@ from torch.autograd.function import once_differentiable
 from nmt.text import PAD
 
 PART = {"cpu": 2048, "cuda": 8192}
-"""How many tokens' logits exist at a time, in the type of the matrix products."""
+"""How many tokens' logits exist at a time, in the type of the matrix products: each part's gradient of the weights has
+to be added up, and many logits leave the CPU's cache."""
 BLOCK = {"cpu": 256, "cuda": 8192}
 """How many of these exist in float32 too, those of all passes together; on the CPU few enough for its cache, which is
 most of the gain."""
@@ -145,14 +146,14 @@ def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tens
 def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Tensor:
     """-sum log p(target), smoothed. The gradient is softmax minus the smoothed target."""
     [rows] = logits
+    rows -= rows.amax(dim=-1, keepdim=True)
     likely = _smoothed(rows, targets, smoothing)
-    highest = rows.amax(dim=-1)
     # In one pass over each row, which stays in the cache.
     torch.softmax(rows, dim=-1, out=rows)
-    # The likeliest has 1 / sum exp(logit - highest).
-    log_total = highest - rows.amax(dim=-1).log()
+    # The highest logit, which is 0 now, has the probability 1 / sum exp(logit).
+    log_totals = -rows.amax(dim=-1).log()
     _subtract_target(rows, targets, smoothing, 1.0)
-    return log_total.sum() - likely
+    return log_totals.sum() - likely
 
 
 def _agreement(

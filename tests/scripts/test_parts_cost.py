@@ -2,11 +2,32 @@
 
 import json
 from argparse import Namespace
+from collections.abc import Callable
 
 import pytest
 import torch
 
 import parts_cost
+
+
+@pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])
+def test_both_ways_of_the_feed_forward_net_give_the_same(autocast: bool, tolerance: float) -> None:
+    part = parts_cost.feed_forward(5, 7, 11, autocast)
+
+    def seeded(way: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        torch.manual_seed(4)
+        result = way()
+        return result, *torch.autograd.grad(result.float().square().sum(), part.ours.args[1])
+
+    for plain, ours in zip(*(seeded(way.args[0]) for way in (part.plain, part.ours)), strict=True):
+        torch.testing.assert_close(plain, ours, rtol=5 * tolerance, atol=5 * tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+def test_both_ways_of_the_softmax_give_the_same(dtype: torch.dtype, tolerance: float) -> None:
+    part = parts_cost.softmax(5, 7, dtype)
+    plain, ours = (way.args[0]() for way in (part.plain, part.ours))
+    torch.testing.assert_close(plain, ours, rtol=tolerance, atol=0)
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])

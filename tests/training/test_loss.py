@@ -192,6 +192,22 @@ def test_large_logits_do_not_overflow(features: Tensor, ours: Loss, plain: Loss)
 
 
 @every_loss
+def test_what_all_logits_have_in_common_rounds_no_loss(
+    ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Summed over the tokens of a block it would be ten thousand times the loss."""
+    with_parts(monkeypatch, 4096, 4096)
+    torch.manual_seed(2)
+    output, features = nn.Linear(WIDTH, VOCAB), torch.randn(1, 4000, WIDTH)
+    targets = torch.randint(PAD + 1, VOCAB, (1, 4000))
+    with torch.no_grad():
+        output.bias.add_(4096)
+        found = ours(features, output, targets, 0.1)
+        exact = plain(features.double(), output.double(), targets, 0.1)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=0)
+
+
+@every_loss
 def test_no_target_is_no_loss(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
     loss = ours(features, output, torch.full_like(TARGETS, PAD), 0.0)
