@@ -37,7 +37,7 @@ class Dropout(nn.Module):
         Whoever multiplies it by a matrix scales that instead, which is smaller. x should not be a view: autograd would
         copy the gradient of all that it is a view of, and copy it again.
         """
-        dropped_bytes = self._dropped_bytes(x) if self.training and self.p else 0
+        dropped_bytes = self._dropped_bytes(x) if self.training else 0
         if not dropped_bytes:
             return self(F.relu(x, inplace=True)), 1.0
         dropped: Tensor = _DroppedRelu.apply(x, dropped_bytes)
