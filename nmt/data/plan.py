@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-# Sorted pools of this many batches leave under 5 % padding on real text; which sentences meet in a pool is drawn anew
-# every epoch.
-_POOL_BATCHES = 256
+# Sorted pools of this many batches leave 2 % padding on real text, pools of 256 batches 4 %. Which sentences meet in a
+# pool is drawn anew every epoch; in a corpus of one pool most of those of a batch meet again in the next.
+_POOL_BATCHES = 1024
 
 
 def plan(

@@ -162,4 +162,5 @@ class Transformer(Seq2Seq):
         self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
         embedded = table(ids) * math.sqrt(self.dim)
-        return self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype))
+        # As the residual stream begins it stays, so that each layer reads and writes half the memory under autocast.
+        return self.dropout(as_multiplied(embedded + sinusoids(positions, self.dim).to(embedded.dtype)))

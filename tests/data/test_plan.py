@@ -95,6 +95,25 @@ def test_little_is_padding():
     assert sizes.sum() / padded > 0.95
 
 
+def test_pools_mix_what_one_sorted_corpus_would_leave_together(monkeypatch):
+    sizes = lengths(10_007)
+
+    def padding_and_meetings(batches_of_a_pool: int) -> tuple[float, float]:
+        """The share of padding, and of the pairs of sentences in a batch those that meet again in the next epoch."""
+        monkeypatch.setattr("nmt.data.plan._POOL_BATCHES", batches_of_a_pool)
+        first, second = (flat(plan(3, epoch, sizes, 1009)) for epoch in (0, 1))
+        padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in first)
+        batch_of = np.empty(len(sizes), dtype=int)
+        for index, batch in enumerate(second):
+            batch_of[batch] = index
+        again = sum(int((np.bincount(batch_of[batch]) ** 2).sum()) - len(batch) for batch in first)
+        return 1 - sizes.sum() / padded, again / sum(len(batch) ** 2 - len(batch) for batch in first)
+
+    (much, seldom), (little, often) = padding_and_meetings(8), padding_and_meetings(1024)
+    assert much > 2 * little > 0
+    assert seldom < often / 4
+
+
 def test_batches_are_not_in_the_order_of_their_length():
     sizes = lengths(10_007)
     longest = [int(sizes[batch].max()) for batch in flat(plan(3, 2, sizes, 1009))]
