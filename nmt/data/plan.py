@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-# Sorted pools of this many batches leave 2 % padding on real text, pools of 256 batches 4 %. Which sentences meet in a
-# pool is drawn anew every epoch; in a corpus of one pool most of those of a batch meet again in the next.
+# A sorted pool has at most this many batches: more leave less padding, fewer let other sentences meet in every epoch. A
+# corpus of one pool is sorted as a whole; what that does to speed and BLEU is in docs/speed.md.
 _POOL_BATCHES = 1024
 
 
