@@ -146,16 +146,6 @@ def as_multiplied(x: Inputs) -> Inputs:
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
-def as_stream(x: Inputs) -> Inputs:
-    """x in the type in which the residual connections add: bfloat16 under a CPU's autocast to it, else that of x.
-
-    Every layer then reads and writes half the memory, and sums keep 8 binary digits. On a GPU autocast makes float32 of
-    a norm's input, which would only add conversions, and in float16 sums may leave the range.
-    """
-    rounded = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-    return x.bfloat16() if rounded and torch.get_autocast_dtype("cpu") == torch.bfloat16 else x
-
-
 def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
     """The norm that ends a stack: pre-norm needs one more, post-norm has had it."""
     return norm(dim) if norm_first else nn.Identity()
