@@ -132,6 +132,27 @@ def test_under_autocast_it_is_as_near_as_torchs(features: Tensor, ours: Loss, pl
 
 
 @every_loss
+def test_bfloat16_features_of_many_parts_are_as_near_as_torchs(
+    ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights' gradients of a hundred parts that were summed in bfloat16 would be several times as far."""
+    with_parts(monkeypatch, 16, 8)
+    torch.manual_seed(3)
+    output, targets = nn.Linear(WIDTH, VOCAB), torch.randint(PAD, VOCAB, (2, 1000))
+    features = torch.randn(2, 1000, WIDTH).bfloat16().requires_grad_()
+    same = features.detach().float().requires_grad_()
+    _, exact, _ = gradients(plain(same, output, targets, 0.1), same, output)
+    errors = []
+    for loss in (ours, plain):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(features, output, targets, 0.1)
+        _, found, _ = gradients(value, features, output)
+        assert found.dtype == torch.float32
+        errors.append((found - exact).norm())
+    assert errors[0] <= 1.2 * errors[1] + 1e-3 * exact.norm()
+
+
+@every_loss
 def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
     # Nearly sure of the first of its pieces, and the others' gradients are small.
