@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-# Sorted pools of this many batches leave under 5 % padding on real text; which sentences meet in a pool is drawn anew
-# every epoch.
-_POOL_BATCHES = 256
+# A sorted pool has about this many batches at most. Larger pools leave less padding; smaller ones bring other sentences
+# together in every epoch. docs/speed.md has what both sizes gave.
+_POOL_BATCHES = 1024
 
 
 def plan(

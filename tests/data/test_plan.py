@@ -3,6 +3,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
+import nmt.data.plan
 from nmt.data.plan import Mixing, plan, plan_epoch
 
 
@@ -93,6 +94,27 @@ def test_little_is_padding():
     batches = flat(plan(3, 2, sizes, 1009))
     padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in batches)
     assert sizes.sum() / padded > 0.95
+
+
+def padding_and_meetings(sizes: np.ndarray, batch_tokens: int) -> tuple[float, float]:
+    """The share of padding, and of the pairs of sentences in a batch those that meet again in the next epoch."""
+    first, second = (flat(plan(3, epoch, sizes, batch_tokens)) for epoch in (0, 1))
+    padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in first)
+    batch_of = np.empty(len(sizes), dtype=int)
+    for index, batch in enumerate(second):
+        batch_of[batch] = index
+    again = sum(int((np.bincount(batch_of[batch]) ** 2).sum()) - len(batch) for batch in first)
+    return 1 - sizes.sum() / padded, again / sum(len(batch) ** 2 - len(batch) for batch in first)
+
+
+@pytest.mark.parametrize(("batches_of_a_pool", "batch_tokens"), [(8, 1009), (256, 211), (256, 61)])
+def test_larger_pools_have_less_padding_and_smaller_ones_mix_more(monkeypatch, batches_of_a_pool, batch_tokens):
+    sizes = lengths(10_007)
+    little, often = padding_and_meetings(sizes, batch_tokens)
+    monkeypatch.setattr(nmt.data.plan, "_POOL_BATCHES", batches_of_a_pool)
+    much, seldom = padding_and_meetings(sizes, batch_tokens)
+    assert 0 < little < 0.7 * much
+    assert 0 < seldom < 0.5 * often
 
 
 def test_batches_are_not_in_the_order_of_their_length():
