@@ -117,6 +117,14 @@ def test_larger_pools_have_less_padding_and_smaller_ones_mix_more(monkeypatch, b
     assert 0 < seldom < 0.5 * often
 
 
+def test_a_large_corpus_is_not_sorted_as_a_whole(monkeypatch):
+    sizes = lengths(10_007)
+    _, seldom = padding_and_meetings(sizes, 61)
+    monkeypatch.setattr(nmt.data.plan, "_POOL_BATCHES", 10**9)
+    _, often = padding_and_meetings(sizes, 61)
+    assert seldom < 0.5 * often
+
+
 def test_batches_are_not_in_the_order_of_their_length():
     sizes = lengths(10_007)
     longest = [int(sizes[batch].max()) for batch in flat(plan(3, 2, sizes, 1009))]
