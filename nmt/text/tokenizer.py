@@ -3,14 +3,19 @@
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import sentencepiece
 
+from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
+
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 KINDS = ("unigram", "bpe")
+_MOST_LINES = 2_000_000
 # SentencePiece's own normalisation and its trimming of spaces would break decode(encode(text)) == text. A unigram model
 # depends on the number of threads in its last digits, so that is fixed too. Log level 2 is errors only.
 _OPTIONS: dict[str, Any] = {
@@ -22,7 +27,7 @@ _OPTIONS: dict[str, Any] = {
     "unk_id": UNK,
     "bos_id": BOS,
     "eos_id": EOS,
-    "input_sentence_size": 2_000_000,
+    "input_sentence_size": _MOST_LINES,
     "shuffle_input_sentence": True,
     "num_threads": 4,
     "minloglevel": 2,
@@ -69,8 +74,21 @@ class Tokenizer:
         Of a byte-pair model, `alpha` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
         unigram model, segmentations are drawn by their probability to the power of `alpha` (Kudo 2018, section 3.3).
         """
-        sentencepiece.set_random_generator_seed(seed)
-        return self._processor.encode(self.decode(ids), enable_sampling=True, alpha=alpha, nbest_size=-1)
+        random = Random(seed)
+        drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
+        return self._pieces.to_ids(drawn)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self._processor)
+
+    @cached_property
+    def _sampling(self) -> BPEDropout | UnigramSampling:
+        try:
+            self._processor.nbest_encode_as_ids("", 1)
+        except RuntimeError:  # A byte-pair model has no best segmentations.
+            return BPEDropout(self._pieces)
+        return UnigramSampling(self._pieces)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; PAD, BOS and EOS are dropped."""
@@ -100,20 +118,37 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0
     """A SentencePiece model of `size` pieces learned from normalised lines.
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
-    to bytes. Of more than two million lines a random sample, drawn with `seed`, is used. Raises as `lines` does, and
+    to bytes. Of more than two million lines as many, drawn with `seed`, are used. Raises as `lines` does, and
     ValueError for an unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
-    sentencepiece.set_random_generator_seed(seed)
     model, own = io.BytesIO(), list[Exception]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_watched(lines, own), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
+            sentence_iterator=_watched(lines_drawn(lines, _MOST_LINES, seed), own),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            **_OPTIONS,
         )
     except RuntimeError as error:
         raise (own[0] if own else _training_error(str(error), size)) from error
     return model.getvalue()
+
+
+def lines_drawn(lines: Iterable[str], number: int, seed: int) -> Iterator[str]:
+    """All lines where there are at most `number`, else as many, each with the same chance (Vitter 1985, algorithm R).
+
+    SentencePiece would draw others in every process, whatever its seed.
+    """
+    random, kept = Random(seed), list[str]()
+    for place, line in enumerate(lines):
+        if place < number:
+            kept.append(line)
+        elif (chosen := random.randrange(place + 1)) < number:
+            kept[chosen] = line
+    yield from kept
 
 
 def _watched(lines: Iterable[str], errors: list[Exception]) -> Iterator[str]:

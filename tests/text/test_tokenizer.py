@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.tokenizer import _training_error
+from nmt.text.tokenizer import _training_error, lines_drawn
 
 WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
 
@@ -37,17 +37,6 @@ def test_decoding_gives_odd_normalised_texts_back(tokenizer):
 
 def test_many_lines_encode_as_each_alone(tokenizer):
     assert tokenizer.encode_all(lines(23)) == [tokenizer.encode(line) for line in lines(23)]
-
-
-def test_other_pieces_of_a_text_give_it_back_and_depend_on_the_seed_alone(tokenizer):
-    plain = [tokenizer.encode(line) for line in lines(23)]
-    first = [tokenizer.resample(ids, 0.3, seed) for seed, ids in enumerate(plain)]
-    again = [tokenizer.resample(ids, 0.3, seed) for seed, ids in reversed(list(enumerate(plain)))]
-    assert [tokenizer.decode(ids) for ids in first] == lines(23)
-    assert first == again[::-1]
-    assert first != [tokenizer.resample(ids, 0.3, 100 + seed) for seed, ids in enumerate(plain)]
-    drawn = [tokenizer.resample(ids, 0.3, seed) for seed in range(10) for ids in plain]
-    assert sum(map(len, drawn)) > 10 * sum(map(len, plain))
 
 
 def test_text_never_becomes_a_special_id(tokenizer):
@@ -161,3 +150,13 @@ def test_an_error_of_the_lines_comes_out_as_it_is(number):
 
     with pytest.raises(ValueError, match=r"^train\.en, line 51: not UTF-8$"):
         train_tokenizer(lines(), kind="bpe", size=300)
+
+
+def test_of_too_many_lines_some_are_drawn_by_the_seed_each_with_the_same_chance():
+    texts = [f"line {number}" for number in range(31)]
+    assert list(lines_drawn(texts, 31, 3)) == texts
+    draws = [list(lines_drawn(iter(texts), 7, seed)) for seed in range(2_003)]
+    assert draws[5] == list(lines_drawn(texts, 7, 5)) != draws[6]
+    assert all(len(set(drawn)) == 7 for drawn in draws)
+    shares = [sum(text in drawn for drawn in draws) / len(draws) for text in texts]
+    assert all(abs(share - 7 / 31) < 4 * 0.42 / len(draws) ** 0.5 for share in shares)

@@ -1,0 +1,114 @@
+"""Segmentations drawn at random: by BPE-dropout (Provilkov et al. 2020) or by a unigram model (Kudo 2018).
+
+SentencePiece draws them too, but its random numbers of one seed are other ones in every process, so that no training
+could be resumed or run again. No piece holds a space but at its start, so each word is segmented on its own.
+"""
+
+import math
+from bisect import bisect
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from random import Random
+from typing import NamedTuple
+
+import sentencepiece
+
+WORD_START = "\u2581"
+_WORDS_KEPT = 20_000
+
+
+class Pieces:
+    """The pieces that text can become, with their scores; a character that is none becomes its UTF-8 bytes."""
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+        special = (processor.is_control, processor.is_unknown, processor.is_unused, processor.is_byte)
+        ids = [id_ for id_ in range(processor.get_piece_size()) if not any(is_one(id_) for is_one in special)]
+        self.ids = {processor.id_to_piece(id_): id_ for id_ in ids}
+        self.scores = {processor.id_to_piece(id_): processor.get_score(id_) for id_ in ids}
+        self.longest = max(map(len, self.ids), default=1)
+        self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+
+    def to_ids(self, segmentation: Sequence[str]) -> list[int]:
+        """The ids of pieces and of characters that are none."""
+        found: list[int] = []
+        for piece in segmentation:
+            id_ = self.ids.get(piece)
+            found.extend([id_] if id_ is not None else [self._bytes[byte] for byte in piece.encode()])
+        return found
+
+
+def words(text: str) -> list[str]:
+    """What is segmented on its own: the words of a text, each with the mark of its start."""
+    return [WORD_START + word for word in text.split(" ")] if text else []
+
+
+class BPEDropout:
+    """Byte-pair merges, each skipped at each step with probability `alpha` (Provilkov et al. 2020, algorithm 1)."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._scores = pieces.scores
+
+    def draw(self, word: str, alpha: float, random: Random) -> list[str]:
+        """One segmentation; with alpha 0 the usual one, with 1 the characters."""
+        scores, symbols = self._scores, list(word)
+        while merges := [
+            (-scores[left + right], place)
+            for place, (left, right) in enumerate(pairwise(symbols))
+            if left + right in scores and random.random() >= alpha
+        ]:
+            _, place = min(merges)
+            symbols[place : place + 2] = ["".join(symbols[place : place + 2])]
+        return symbols
+
+
+class _Ends(NamedTuple):
+    """The pieces that may end at one place of a word: where each starts, and the running sum of their chances."""
+
+    starts: list[int]
+    chances: list[float]
+
+
+class UnigramSampling:
+    """Segmentations by their probability to the power of `alpha` (Kudo 2018, section 3.3).
+
+    All segmentations take part: forward sums over the pieces that end at each place, then pieces drawn from the end to
+    the start. The sums of frequent words are kept.
+    """
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._scores, self._longest = pieces.scores, pieces.longest
+        self._kept: OrderedDict[tuple[str, float], list[_Ends]] = OrderedDict()
+
+    def draw(self, word: str, alpha: float, random: Random) -> list[str]:
+        """One segmentation."""
+        table, end = self._sums(word, alpha), len(word)
+        segmentation = []
+        while end:
+            starts, chances = table[end - 1]
+            start = starts[bisect(chances, random.random() * chances[-1], hi=len(starts) - 1)]
+            segmentation.append(word[start:end])
+            end = start
+        return segmentation[::-1]
+
+    def _sums(self, word: str, alpha: float) -> list[_Ends]:
+        key = (word, alpha)
+        if key not in self._kept:
+            if len(self._kept) >= _WORDS_KEPT:
+                self._kept.popitem(last=False)
+            self._kept[key] = self._forward(word, alpha)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _forward(self, word: str, alpha: float) -> list[_Ends]:
+        """Of each place the pieces that end there, by the logarithms of the sums before them, so that none vanishes."""
+        sums, table = [0.0], list[_Ends]()
+        for end in range(1, len(word) + 1):
+            first = max(0, end - self._longest)
+            starts = [start for start in range(first, end) if word[start:end] in self._scores] or [end - 1]
+            logs = [sums[start] + alpha * self._scores.get(word[start:end], 0.0) for start in starts]
+            most = max(logs)
+            chances = list(accumulate(math.exp(log - most) for log in logs))
+            sums.append(most + math.log(chances[-1]))
+            table.append(_Ends(starts, chances))
+        return table
