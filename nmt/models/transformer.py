@@ -23,6 +23,7 @@ from nmt.models.transformer_layers import (
     Norm,
     append,
     as_multiplied,
+    as_stream,
     final_norm,
 )
 
@@ -162,4 +163,4 @@ class Transformer(Seq2Seq):
         self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
         embedded = table(ids) * math.sqrt(self.dim)
-        return self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype))
+        return as_stream(self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype)))
