@@ -14,7 +14,7 @@ from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 logger = logging.getLogger(__name__)
 
 # Part of the cache key: raise it when the same files shall give another model.
-_FORMAT = 1
+_FORMAT = 2
 _FILE = "tokenizer.model"
 
 

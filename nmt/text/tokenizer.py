@@ -28,7 +28,7 @@ _OPTIONS: dict[str, Any] = {
     "bos_id": BOS,
     "eos_id": EOS,
     "input_sentence_size": _MOST_LINES,
-    "shuffle_input_sentence": True,
+    "shuffle_input_sentence": False,
     "num_threads": 4,
     "minloglevel": 2,
 }
@@ -118,7 +118,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0
     """A SentencePiece model of `size` pieces learned from normalised lines.
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
-    to bytes. Of more than two million lines as many, drawn with `seed`, are used. Raises as `lines` does, and
+    to bytes. Of more than two million lines, so many are drawn with `seed`. Raises as `lines` does, and
     ValueError for an unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
     """
     if kind not in KINDS:

@@ -99,11 +99,11 @@ class LinearLoss(torch.autograd.Function):
         rounded = [weight.new_empty(min(part, len(tokens)), len(weight), dtype=dtype) for _ in passes]
         # Never the memory of `rounded`, whose first rows are still needed.
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
-        memory = _memory(rows, weight) if wanted else None
+        scratch = _scratch(rows, weight) if wanted else None
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
         # In the type of the products at least: small gradients in float16 would be 0 before they are scaled.
-        grad_passes = [torch.zeros_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes]
+        grad_passes = [torch.zeros_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes if wanted]
         for some_tokens in tokens.split(part):
             y = targets[some_tokens]
             inputs = [features[some_tokens].to(dtype) for features in passes]
@@ -112,7 +112,7 @@ class LinearLoss(torch.autograd.Function):
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
                     grad_features.index_copy_(0, some_tokens, (gradient @ rows).to(grad_features.dtype))
-                    _add_product(grad_weight, gradient.T, x, memory)
+                    _add_product(grad_weight, gradient.T, x, scratch)
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
         return loss
 
@@ -145,20 +145,20 @@ def _part_loss(
     return loss
 
 
-def _memory(product: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
+def _scratch(product: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
     """Where the CPU makes a product and widens it to the type of the weights, unless it is in that type anyway."""
     wider = torch.promote_types(weight.dtype, product.dtype) == weight.dtype != product.dtype
     return (torch.empty_like(product), torch.empty_like(weight)) if wider and weight.device.type == "cpu" else None
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor, memory: tuple[Tensor, Tensor] | None) -> None:
+def _add_product(total: Tensor, left: Tensor, right: Tensor, scratch: tuple[Tensor, Tensor] | None) -> None:
     """Adds left @ right to the total, in memory that is there where it can."""
     if total.dtype == right.dtype:
         total.addmm_(left, right)
-    elif memory is None:
+    elif scratch is None:
         total += left @ right
     else:
-        product, widened = memory
+        product, widened = scratch
         total += widened.copy_(torch.mm(left, right, out=product))
 
 

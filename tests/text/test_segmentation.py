@@ -1,5 +1,6 @@
 """Drawn segmentations: their distribution, and that a seed gives the same ones in every process."""
 
+import io
 import json
 import math
 import pickle
@@ -9,6 +10,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+import sentencepiece
 
 from nmt.text import Tokenizer, normalize, train_tokenizer
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
@@ -49,6 +51,11 @@ def frequencies(draws) -> dict[tuple[str, ...], float]:
     return {found: count / DRAWS for found, count in Counter(map(tuple, draws)).items()}
 
 
+def near(frequency: float, chance: float) -> bool:
+    """Whether it is within four standard deviations, and one draw."""
+    return abs(frequency - chance) < 4 * (chance * (1 - chance) / DRAWS) ** 0.5 + 1 / DRAWS
+
+
 def dropout_chances(symbols: tuple[str, ...], scores: dict[str, float], alpha: float) -> Counter:
     """All outcomes of algorithm 1 of Provilkov et al. from here on: the best k merges are skipped, the next is done."""
     places = [place for place in range(len(symbols) - 1) if symbols[place] + symbols[place + 1] in scores]
@@ -67,7 +74,8 @@ def test_bpe_dropout_has_the_chances_of_its_algorithm(bpe):
     expected = dropout_chances(tuple(WORD), pieces.scores, ALPHA)
     assert sum(expected.values()) == pytest.approx(1)
     assert len(expected) > 5
-    assert all(abs(found.get(key, 0) - chance) < 4 / DRAWS**0.5 for key, chance in expected.items())
+    assert set(found) <= set(expected)
+    assert all(near(found.get(key, 0), chance) for key, chance in expected.items())
 
 
 def test_unigram_sampling_has_the_chances_of_all_of_sentencepieces_segmentations(unigram):
@@ -78,7 +86,7 @@ def test_unigram_sampling_has_the_chances_of_all_of_sentencepieces_segmentations
     assert len(weights) > 5
     assert set(found) <= set(weights)
     total = sum(weights.values())
-    assert all(abs(found.get(key, 0) - weight / total) < 4 / DRAWS**0.5 for key, weight in weights.items())
+    assert all(near(found.get(key, 0), weight / total) for key, weight in weights.items())
 
 
 def test_without_dropout_the_merges_are_sentencepieces(bpe):
@@ -108,6 +116,32 @@ def test_every_text_comes_back(tokenizer, alpha):
 def test_a_long_word_has_no_chance_that_vanishes(unigram):
     ids = unigram.encode("tên" * 997)
     assert unigram.decode(unigram.resample(ids, 1.0, 3)) == "tên" * 997
+
+
+def test_a_character_that_is_no_piece_is_less_likely_than_a_piece_with_it(unigram):
+    pieces, random = Pieces(unigram._processor), Random(3)
+    assert pieces.unknown == min(pieces.scores.values()) - 10
+    pieces.scores, pieces.unknown = {"▁": -3.0, "x": -4.0, "qx": -8.0}, -18.0
+    found = Counter(tuple(UnigramSampling(pieces).draw("▁qx", 1.0, random)) for _ in range(2_003))
+    assert set(found) <= {("▁", "qx"), ("▁", "q", "x")}
+    assert found["▁", "qx"] > 1_990
+
+
+def test_a_model_without_bytes_is_refused():
+    without = io.BytesIO()
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines()), model_writer=without, vocab_size=50, **special
+    )
+    tokenizer = Tokenizer(without.getvalue())
+    with pytest.raises(ValueError, match="has no pieces for bytes"):
+        tokenizer.resample(tokenizer.encode("tên"), 0.1, 1)
+
+
+def test_sampling_makes_sentences_longer(tokenizer):
+    plain = tokenizer.encode_all(lines())
+    drawn = [tokenizer.resample(ids, 0.3, seed) for seed, ids in enumerate(plain)]
+    assert sum(map(len, drawn)) > 1.05 * sum(map(len, plain))
 
 
 def test_words_forgotten_or_kept_are_drawn_alike(unigram, monkeypatch):
