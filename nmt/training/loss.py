@@ -154,7 +154,7 @@ def _scratch(product: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
 def _add_product(total: Tensor, left: Tensor, right: Tensor, scratch: tuple[Tensor, Tensor] | None) -> None:
     """Adds left @ right to the total, in memory that is there where it can."""
     if total.dtype == right.dtype:
-        total.addmm_(left, right)
+        torch.addmm(total, left, right, out=total)
     elif scratch is None:
         total += left @ right
     else:
