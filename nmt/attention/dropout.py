@@ -8,10 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# For so many rows a mask is made at a time, so that it stays in the cache; of a multiple of 8, the bytes of a random
-# number, the masks are those of all rows at once.
-_ROWS = 512
-
 
 class Dropout(nn.Module):
     """Zeroes elements with probability p in training and scales the others by 1 / (1 - p) (Srivastava et al. 2014).
@@ -57,8 +53,7 @@ class _DroppedRelu(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropped_bytes: int) -> Tensor:
-        for rows in x.split(_ROWS):
-            rows.clamp_min_(0).mul_(_keep(rows, dropped_bytes))
+        x.clamp_min_(0).mul_(_keep(x, dropped_bytes))
         ctx.mark_dirty(x)
         ctx.save_for_backward(x)
         return x

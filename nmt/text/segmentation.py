@@ -6,17 +6,18 @@ could be resumed or run again. No piece holds a space but at its start, so each 
 
 import math
 from bisect import bisect
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from random import Random
 from typing import NamedTuple
 
 import sentencepiece
 
-WORD_START = "\u2581"
+_WORD_START = "\u2581"
+# Of so many words the sums of unigram sampling are kept, about 3 kB each; of longer ones they would take more.
 _WORDS_KEPT, _LONGEST_KEPT = 20_000, 20
-# SentencePiece's own, below the worst of its pieces.
+# How far a character that is no piece lies below the worst piece; the same as SentencePiece's.
 _UNKNOWN_PENALTY = 10.0
 
 
@@ -35,7 +36,10 @@ class Pieces:
         self.longest = max(map(len, self.ids), default=1)
         self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         if not all(map(processor.is_byte, self._bytes)):
-            raise ValueError("The SentencePiece model has no pieces for bytes; train it with byte_fallback.")
+            raise ValueError(
+                "The SentencePiece model has no pieces for bytes, with which sampling spells unknown characters; "
+                "train one with byte_fallback=true, or set subword_sampling=null."
+            )
 
     def to_ids(self, segmentation: Sequence[str]) -> list[int]:
         """The ids of pieces and of characters that are none."""
@@ -48,7 +52,7 @@ class Pieces:
 
 def words(text: str) -> list[str]:
     """What is segmented on its own: the words of a text, each with the mark of its start."""
-    return [WORD_START + word for word in text.split(" ")] if text else []
+    return [_WORD_START + word for word in text.split(" ")] if text else []
 
 
 class BPEDropout:
@@ -89,11 +93,12 @@ class UnigramSampling:
 
     def __init__(self, pieces: Pieces) -> None:
         self._scores, self._unknown, self._longest = pieces.scores, pieces.unknown, pieces.longest
-        self._kept: OrderedDict[tuple[str, float], list[_Ends]] = OrderedDict()
+        self._kept_sums = lru_cache(_WORDS_KEPT)(self._sums)
 
     def draw(self, word: str, alpha: float, random: Random) -> list[str]:
         """One segmentation."""
-        table, end = self._sums(word, alpha), len(word)
+        end = len(word)
+        table = self._kept_sums(word, alpha) if end <= _LONGEST_KEPT else self._sums(word, alpha)
         segmentation = []
         while end:
             starts, chances = table[end - 1]
@@ -103,17 +108,6 @@ class UnigramSampling:
         return segmentation[::-1]
 
     def _sums(self, word: str, alpha: float) -> list[_Ends]:
-        if len(word) > _LONGEST_KEPT:
-            return self._forward(word, alpha)
-        key = (word, alpha)
-        if key not in self._kept:
-            if len(self._kept) >= _WORDS_KEPT:
-                self._kept.popitem(last=False)
-            self._kept[key] = self._forward(word, alpha)
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-    def _forward(self, word: str, alpha: float) -> list[_Ends]:
         """Of each place the pieces that end there, by the logarithms of the sums before them, so that none vanishes."""
         sums, table = [0.0], list[_Ends]()
         for end in range(1, len(word) + 1):

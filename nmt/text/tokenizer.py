@@ -15,6 +15,7 @@ from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 KINDS = ("unigram", "bpe")
+# Of more lines so many are drawn: SentencePiece holds them all in memory.
 _MOST_LINES = 2_000_000
 # SentencePiece's own normalisation and its trimming of spaces would break decode(encode(text)) == text. A unigram model
 # depends on the number of threads in its last digits, so that is fixed too. Log level 2 is errors only.
@@ -27,8 +28,6 @@ _OPTIONS: dict[str, Any] = {
     "unk_id": UNK,
     "bos_id": BOS,
     "eos_id": EOS,
-    "input_sentence_size": _MOST_LINES,
-    "shuffle_input_sentence": False,
     "num_threads": 4,
     "minloglevel": 2,
 }
@@ -73,6 +72,7 @@ class Tokenizer:
 
         Of a byte-pair model, `alpha` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
         unigram model, segmentations are drawn by their probability to the power of `alpha` (Kudo 2018, section 3.3).
+        Raises ValueError for a model without pieces for bytes.
         """
         random = Random(seed)
         drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
@@ -118,7 +118,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0
     """A SentencePiece model of `size` pieces learned from normalised lines.
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
-    to bytes. Of more than two million lines, so many are drawn with `seed`. Raises as `lines` does, and
+    to bytes. More than two million lines are represented by two million that `seed` draws. Raises as `lines` does, and
     ValueError for an unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
     """
     if kind not in KINDS:

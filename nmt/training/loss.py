@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.text import PAD
 
-PART = {"cpu": 1024, "cuda": 8192}
+PART = {"cpu": 2048, "cuda": 8192}
 """How many tokens' logits exist at a time, in the type of the matrix products: each part's gradient of the weights has
 to be added up, and many logits leave the CPU's cache."""
 BLOCK = {"cpu": 256, "cuda": 8192}
@@ -56,26 +56,24 @@ def summed_agreement(
 
 
 def _summed(passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule) -> Float[Tensor, ""]:
-    targets = target_output.flatten()
-    tokens = (targets != PAD).nonzero().squeeze(1)
-    rows = [features.flatten(0, 1) for features in passes]
+    tokens = target_output != PAD
+    chosen = [features[tokens] for features in passes]
     kind = output.weight.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else rows[0].dtype
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else chosen[0].dtype
     # In float16 these small gradients would be lost before a loss scaler could enlarge them.
     dtype = torch.float32 if dtype == torch.float16 else dtype
     # A Function cannot see for itself whether gradients are wanted.
     wanted = torch.is_grad_enabled()
     with torch.autocast(kind, enabled=False):
-        loss: Tensor = LinearLoss.apply(rule, dtype, wanted, targets, tokens, output.weight, output.bias, *rows)
+        loss: Tensor = LinearLoss.apply(rule, dtype, wanted, target_output[tokens], output.weight, output.bias, *chosen)
     return loss
 
 
 class LinearLoss(torch.autograd.Function):
     """A rule's loss of linear(features, weight, bias) that keeps no logits; features of one or two passes.
 
-    Of their rows, and of the targets, those in `tokens` count; the others get gradients of 0. The gradients are known
-    as soon as the loss is, so the forward pass makes them, and backward only scales them. The matrix products are in
-    `dtype`; softmax and the loss's sum are in float32 at least.
+    The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them. The
+    matrix products are in `dtype`; softmax and the loss's sum are in float32 at least.
     """
 
     @staticmethod
@@ -85,7 +83,6 @@ class LinearLoss(torch.autograd.Function):
         dtype: torch.dtype,
         wanted: bool,
         targets: Tensor,
-        tokens: Tensor,
         weight: Tensor,
         bias: Tensor | None,
         *passes: Tensor,
@@ -96,23 +93,28 @@ class LinearLoss(torch.autograd.Function):
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
         # All parts use the memory of the first: new memory costs the CPU more time than what is computed in it.
-        rounded = [weight.new_empty(min(part, len(tokens)), len(weight), dtype=dtype) for _ in passes]
+        rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
         # Never the memory of `rounded`, whose first rows are still needed.
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
-        scratch = _scratch(rows, weight) if wanted else None
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
         # In the type of the products at least: small gradients in float16 would be 0 before they are scaled.
-        grad_passes = [torch.zeros_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes if wanted]
-        for some_tokens in tokens.split(part):
-            y = targets[some_tokens]
-            inputs = [features[some_tokens].to(dtype) for features in passes]
+        grad_passes = [torch.empty_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes]
+        for start in range(0, len(targets), part):
+            y = targets[start : start + part]
+            inputs = [features[start : start + part].to(dtype) for features in passes]
             logits = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
-            loss += _part_loss(rule, logits, exact, y, bias, grad_bias, wanted)
+            for first in range(0, len(y), block):
+                some = [of_pass[first : first + block] for of_pass in logits]
+                found = _exact(some, exact, bias)
+                loss += rule(found, y[first : first + block])
+                if wanted:
+                    _keep(found, some, grad_bias)
+            # By now the logits are their gradients.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
-                    grad_features.index_copy_(0, some_tokens, (gradient @ rows).to(grad_features.dtype))
-                    _add_product(grad_weight, gradient.T, x, scratch)
+                    grad_features[start : start + part] = gradient @ rows
+                    grad_weight += gradient.T @ x
         ctx.save_for_backward(grad_weight, grad_bias, *grad_passes)
         return loss
 
@@ -121,45 +123,7 @@ class LinearLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # autograd gives each the type of what it is the gradient of.
         scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
-        return None, None, None, None, None, *scaled
-
-
-def _part_loss(
-    rule: Rule,
-    logits: Sequence[Logits],
-    memory: Sequence[Tensor],
-    targets: Chosen,
-    bias: Tensor | None,
-    grad_bias: Tensor | None,
-    wanted: bool,
-) -> Tensor:
-    """The loss of a part of the tokens, in blocks of as many as `memory` has rows; wanted: the logits become their
-    gradients."""
-    loss = memory[0].new_zeros(())
-    blocks = zip(*(of_pass.split(len(memory[0])) for of_pass in logits), strict=True)
-    for some, chosen in zip(blocks, targets.split(len(memory[0])), strict=True):
-        found = _exact(some, memory, bias)
-        loss += rule(found, chosen)
-        if wanted:
-            _keep(found, some, grad_bias)
-    return loss
-
-
-def _scratch(product: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Where the CPU makes a product and widens it to the type of the weights, unless it is in that type anyway."""
-    wider = torch.promote_types(weight.dtype, product.dtype) == weight.dtype != product.dtype
-    return (torch.empty_like(product), torch.empty_like(weight)) if wider and weight.device.type == "cpu" else None
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor, scratch: tuple[Tensor, Tensor] | None) -> None:
-    """Adds left @ right to the total, in memory that is there where it can."""
-    if total.dtype == right.dtype:
-        torch.addmm(total, left, right, out=total)
-    elif scratch is None:
-        total += left @ right
-    else:
-        product, widened = scratch
-        total += widened.copy_(torch.mm(left, right, out=product))
+        return None, None, None, None, *scaled
 
 
 def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:

@@ -26,11 +26,6 @@ def lines(number: int = 211) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="module", params=["unigram", "bpe"])
-def tokenizer(request) -> Tokenizer:
-    return Tokenizer(train_tokenizer(lines(), kind=request.param, size=311))
-
-
 @pytest.fixture(scope="module")
 def unigram() -> Tokenizer:
     return Tokenizer(train_tokenizer(lines(), kind="unigram", size=311))
@@ -39,6 +34,11 @@ def unigram() -> Tokenizer:
 @pytest.fixture(scope="module")
 def bpe() -> Tokenizer:
     return Tokenizer(train_tokenizer(lines(), kind="bpe", size=311))
+
+
+@pytest.fixture(params=["unigram", "bpe"])
+def tokenizer(request) -> Tokenizer:
+    return request.getfixturevalue(request.param)
 
 
 def strange_texts() -> list[str]:
@@ -150,7 +150,7 @@ def test_words_forgotten_or_kept_are_drawn_alike(unigram, monkeypatch):
     monkeypatch.setattr("nmt.text.segmentation._WORDS_KEPT", 2)
     forgetful = Tokenizer(unigram.model)
     assert [forgetful.resample(line, ALPHA, 3) for line in ids] == kept
-    assert len(forgetful._sampling._kept) == 2
+    assert forgetful._sampling._kept_sums.cache_info().currsize == 2
 
 
 def test_a_seed_draws_the_same_in_every_process(tokenizer):

@@ -160,3 +160,9 @@ def test_of_too_many_lines_some_are_drawn_by_the_seed_each_with_the_same_chance(
     assert all(len(set(drawn)) == 7 for drawn in draws)
     shares = [sum(text in drawn for drawn in draws) / len(draws) for text in texts]
     assert all(abs(share - 7 / 31) < 4 * 0.42 / len(draws) ** 0.5 for share in shares)
+
+
+def test_a_tokenizer_of_too_many_lines_depends_on_the_seed_alone(monkeypatch):
+    monkeypatch.setattr("nmt.text.tokenizer._MOST_LINES", 101)
+    first, again, other = (train_tokenizer(lines(), kind="bpe", size=311, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
