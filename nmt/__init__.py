@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.run.pretrained import Pretrained
+    from nmt.runs.pretrained import Pretrained
 
 
 def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32") -> "Pretrained":
@@ -15,6 +15,6 @@ def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto", preci
     directory of a finished run, or the device or the precision cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
-    from nmt.run.pretrained import Pretrained
+    from nmt.runs.pretrained import Pretrained
 
     return Pretrained(run_dir, device, precision)

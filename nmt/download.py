@@ -10,7 +10,7 @@ What broke off goes on with the same command, what is there is left alone. Print
 Corpora known by name: envi, iwslt15; data/README.md says what they are.
 """
 
-from nmt.run.compose import command
+from nmt.cli.compose import command
 
 if __name__ == "__main__":
-    command("download", __doc__, "nmt.run.download:download", words="what")
+    command("download", __doc__, "nmt.commands.download:download", words="what")

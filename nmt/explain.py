@@ -7,7 +7,7 @@
 Nothing is trained and no corpus is read.
 """
 
-from nmt.run.compose import command
+from nmt.cli.compose import command
 
 if __name__ == "__main__":
-    command("explain", __doc__, "nmt.run.explain:explain")
+    command("explain", __doc__, "nmt.commands.explain:explain")

@@ -8,7 +8,7 @@ corpora, the first lines of each kind, and what the filters leave. The tokenizer
 cache_dir, where nmt.train with the same options finds them. No corpus is changed.
 """
 
-from nmt.run.compose import command
+from nmt.cli.compose import command
 
 if __name__ == "__main__":
-    command("train", __doc__, "nmt.run.prepare:prepare")
+    command("train", __doc__, "nmt.commands.prepare:prepare")

@@ -22,15 +22,16 @@ from typing import Any
 
 import results_report
 from mistakes import told
-from nmt.evaluation.comparison import paired_bootstrap
+from nmt.cli.compose import configuration
+from nmt.commands.compare import System, run_system
+from nmt.config.nodes import Config
+from nmt.config.schema import Settings
 from nmt.evaluation.scores import headline_metrics
-from nmt.evaluation.tables import Table
-from nmt.run.build_training import check_buildable
-from nmt.run.compare import System, run_system
-from nmt.run.compose import Config, configuration
-from nmt.run.refusals import check_folder
-from nmt.run.rundir import RunDirectory, write_json
-from nmt.run.settings import Settings
+from nmt.evaluation.significance import paired_bootstrap
+from nmt.files import check_folder, write_json
+from nmt.runs.directory import RunDirectory
+from nmt.tables import Table
+from nmt.training.building import check_buildable
 from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
 BASE = "base"

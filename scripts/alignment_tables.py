@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.evaluation.alignment import SHIFTS, Choice
-from nmt.evaluation.tables import Table
-from nmt.run.alignment import Links, alignment_error
-from nmt.run.build import Trained, load_run
-from nmt.run.evaluate import split_task
+from nmt.commands.evaluate import split_task
+from nmt.maps.links import SHIFTS, Choice
+from nmt.runs.alignment_error import Links, alignment_error
+from nmt.runs.load import Trained, load_run
+from nmt.tables import Table
 
 Run = tuple[Path, Trained, Links]
 

@@ -36,7 +36,7 @@ import training_cost
 import translation_cost
 import viewer_cost
 from mistakes import told
-from nmt.run.fit import quiet
+from nmt.training.loop import quiet
 
 MODES = {
     "train": (training_cost, "target tokens per second of training steps"),

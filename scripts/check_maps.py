@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.evaluation.map_files import MapFolder
-from nmt.evaluation.maps import AttentionMap, SentenceMaps
+from nmt.maps.attention_map import AttentionMap, SentenceMaps
+from nmt.maps.map_files import MapFolder
 
 TOLERANCE = 1e-5
 

@@ -19,7 +19,7 @@ from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.sampling import DrawnPairs
 from nmt.data.vocabulary import tokenizers
-from nmt.run.record import corpus_hashes
+from nmt.runs.record import corpus_hashes
 from size_lists import size_list
 
 _WORDS, _MEAN_LENGTH = 20_000, 16

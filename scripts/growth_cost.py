@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from attention_cost import SCORERS
+from nmt.cli import compose
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
-from nmt.run import compose
-from nmt.run.build_training import build_task
 from nmt.text import EOS
 from nmt.training import TranslationTask
+from nmt.training.building import build_task
 from size_lists import size_list
 from training_cost import SIZES, configuration, matrix_rate, operations_per_token
 

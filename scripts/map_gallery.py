@@ -22,8 +22,8 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
 from mistakes import told
-from nmt.run.attention_maps import first_ranked, forced_maps
-from nmt.run.build import load_run
+from nmt.runs.forced_maps import first_ranked, forced_maps
+from nmt.runs.load import load_run
 
 COLUMNS = 3
 

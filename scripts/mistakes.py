@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from nmt.run.exits import MISTAKES
+from nmt.errors import MISTAKES
 
 
 def told(main: Callable[..., Any], *arguments: Any) -> None:

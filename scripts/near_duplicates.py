@@ -20,7 +20,7 @@ from sacrebleu.metrics.bleu import BLEU
 from mistakes import told
 from nmt.data.corpus import iter_lines, read_lines
 from nmt.evaluation.scores import check_lines
-from nmt.evaluation.tables import Table
+from nmt.tables import Table
 
 WORDS = 4
 BOUNDS = (0.0, 0.25, 0.5, 1.0)

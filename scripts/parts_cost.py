@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.attention import masked_softmax
-from nmt.attention.dropout import Dropout
-from nmt.attention.kernels import headwise_product
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
+from nmt.kernels.dropout import Dropout
+from nmt.kernels.products import headwise_product
+from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
 from nmt.models.transformer_layers import FeedForward
-from nmt.run.precision import with_precision
+from nmt.runs.precision import with_precision
 from nmt.text import EOS, PAD
-from nmt.training.loss import summed_agreement, summed_nll
 
 _DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 

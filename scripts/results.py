@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mistakes import told
-from nmt.run.compose import CONFIGS
-from nmt.run.refusals import check_folder
-from nmt.run.rundir import RunDirectory, write_json
+from nmt.config.nodes import CONFIGS
+from nmt.files import check_folder, write_json
+from nmt.runs.directory import RunDirectory
 from results_report import SPLITS, report
 from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 

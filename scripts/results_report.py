@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nmt.evaluation.tables import mean_and_deviation
+from nmt.tables import mean_and_deviation
 
 SPLITS = ("test", "test_new", "phrases_test")
 COLUMNS = ("model", "scorer", *(f"BLEU {split}" for split in SPLITS), "chrF test", "AER test")

@@ -14,17 +14,17 @@ import lightning
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from nmt.cli import compose
+from nmt.config.schema import Settings
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
-from nmt.run import compose
-from nmt.run.build import build_model
-from nmt.run.build_training import build_data, build_task, build_trainer
-from nmt.run.record import git_commit, versions
-from nmt.run.settings import Settings
+from nmt.runs.load import build_model
+from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
 from nmt.training import TranslationTask
+from nmt.training.building import build_data, build_task, build_trainer
 
 WINDOW = 5
 """Updates that are timed together: one alone depends too much on the length of its sentences."""

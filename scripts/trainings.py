@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from nmt.run.rundir import RunDirectory
+from nmt.runs.directory import RunDirectory
 
 
 def going_on(run: RunDirectory) -> list[str]:

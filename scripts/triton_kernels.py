@@ -1,7 +1,7 @@
 """The additive score on a GPU: Triton kernels that hold tanh(q + k) in registers, forward and backward.
 
-The models take `nmt.attention.kernels.additive_score`, the formula in blocks that every device can run; `benchmark.py
-attention` measures these beside it where there is a GPU. triton comes with torch's CUDA builds; its interpreter
+The models take `nmt.kernels.additive_score`, the formula in blocks that every device can run; `benchmark.py attention`
+measures these beside it where there is a GPU. triton comes with torch's CUDA builds; its interpreter
 (TRITON_INTERPRET=1) runs the kernels on a CPU.
 """
 

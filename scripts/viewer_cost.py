@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.maps import BOS, EOS, AttentionMap, SentenceMaps
-from nmt.evaluation.viewer import ViewedRun, write_viewer
+from nmt.maps.attention_map import BOS, EOS, AttentionMap, SentenceMaps
+from nmt.maps.viewer import ViewedRun, write_viewer
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SHOWN = "document.querySelector('#heat').toDataURL()"

@@ -1,19 +1,234 @@
-"""What tests of several folders need.
+"""What tests of several folders need: a tiny corpus, and the real commands, run as a person runs them.
 
 Without a GPU, Triton's kernels are run by its interpreter, as it must be told before triton is first imported.
 """
 
+import contextlib
+import io
 import os
-from collections.abc import Callable
-from typing import Any
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from attention_runs import RUNS, train_all
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nmt.cli.compose import configuration
+from nmt.commands.train import train
+from nmt.config.job import Job
+
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
+VIETNAMESE = ["một", "hai", "ba", "bốn", "năm", "sáu", "bảy"]
+TINY = [
+    "data=files",
+    "data.train=[train]",
+    "data.valid=valid",
+    "data.test=test",
+    "tokenizer.size=293",
+    "tokenizer.joint=true",
+    "filters.drop_overlap=false",
+    "model=transformer",
+    "model.dim=12",
+    "model.ffn_dim=19",
+    "model.num_heads=2",
+    "model.num_layers=1",
+    "batching.batch_tokens=101",
+    "optimizer.lr=0.01",
+    "schedule.warmup=7",
+    "trainer.accelerator=cpu",
+    "validation.sentences=5",
+    "validation.monitor=loss",
+    "search.beam_size=2",
+    "run_dir=run",
+]
+
+# nmt.train, with a signal to itself as soon as a step is done.
+SIGNALLED = """
+import os, runpy, sys
+from nmt.training.progress import Progress
+
+number, step, own = int(sys.argv.pop(1)), int(sys.argv.pop(1)), Progress.on_train_batch_end
+
+def signalled(self, trainer, *rest):
+    own(self, trainer, *rest)
+    if trainer.global_step == step:
+        Progress.on_train_batch_end = own
+        os.kill(os.getpid(), number)
+
+Progress.on_train_batch_end = signalled
+runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
+"""
+
+Start = Callable[..., subprocess.Popen[str]]
+Command = Callable[..., "Ended"]
+
+
+class Ended(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def write_corpus(folder: Path, name: str, lines: int, seed: int) -> None:
+    """`lines` sentences of number words and their translation word by word."""
+    chosen = random.Random(seed)
+    sentences = [[chosen.randrange(len(ENGLISH)) for _ in range(chosen.randint(1, 11))] for _ in range(lines)]
+    for language, words in (("en", ENGLISH), ("vi", VIETNAMESE)):
+        text = "".join(" ".join(words[i] for i in sentence) + ".\n" for sentence in sentences)
+        (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
+
+
+def write_corpora(folder: Path) -> Path:
+    """Train, valid and test; the folder."""
+    for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 1}.items()):
+        write_corpus(folder, name, lines, seed)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder with train, valid and test."""
+    return write_corpora(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def session_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, for what all tests of a session share."""
+    return write_corpora(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def start(corpus: Path) -> Iterator[Start]:
+    """Starts a command in the corpus folder; what still runs after the test is killed.
+
+    `sent` is a signal and the step of nmt.train after which it gets that.
+    """
+    started: list[subprocess.Popen[str]] = []
+
+    def popen(
+        module: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None
+    ) -> subprocess.Popen[str]:
+        program = ["-m", f"nmt.{module}"] if sent is None else ["-c", SIGNALLED, *map(str, map(int, sent))]
+        process = subprocess.Popen(
+            [sys.executable, *program, *overrides],
+            cwd=corpus,
+            # One thread: results must not depend on how sums are split.
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        started.append(process)
+        return process
+
+    yield popen
+    for process in started:
+        with process:  # closes its pipes
+            process.kill()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def command(start: Start) -> Command:
+    """Runs a command in the corpus folder to its end."""
+
+    def run(module: str, *overrides: str, text: str = "") -> Ended:
+        process = start(module, *overrides, stdin=subprocess.PIPE)
+        output, errors = process.communicate(text)
+        return Ended(process.returncode, output, errors)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., list[str]]:
+    """The overrides of a tiny training, with changes: double underscores stand for dots."""
+
+    def overrides(**changes: object) -> list[str]:
+        # Another schedule has its own settings.
+        own = [each for each in TINY if not ("schedule" in changes and each.startswith("schedule."))]
+        return [*own, *(f"{key.replace('__', '.')}={value}" for key, value in changes.items())]
+
+    return overrides
+
+
+@pytest.fixture(scope="session")
+def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    """The corpus with runs whose attention is looked at."""
+    train_all(session_corpus, tiny)
+    return session_corpus
+
+
+@pytest.fixture(params=RUNS)
+def run(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each of these runs, in its folder."""
+    monkeypatch.chdir(folder)
+    return f"maps_{request.param}"
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of these runs, as the working folder."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
+    """The job of a command line, composed by Hydra; to be run in the corpus folder."""
+
+    def make(name: str, **changes: object) -> Job:
+        written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
+        overrides = tiny(**changes) if name == "train" else written
+        return Job(
+            configuration(name, overrides),
+            tuple(key.replace("__", ".") for key in changes),
+            "python -m nmt.train THE COMMAND",
+            None,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(job: Callable[..., Job], session_corpus: Path) -> str:
+    """Trains 9 steps in the session's folder; what that printed."""
+    torch.set_num_threads(1)
+    output = io.StringIO()
+    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
+        train(job("train", trainer__max_steps=9, validation__every=4))
+    return output.getvalue()
+
+
+@pytest.fixture
+def corpus_copy(session_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the session's folder, entered."""
+    folder = shutil.copytree(session_corpus, tmp_path / "copy")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def trained(finished: str, corpus_copy: Path) -> Path:
+    """The finished run in that copy."""
+    return corpus_copy / "run"
 
 
 class LargestMade(TorchDispatchMode):

@@ -8,9 +8,10 @@ import torch
 from torch.optim.lr_scheduler import ConstantLR
 
 from nmt.attention import Attention
+from nmt.cli.compose import configuration
+from nmt.config.nodes import CONFIGS, Config, make
 from nmt.data.batch import collate
 from nmt.models import Seq2Seq, VocabularySizes
-from nmt.run.compose import CONFIGS, Config, configuration, make
 from nmt.training.task import TranslationTask
 
 GROUPS = ("model", "scorer", "window", "normalizer")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.run.compose import CONFIGS
+from nmt.config.nodes import CONFIGS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ATTENTION = DOCS / "attention.md"

@@ -8,9 +8,10 @@ import pytest
 import torch
 import yaml
 
-from nmt.run.build_training import check_buildable
-from nmt.run.compose import CONFIGS, configuration, make
-from nmt.run.settings import Settings
+from nmt.cli.compose import configuration
+from nmt.config.nodes import CONFIGS, make
+from nmt.config.schema import Settings
+from nmt.training.building import check_buildable
 
 FILES = sorted((CONFIGS / "experiment").glob("*.yaml"))
 

@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from nmt.cli.compose import configuration
 from nmt.data.corpus import LONGEST_LINE, Direction, bounded_lines, iter_parallel, read_lines, text_lines
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.translator import Translator
-from nmt.evaluation.alignment import read_alignments
-from nmt.evaluation.map_files import MANIFEST, MapFolder
-from nmt.run.build import build_model
-from nmt.run.compose import configuration
-from nmt.run.rundir import RunDirectory
+from nmt.maps.links import read_alignments
+from nmt.maps.map_files import MANIFEST, MapFolder
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import build_model
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 
 settings.register_profile("tests", max_examples=60, deadline=None, derandomize=True)

@@ -3,8 +3,8 @@
 from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.masks import causal_mask, lengths_to_mask
 from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, with_heads
-from nmt.attention.normalizers import masked_softmax
 from nmt.attention.windows import View
+from nmt.kernels.masked_softmax import masked_softmax
 
 __all__ = [
     "Attention",

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from nmt.attention import kernels
-from nmt.attention.dropout import Dropout
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
 from nmt.attention.windows import Asking, View, Window
+from nmt.kernels import products
+from nmt.kernels.dropout import Dropout
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys _"]
@@ -81,11 +81,11 @@ class Attention(nn.Module):
         """The weighted mean of the values, by whichever way is fastest on this device."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only
         dropout = self.dropout.p if self.training else 0.0
-        if not (can_be_fused and kernels.prefers_fused(queries, dropout)):
+        if not (can_be_fused and products.prefers_fused(queries, dropout)):
             return self.attend(queries, keys, values, mask, asking)[0]
         projected = self.scorer.project_queries(queries)
         seen = self.window(mask, asking).mask
-        return kernels.inner_product_context(projected, self.scorer.key_vectors(keys), values, seen, dropout)
+        return products.inner_product_context(projected, self.scorer.key_vectors(keys), values, seen, dropout)
 
     def attend(
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None

@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from nmt.attention.kernels import additive_score, headwise_product
 from nmt.attention.sizes import require_positive
+from nmt.kernels.additive_score import additive_score
+from nmt.kernels.products import headwise_product
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys key_dim"]

@@ -10,7 +10,7 @@ from typing import Any
 import datasets
 
 from nmt.data.corpus import Direction
-from nmt.data.download import DownloadFailed
+from nmt.data.fetch import DownloadFailed
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, SiteWatch, with_heads
-from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
+from nmt.kernels.dropout import Dropout
 from nmt.models.base import Source, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings

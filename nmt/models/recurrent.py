@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
-from nmt.attention.dropout import Dropout
+from nmt.kernels.dropout import Dropout
 from nmt.models.base import Seq2Seq, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
 

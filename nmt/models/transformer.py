@@ -10,8 +10,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
-from nmt.attention.dropout import Dropout
 from nmt.attention.sizes import require_positive
+from nmt.kernels.casts import as_multiplied, as_stream
+from nmt.kernels.dropout import Dropout
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
@@ -22,8 +23,6 @@ from nmt.models.transformer_layers import (
     EncoderLayer,
     Norm,
     append,
-    as_multiplied,
-    as_stream,
     final_norm,
 )
 

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.data.batch import Batch
+from nmt.kernels.vocabulary_loss import Features, summed_agreement, summed_nll
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
-from nmt.training.loss import Features, summed_agreement, summed_nll
 
 Objective = Callable[[Seq2Seq, Batch, float], Tensor]
 """objective(model, batch, label_smoothing) is the sum to be minimised."""

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from nmt.attention.scorers import Scorer
-from nmt.run.compose import CONFIGS, make
+from nmt.config.nodes import CONFIGS, make
 
 
 @pytest.fixture(params=sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, MultiHeadAttention, kernels, lengths_to_mask, normalizers, scorers, windows
+from nmt.attention import Attention, MultiHeadAttention, lengths_to_mask, normalizers, scorers, windows
+from nmt.kernels import products
 
 MakeScorer = Callable[..., scorers.Scorer]
 
@@ -58,10 +59,10 @@ def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
     inputs = [torch.randn(2, 3, n, 5, dtype=torch.float64, requires_grad=True) for n in (4, 7, 7)]
     mask = lengths_to_mask(torch.tensor([7, 0]), 7)[:, None, None, :]  # the second sentence has nothing to attend to
-    results, calls, fused = [], [], kernels.inner_product_context
-    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    results, calls, fused = [], [], products.inner_product_context
+    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     for prefers in (False, True):
-        monkeypatch.setattr(kernels, "prefers_fused", lambda *_, answer=prefers: answer)
+        monkeypatch.setattr(products, "prefers_fused", lambda *_, answer=prefers: answer)
         context = attention.context(inputs[0], attention.project_keys(inputs[1]), inputs[2], mask)
         results.append([context, *torch.autograd.grad(context.square().sum(), [*inputs, *attention.parameters()])])
     assert calls == [1] * attention.scorer.inner_product, "only an inner product is fused"
@@ -90,9 +91,9 @@ def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
     mask = lengths_to_mask(torch.tensor([7, 4]), 7)[:, None, None, :]
     asking = windows.Asking(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
-    calls, fused = [], kernels.inner_product_context
-    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
-    monkeypatch.setattr(kernels, "prefers_fused", lambda *_: True)
+    calls, fused = [], products.inner_product_context
+    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    monkeypatch.setattr(products, "prefers_fused", lambda *_: True)
     projected = site.project_keys(keys)
     found = site.context(queries, projected, keys, mask, asking)
     torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, asking)[0])
@@ -108,7 +109,7 @@ class ArgMax(normalizers.Normalizer):
 
 
 def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "prefers_fused", lambda *_: True)
+    monkeypatch.setattr(products, "prefers_fused", lambda *_: True)
     attention = Attention(scorers.Dot, windows.Global, ArgMax, query_dim=3, key_dim=3)
     queries, keys = torch.randn(2, 1, 4, 3), torch.randn(2, 1, 5, 3)
     mask = lengths_to_mask(torch.tensor([5, 2]), 5)[:, None, None, :]
@@ -122,7 +123,7 @@ def test_a_mask_of_any_shape_that_broadcasts_is_that_of_the_formula(shape: tuple
     queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 7, 5)
     mask = torch.rand(shape) < 0.6
     site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=5, key_dim=5, num_heads=3)
-    fused = kernels.inner_product_context(site.scorer.project_queries(queries), keys, keys, mask, 0.0)
+    fused = products.inner_product_context(site.scorer.project_queries(queries), keys, keys, mask, 0.0)
     torch.testing.assert_close(fused, site.attend(queries, keys, keys, mask)[0])
 
 
@@ -139,8 +140,8 @@ def test_a_mask_of_any_shape_that_broadcasts_is_that_of_the_formula(shape: tuple
 def test_the_cpu_takes_the_fused_kernel_where_it_wins(
     dtype: torch.dtype, dropout: float, training: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    calls, fused = [], kernels.inner_product_context
-    monkeypatch.setattr(kernels, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    calls, fused = [], products.inner_product_context
+    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=3, key_dim=3, dropout=dropout)
     x = torch.randn(2, 1, 5, 3, dtype=dtype)
     site.train(training).context(x, x, x, torch.ones(5, 5, dtype=torch.bool))
@@ -148,10 +149,10 @@ def test_the_cpu_takes_the_fused_kernel_where_it_wins(
 
 
 def test_what_a_fused_kernel_gives_where_nothing_is_allowed_does_not_matter(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan))
+    monkeypatch.setattr(products.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan))
     queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
     keys = torch.randn(1, 1, 5, 3)
-    assert kernels.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
+    assert products.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
 
 
 def test_multihead_equals_torchs_own():

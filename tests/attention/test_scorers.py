@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import kernels, scorers
+from nmt.attention import scorers
+from nmt.kernels import additive_score as kernel
 
 BATCH, HEADS, QUERIES, KEYS, DIM, HIDDEN = 2, 3, 4, 5, 6, 7
 Vectors = tuple[Tensor, Tensor]
@@ -95,8 +96,8 @@ def test_the_additive_score_does_not_depend_on_the_size_of_its_blocks(block: int
     torch.manual_seed(1)
     queries, keys = torch.randn(11, HEADS, QUERIES, HIDDEN).double(), torch.randn(11, HEADS, KEYS, HIDDEN).double()
     inputs = [queries.requires_grad_(), keys.requires_grad_(), torch.randn(HEADS, HIDDEN).double().requires_grad_()]
-    monkeypatch.setitem(kernels.BLOCK, "cpu", block)
-    in_blocks = kernels.additive_score(*inputs)
+    monkeypatch.setitem(kernel.BLOCK, "cpu", block)
+    in_blocks = kernel.additive_score(*inputs)
     formula = torch.einsum("bhqkd,hd->bhqk", torch.tanh(queries.unsqueeze(3) + keys.unsqueeze(2)), inputs[2])
     torch.testing.assert_close(in_blocks, formula, rtol=0, atol=1e-9)
     direction = torch.randn_like(formula)
@@ -111,9 +112,9 @@ def test_the_additive_score_does_not_depend_on_the_size_of_its_blocks(block: int
     [(1, 11 * QUERIES), (3 * PAIRS_OF_A_QUERY, 22), (2 * QUERIES * PAIRS_OF_A_QUERY, 6), (2**20, 1)],
 )
 def test_blocks_hold_every_query_once_and_no_more_than_fits(block: int, number: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(kernels.BLOCK, "cpu", block)
+    monkeypatch.setitem(kernel.BLOCK, "cpu", block)
     queries, keys = torch.zeros(11, HEADS, QUERIES, HIDDEN), torch.zeros(11, HEADS, KEYS, HIDDEN)
-    found = list(kernels.blocks(queries, keys))
+    found = list(kernel.blocks(queries, keys))
     times = torch.zeros(11, QUERIES)
     for sentences, steps in found:
         times[sentences, steps] += 1
@@ -126,7 +127,7 @@ def test_the_additive_score_of_bfloat16_is_that_of_float32_rounded_once():
     torch.manual_seed(1)
     inputs = [torch.randn(*shape).bfloat16().requires_grad_() for shape in ((2, 1, 3, 64), (2, 1, 5, 64), (1, 64))]
     exact = [x.detach().float().requires_grad_() for x in inputs]
-    scores, expected = kernels.additive_score(*inputs), kernels.additive_score(*exact)
+    scores, expected = kernel.additive_score(*inputs), kernel.additive_score(*exact)
     assert scores.equal(expected.bfloat16())
     direction = torch.randn(scores.shape).bfloat16()
     grads = torch.autograd.grad(scores, inputs, direction)
@@ -196,14 +197,14 @@ def test_the_learned_width_starts_as_the_scaled_dot_s():
 def test_additive_gradient_is_the_numerical_one():
     inputs = [torch.randn(2, 1, n, 3, dtype=torch.float64, requires_grad=True) for n in (2, 3)]
     vector = torch.randn(1, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(kernels.AdditiveScore.apply, [*inputs, vector])
+    assert torch.autograd.gradcheck(kernel.AdditiveScore.apply, [*inputs, vector])
 
 
 def test_additive_keeps_no_tensor_of_queries_by_keys_by_hidden():
     kept: list[int] = []
     queries, keys = (torch.randn(2, 1, 11, 13, requires_grad=True) for _ in range(2))
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
-        kernels.additive_score(queries, keys, torch.randn(1, 13, requires_grad=True))
+        kernel.additive_score(queries, keys, torch.randn(1, 13, requires_grad=True))
     assert kept
     assert max(kept) < 2 * 11 * 11 * 13
 

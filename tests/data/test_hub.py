@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import Direction, read_parallel
-from nmt.data.download import DownloadFailed
+from nmt.data.fetch import DownloadFailed
 from nmt.data.hub import checked_name, write_splits
 
 LANGUAGES = Direction("en", "vi")

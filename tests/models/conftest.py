@@ -7,9 +7,9 @@ import yaml
 from torch import Tensor, nn
 
 from nmt.attention import Attention, normalizers, windows
+from nmt.config.nodes import CONFIGS, make
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.norms import LayerNorm, ScaleNorm
-from nmt.run.compose import CONFIGS, make
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
 MODELS = ("bahdanau", "luong", "transformer")

@@ -5,10 +5,11 @@ import re
 import pytest
 import torch
 
-from nmt.attention.dropout import Dropout
+from nmt.cli.compose import configuration
+from nmt.config.nodes import make
+from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.dropout_places import dropout_rates
-from nmt.run.compose import configuration, make
 
 PLACES = {
     "transformer": ["embedding", "attention", "ffn", "residual"],

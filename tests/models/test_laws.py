@@ -5,11 +5,12 @@ from functools import partial
 import pytest
 import torch
 
-from nmt.attention import MultiHeadAttention, kernels
+from nmt.attention import MultiHeadAttention
 from nmt.attention.scorers import Location, NoScore
 from nmt.attention.windows import LocalM, LocalP
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import select_rows
+from nmt.kernels import products
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 
@@ -229,6 +230,6 @@ def test_the_fused_and_the_explicit_way_translate_alike(model, sentences, monkey
     source, mask, _ = sentences
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(kernels, "prefers_fused", lambda *_, fused=fused: fused)
+        monkeypatch.setattr(products, "prefers_fused", lambda *_, fused=fused: fused)
         found.append([found.ids for beam in BeamSearch(beam_size=3)(model, source, mask) for found in beam])
     assert found[0] == found[1]

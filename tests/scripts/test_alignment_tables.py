@@ -6,13 +6,14 @@ from typing import Any
 import torch
 
 from alignment_tables import of_maps, of_runs
+from nmt.cli.compose import configuration
+from nmt.config.nodes import make
 from nmt.data.corpus import Direction
-from nmt.evaluation.alignment import Choice, Rates
+from nmt.maps.links import Choice, Rates
 from nmt.models import VocabularySizes
-from nmt.run.alignment import Links
-from nmt.run.build import Trained
-from nmt.run.compose import configuration, make
-from nmt.run.rundir import RunDirectory
+from nmt.runs.alignment_error import Links
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained
 
 
 def found() -> Links:

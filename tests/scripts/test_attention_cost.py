@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import attention_cost
-from nmt.attention import Attention, kernels
+from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
+from nmt.kernels import additive_score as kernel
 
 CPU = torch.device("cpu")
 
@@ -41,7 +42,7 @@ def test_memory_is_what_was_held_at_a_time() -> None:
 
 
 def test_blocks_keep_no_tensor_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(kernels.BLOCK, "cpu", 2**10)
+    monkeypatch.setitem(kernel.BLOCK, "cpu", 2**10)
     blocks, plain = attention_cost.measure("additive", (2, 3, 37, 13), rounds=1, device=CPU)
     pairs = 2 * 3 * 37 * 37 * 13 * 4
     assert blocks["peak_bytes"] < pairs < plain["peak_bytes"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from check_maps import check, check_map, main
-from nmt.evaluation.map_files import write_maps
-from nmt.evaluation.maps import AttentionMap, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.map_files import write_maps
 
 LABELS = site_labels(["▁a", "▁b", "▁c"], ["▁x", "▁y"])
 DRAW = np.random.default_rng(1)

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 import map_gallery
+from nmt.cli.compose import configuration
+from nmt.config.nodes import make
 from nmt.data.corpus import Direction
 from nmt.models import VocabularySizes
-from nmt.run.build import Trained
-from nmt.run.compose import configuration, make
-from nmt.run.rundir import RunDirectory
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 

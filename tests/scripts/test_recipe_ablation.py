@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli.compose import configuration
+from nmt.commands.compare import System
+from nmt.config.nodes import Config
 from nmt.evaluation.scores import corpus_scores, headline_metrics
-from nmt.run.compare import System
-from nmt.run.compose import Config, configuration
-from nmt.run.record import scores_record
+from nmt.runs.record import scores_record
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ablation.py"
 spec = importlib.util.spec_from_file_location("ablation", SCRIPT)

@@ -10,7 +10,7 @@ import torch
 import benchmark
 import training_cost
 from nmt.data.batch import collate
-from nmt.training.loss import summed_nll
+from nmt.kernels.vocabulary_loss import summed_nll
 
 # Lightning remarks on a short training.
 pytestmark = pytest.mark.filterwarnings(

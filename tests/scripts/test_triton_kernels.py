@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.kernels import additive_score
+from nmt.kernels.additive_score import additive_score
 
 triton = pytest.importorskip("triton", reason="it comes with torch's CUDA builds, and with nmt[dev]")
 if not torch.cuda.is_available() and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7):

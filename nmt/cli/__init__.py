@@ -1,0 +1,1 @@
+"""The command line: compose with Hydra, help, error sentences, exit codes, sweeps."""

@@ -1,0 +1,1 @@
+"""What each command does, one file a command; no command imports another."""

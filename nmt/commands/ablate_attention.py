@@ -1,0 +1,187 @@
+"""nmt.ablate_attention: what a run loses when one head of its attention is made useless."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.attention import Attention
+from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, with_parts
+from nmt.commands.evaluate import check_files_given, chosen_task
+from nmt.config.job import Job
+from nmt.config.messages import unknown
+from nmt.evaluation.scores import headline_metrics
+from nmt.files import folder_to_write, write_json
+from nmt.maps.drawing import unknown_site
+from nmt.pace import Pace
+from nmt.runs.evaluation import Task, conditions
+from nmt.runs.forced_scores import log_probs, mean_log_prob
+from nmt.runs.load import Trained, build_translator, load_run
+from nmt.tables import Table
+from nmt.text import normalize
+
+MeanQueries = Mapping[Attention, Float[Tensor, "heads query_dim"]]
+Ablation = Callable[[Attention, int, MeanQueries], AbstractContextManager[None]]
+"""ablation(attention, head, mean queries of the heads): a context in which the head is useless."""
+
+
+class Place(NamedTuple):
+    """A head of a model."""
+
+    site: str
+    layer: int
+    head: int
+
+
+class Quality(NamedTuple):
+    """How well a run does on some sentence pairs."""
+
+    log_prob: float
+    """log P(reference | source) in nats, the mean over the reference pieces, EOS counted."""
+    bleu: float | None
+    """Of the translations by the run's own search; None where they are not asked for."""
+    signature: str | None
+    """sacrebleu's, of that BLEU."""
+
+
+def ablate_attention(job: Job) -> None:
+    """Prints and saves the change of log-probability and BLEU for each head and way, the greatest loss first.
+
+    Raises ValueError for an unknown way or site, and where no sentence pair can be measured.
+    """
+    config = job.config
+    check_files_given(config)
+    _check(config["ways"], config["sentences"])
+    trained = load_run(Path(str(config["run_dir"])), config["device"])
+    sites = _sites(trained, str(config["site"]))
+    task = chosen_task(trained, config)
+    out = folder_to_write("out", config["out"] or task.out)
+    task = measurable(trained, task, config["sentences"])
+    measure = partial(quality, trained, task, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
+    intact = measure()
+    without = sorted(_ablated(trained, task, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
+    table = _table(intact, without)
+    (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
+    record = {"command": job.command, "sentences": len(task.sources), "intact": intact._asdict()}
+    record |= conditions([trained], task, batch_tokens=config["batch_tokens"])
+    write_json(out / "ablation.json", record)
+    bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
+    print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(task.sources)} sentences")
+    print(table.markdown())
+    print(out / "ablation.csv")
+    print(out / "ablation.json")
+
+
+def quality(trained: Trained, task: Task, *, bleu: bool, batch_tokens: int) -> Quality:
+    """The log-probability of the first references, and BLEU."""
+    references = task.references[0]
+    log_prob = mean_log_prob(log_probs([trained], task.sources, references, batch_tokens), trained, references)
+    if not bleu:
+        return Quality(log_prob, None, None)
+    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(task.sources)
+    metric = headline_metrics(task.tokenized)["BLEU"]
+    score = metric.corpus_score(hypotheses, task.references).score
+    return Quality(log_prob, score, str(metric.get_signature()))
+
+
+def measurable(trained: Trained, task: Task, sentences: int | None) -> Task:
+    """The first sentence pairs that have text on both sides and are not too long for the model; of one, or of all."""
+    pairs = enumerate(zip(task.sources, task.references[0], strict=True))
+    kept = list(itertools.islice((i for i, pair in pairs if _can_be_read(trained, pair)), sentences))
+    if not kept:
+        raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
+    references = [[lines[i] for i in kept] for lines in task.references]
+    return replace(task, sources=[task.sources[i] for i in kept], references=references, gold=None, valid_gold=None)
+
+
+def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:
+    limits = trained.model.max_source, trained.model.max_target
+    lengths = [len(one.encode(normalize(line))) for one, line in zip(trained.tokenizers, pair, strict=True)]
+    return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
+
+
+def mean_queries(trained: Trained, task: Task) -> MeanQueries:
+    """The mean of what each head asks, over all positions of the task's sources and first references."""
+    sums: dict[Attention, Any] = {}
+    counts: dict[Attention, int] = {}
+
+    def add(attention: Any, arguments: tuple[Any, ...]) -> None:
+        queries = arguments[0]
+        sums[attention] = sums.get(attention, 0) + queries.double().sum(dim=(0, 2))
+        counts[attention] = counts.get(attention, 0) + queries.shape[0] * queries.shape[2]
+
+    attentions = [attention for layers in trained.model.sites.values() for attention in layers]
+    hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
+    # One sentence at a time: padding asks nothing then.
+    log_probs([trained], task.sources, task.references[0], batch_tokens=1)
+    for hook in hooks:
+        hook.remove()
+    return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}
+
+
+def _with_weights(kind: type[Ablated]) -> Ablation:
+    return lambda attention, head, _: with_parts(attention, normalizer=kind(attention.normalizer, head))
+
+
+def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractContextManager[None]:
+    return with_parts(attention, scorer=FrozenQuery(attention.scorer, head, queries[attention][head]))
+
+
+ABLATIONS: dict[str, Ablation] = {
+    "off": _with_weights(Off),
+    "uniform": _with_weights(Uniform),
+    "shuffled": _with_weights(Shuffled),
+    "frozen": _frozen,
+}
+
+
+def _ablated(
+    trained: Trained, task: Task, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
+) -> Iterator[tuple[Place, str, Quality]]:
+    """The quality without each head, by each way."""
+    queries = mean_queries(trained, task) if "frozen" in ways else {}
+    places = [
+        (Place(site, layer, head), attention)
+        for site in sites
+        for layer, attention in enumerate(trained.model.sites[site])
+        for head in range(attention.num_heads)
+    ]
+    pace = Pace("ablations measured")
+    for place, attention in places:
+        for way in ways:
+            with ABLATIONS[way](attention, place.head, queries):
+                yield place, way, measure()
+            pace(1, len(places) * len(ways))
+
+
+def _table(intact: Quality, without: Sequence[tuple[Place, str, Quality]]) -> Table:
+    rows = []
+    for place, way, found in without:
+        bleu = "" if found.bleu is None or intact.bleu is None else f"{found.bleu - intact.bleu:+.2f}"
+        head = [place.site, str(place.layer), str(place.head), way]
+        rows.append([*head, f"{found.log_prob - intact.log_prob:+.4f}", bleu])
+    return Table(["site", "layer", "head", "way", "change of log-probability per piece", "change of BLEU"], rows)
+
+
+def _check(ways: Any, sentences: Any) -> None:
+    if not ways:
+        raise ValueError(f"ways is an empty list; give at least one of {', '.join(ABLATIONS)}.")
+    for way in ways:
+        if way not in ABLATIONS:
+            raise ValueError(unknown("way", str(way), ABLATIONS))
+    if sentences is not None and (not isinstance(sentences, int) or isinstance(sentences, bool) or sentences < 1):
+        raise ValueError(f"sentences is {sentences}; it must be a whole number of at least 1, or null for all.")
+
+
+def _sites(trained: Trained, site: str) -> list[str]:
+    known = list(trained.model.sites)
+    if site not in (*known, "all"):
+        raise ValueError(unknown_site(site, known))
+    return known if site == "all" else [site]

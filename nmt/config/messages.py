@@ -1,0 +1,80 @@
+"""Sentences for values that cannot be used: what is wrong, what was expected, and the nearest that exists."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    list: "a list",
+    dict: "a group of settings",
+}
+# As many names as a sentence can hold.
+_FEW = 12
+
+
+def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
+    """The sentence for a name that does not exist: the nearest that does, and all if they are few or none is near."""
+    # Of dotted keys the last part is compared; parts such as _target_ are not for the command line.
+    parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
+    parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
+    if not parts and "." in name:
+        chosen = name.rpartition(".")[0]
+        return f"Unknown {kind} '{name}': what is chosen for {chosen} has no settings; --help has its choices."
+    near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
+    remedies = [f"Did you mean '{parts[near[0]]}'?"] if near else []
+    if not near or len(parts) <= _FEW:
+        remedies.append(f"There are: {', '.join(parts.values())}.")
+    return " ".join([f"Unknown {kind} '{name}'.", *remedies])
+
+
+def check_source_tokens(value: Any) -> None:
+    """Raises ValueError for a max_source_tokens that is neither null nor room for a piece and EOS."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
+        raise ValueError(f"max_source_tokens is {_written(value)}; it must be a whole number of at least 2, or null.")
+
+
+def check_share(key: str, value: Any, off: str = "") -> None:
+    """Raises ValueError for what is no number above 0 and at most 1; `off` is the value that does without."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 < value <= 1:
+        without = f", or {off} for none" if off else ""
+        raise ValueError(f"{key} is {_written(value)}; it must be above 0 and at most 1, such as 0.2{without}.")
+
+
+def check_type(key: str, default: Any, value: Any) -> None:
+    """Raises ValueError when a value is not of its default's type; a default of null or '???' admits any.
+
+    A whole number is a number too, and a number may stand where a word is expected (a folder can be called 2024).
+    """
+    if default is None or default == "???":
+        return
+    if isinstance(default, dict) and isinstance(value, dict):
+        for name, part in value.items():
+            if name not in default:
+                raise ValueError(unknown("key", f"{key}.{name}", [f"{key}.{known}" for known in default]))
+            check_type(f"{key}.{name}", default[name], part)
+    elif not _fits(default, value):
+        example = f", as in '{key}=[A,B]'" if isinstance(default, list) else ""
+        choose = "; --help tells how another is chosen" if isinstance(default, dict) else ""
+        raise ValueError(f"{key} must be {_KINDS[type(default)]}{example}, not '{_written(value)}'{choose}.")
+
+
+def _fits(default: Any, value: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, float):
+        return isinstance(value, (int, float))
+    if isinstance(default, str):
+        return isinstance(value, (str, int, float))
+    return isinstance(value, type(default))
+
+
+def _written(value: Any) -> str:
+    """A value as YAML writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)

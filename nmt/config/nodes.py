@@ -1,0 +1,21 @@
+"""A YAML node is one object: where the YAML files are, and how a node becomes what it describes."""
+
+from pathlib import Path
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+
+Config = dict[str, Any]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# The wheel has the configurations inside the package, a checkout beside it.
+CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "configs") if path.is_dir())
+
+
+def make(node: Config, **arguments: Any) -> Any:
+    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as is."""
+    try:
+        return instantiate(node, _convert_="all", **arguments)
+    except InstantiationException as error:
+        raise error.__cause__ or error from None

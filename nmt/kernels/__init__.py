@@ -1,0 +1,1 @@
+"""Fast ways to compute the same as a formula."""

@@ -1,0 +1,1 @@
+"""Attention maps as data, and what people look at."""

@@ -1,0 +1,183 @@
+"""Word alignments: Pharaoh files, alignment error rate, and links read off attention maps."""
+
+import itertools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from nmt.data.corpus import read_lines
+from nmt.maps.attention_map import selected
+from nmt.maps.words import word_map
+
+SHIFTS = (0, 1)
+
+Link = tuple[int, int]
+"""(source word, target word), both from 0."""
+
+_LINK = re.compile(r"(\d+)([-?])(\d+)", re.ASCII)
+
+
+class Alignment(NamedTuple):
+    """A human alignment of one sentence pair; every sure link is possible too."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+class Choice(NamedTuple):
+    """The map that links are read from."""
+
+    shift: int
+    """1: the row one step later, where the target piece is the decoder's input (Chen et al. 2020, Shift-Att)."""
+    layer: int | None
+    """None: the mean of the layers."""
+    head: int | None
+    """None: the mean of the heads."""
+
+    def __str__(self) -> str:
+        layer = "mean of layers" if self.layer is None else f"layer {self.layer}"
+        head = "mean of heads" if self.head is None else f"head {self.head}"
+        return f"shift {self.shift}, {layer}, {head}"
+
+
+class Rates(NamedTuple):
+    """How predicted links agree with gold ones (Och & Ney 2003), from 0 to 1."""
+
+    aer: float
+    precision: float
+    """Share of the predicted links that are possible; 1 where none is predicted."""
+    recall: float
+    """Share of the sure links that are predicted; 1 where none is sure."""
+
+
+def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
+    """A Pharaoh file: per line links 'i-j' (sure) and 'i?j' (possible), source word first, from 0.
+
+    `flip` swaps source and target: for a file of the other direction. Raises FileNotFoundError, and ValueError naming
+    file and line.
+    """
+    return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
+
+
+def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Raise ValueError where `alignments`, read from `path`, are not those of the sentence pairs."""
+    if not len(alignments) == len(sources) == len(targets):
+        raise ValueError(
+            f"{path} has {len(alignments)} lines, but there are {len(sources)} source and {len(targets)} target "
+            "sentences: one line per sentence pair is needed."
+        )
+    for number, (gold, source, target) in enumerate(zip(alignments, sources, targets, strict=True), 1):
+        words = len(source.split()), len(target.split())
+        for i, j in sorted(gold.sure | gold.possible):
+            if i >= words[0] or j >= words[1]:
+                raise ValueError(
+                    f"{path}, line {number}: link {i}-{j} is outside of a pair of {words[0]} source and {words[1]} "
+                    "target words; words are counted from 0, source first (or should the file be flipped?)."
+                )
+
+
+def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
+    """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
+
+    A: predicted, S: sure, P: possible links, each summed over the corpus first. Raises ValueError when the numbers of
+    sentences differ or there is neither a predicted nor a sure link.
+    """
+    if len(predicted) != len(gold):
+        raise ValueError(
+            f"{len(predicted)} predicted alignments but {len(gold)} gold ones: they must be the same pairs."
+        )
+    in_sure = in_possible = of_predicted = of_sure = 0
+    for links, (sure, possible) in zip(map(frozenset, predicted), gold, strict=True):
+        in_sure += len(links & sure)
+        in_possible += len(links & possible)
+        of_predicted += len(links)
+        of_sure += len(sure)
+    if of_predicted + of_sure == 0:
+        raise ValueError("The alignment error rate of no links is not defined: neither side has one.")
+    return Rates(
+        1 - (in_sure + in_possible) / (of_predicted + of_sure),
+        in_possible / of_predicted if of_predicted else 1.0,
+        in_sure / of_sure if of_sure else 1.0,
+    )
+
+
+def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> frozenset[Link]:
+    """One link per target word, to the source word of largest weight (Luong et al. 2015, sec. 5.4).
+
+    A target word without any weight on the source gets none.
+    """
+    return frozenset((int(row.argmax()), j) for j, row in enumerate(weights) if row.max() > 0)
+
+
+def threshold_links(weights: Float[np.ndarray, "target_words source_words"], least: float) -> frozenset[Link]:
+    """A link wherever the weight is at least `least`. Raises ValueError when that is not above 0 and at most 1."""
+    if not 0 < least <= 1:
+        raise ValueError(f"The threshold is {least}; it must be above 0 and at most 1, such as 0.2.")
+    return frozenset((int(i), int(j)) for j, i in zip(*np.nonzero(weights >= least), strict=True))
+
+
+def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
+    """What knows nothing but the lengths: target word j is linked to the source word at the same share of the way."""
+    stretch = (source_words - 1) / max(1, target_words - 1)
+    return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
+
+
+def chosen_map(
+    weights: Float[np.ndarray, "layers heads rows columns"],
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    choice: Choice,
+) -> Float[np.ndarray, "target_words source_words"]:
+    """The word map of one sentence pair's cross attention under `choice`; see `word_map` for rows and columns."""
+    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.shift)
+
+
+def table(
+    weights: Sequence[Float[np.ndarray, "layers heads _ _"]],
+    source_pieces: Sequence[Sequence[str]],
+    target_pieces: Sequence[Sequence[str]],
+    gold: Sequence[Alignment],
+) -> dict[Choice, Rates]:
+    """The rates of the argmax links of every shift, layer and head, and of the means where there are several.
+
+    These are of a layer's heads, and of all. One item per sentence pair in each argument. Raises ValueError when there
+    is none.
+    """
+    if not weights:
+        raise ValueError("There are no attention maps to choose from: give at least one aligned sentence pair.")
+    layers, heads = weights[0].shape[:2]
+    of_heads = [None, *range(heads)] if heads > 1 else [0]
+    of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
+    places = [*of_all, *itertools.product(range(layers), of_heads)]
+    found = {}
+    for shift in SHIFTS:
+        maps = [word_map(*pair, shift) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
+        for layer, head in places:
+            predicted = [argmax_links(selected(sentence, layer, head)) for sentence in maps]
+            found[Choice(shift, layer, head)] = rates(predicted, gold)
+    return found
+
+
+def best(choices: Mapping[Choice, Rates]) -> Choice:
+    """The choice of lowest error rate; of equals the first: shift 0, means before single ones, then by layer."""
+    return min(choices, key=lambda choice: choices[choice].aer)
+
+
+def _parse(line: str, flip: bool, place: str) -> Alignment:
+    sure, possible = set(), set()
+    for token in line.split():
+        match = _LINK.fullmatch(token)
+        if match is None:
+            raise ValueError(
+                f"{place}: '{token}' is not a link; expected i-j (sure) or i?j (possible), counted from 0."
+            )
+        i, kind, j = int(match[1]), match[2], int(match[3])
+        link = (j, i) if flip else (i, j)
+        possible.add(link)
+        if kind == "-":
+            sure.add(link)
+    return Alignment(frozenset(sure), frozenset(possible))

@@ -1,0 +1,181 @@
+"""Attention maps on disk: manifest.json and an .npz for each sentence; docs/attention_maps.md is the specification."""
+
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.data.cache import file_digest
+from nmt.maps.attention_map import AttentionMap, Labels, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.words import word_ids
+
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "nmt-attention-maps", 1
+CONVENTION = (
+    "Rows ask, columns are attended to. In the decoder row t is step t, which has y_(t-1) as input and predicts y_t: "
+    "inputs are BOS and the target pieces, outputs the target pieces and EOS. In the encoder rows and columns are the "
+    "source pieces and EOS."
+)
+_FOLDER = "maps"
+_FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
+_LOCAL = ("center", "allowed", "prior")
+_ENTRY = ("line", "rank", "file", "sha256", "source_pieces", "target_pieces")
+_SITE = ("layers", "heads", "rows", "columns")
+
+
+class MapFolder:
+    """A finished folder of maps. Raises FileNotFoundError or ValueError when it is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        file = path / MANIFEST
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"{path} is no folder of attention maps: it has no {MANIFEST}; give the folder (out=) that "
+                "nmt.export_attention wrote."
+            )
+        try:
+            self.manifest = json.loads(file.read_text(encoding="utf-8"))
+            known = (self.manifest["format"], self.manifest["version"]) == (FORMAT, VERSION)
+            whole = isinstance(self.manifest["made_from"]["lines"], int)
+            whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
+            whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{file} is damaged or not a manifest of attention maps: export them again.") from error
+        if not known or not whole:
+            raise ValueError(f"{file} is not whole or not of format '{FORMAT}', version {VERSION}: export them again.")
+
+    @property
+    def lines(self) -> list[int]:
+        """The lines of the input that have maps, from 1, in order."""
+        return sorted({entry["line"] for entry in self.manifest["sentences"]})
+
+    def number(self, lines: Iterable[int]) -> int:
+        """How many sentences some lines have: several where a line has several translations."""
+        wanted = set(lines)
+        return sum(entry["line"] in wanted for entry in self.manifest["sentences"])
+
+    def sentences(self, lines: Iterable[int] | None = None) -> Iterator[SentenceMaps]:
+        """The maps of all sentences, or of some lines, by line and rank; each is read when it is asked for.
+
+        Raises ValueError for a line without maps, and for a file that is missing or damaged.
+        """
+        wanted = set(self.lines if lines is None else lines)
+        if missing := sorted(wanted - set(self.lines)):
+            raise ValueError(
+                f"{self.path} has no maps of line {missing[0]}; it has those of {len(self.lines)} lines from "
+                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: give one of these."
+            )
+        for entry in self.manifest["sentences"]:
+            if entry["line"] in wanted:
+                yield self._read(entry)
+
+    def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
+        # The manifest may come from elsewhere: no name in it leads out of the folder.
+        if not _FILE.fullmatch(str(entry["file"])):
+            raise ValueError(
+                f"{self.path / MANIFEST} names '{entry['file']}', which is no file of maps: export the maps again."
+            )
+        path = self.path / entry["file"]
+        if not path.is_file() or file_digest(path) != entry["sha256"]:
+            raise ValueError(f"{path} is missing or not the file of its manifest: export the maps again.")
+        source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
+        labels = site_labels(source_pieces, target_pieces)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                sites = [name for name in arrays.files if "." not in name]
+                maps = [_map(site, arrays, labels[site]) for site in sites]
+        except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is damaged: export the maps again.") from error
+        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry.get("score"))
+
+
+def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
+    weights = arrays[site]
+    if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
+        raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
+    local: list[Any] = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
+    return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local))
+
+
+def write_maps(
+    folder: Path, sentences: Iterable[SentenceMaps], sites: Mapping[str, Any], made_from: Mapping[str, Any]
+) -> MapFolder:
+    """Writes maps as they come, in any order, and the manifest last: a folder that has one is complete.
+
+    `sites` describes each site, `made_from` the run and its input; both go into the manifest as they are. Maps that the
+    folder holds are replaced when all new ones are there. Raises ValueError where it has another program's manifest.
+    """
+    if (folder / MANIFEST).exists():
+        MapFolder(folder)
+    new = folder / f"{_FOLDER}.part"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    try:
+        entries = [_write(new, item) for item in sentences]
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
+    _replace_maps(folder, new)
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "convention": CONVENTION,
+        "made_from": made_from,
+        "sites": sites,
+    }
+    # A line for each sentence: readable, and no longer than it has to be.
+    rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
+    part = folder / f"{MANIFEST}.part"
+    part.write_text(f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n', encoding="utf-8")
+    os.replace(part, folder / MANIFEST)
+    return MapFolder(folder)
+
+
+def _replace_maps(folder: Path, new: Path) -> None:
+    """Moves new files to where the maps lie, instead of those; the manifest goes first, and others' files stay."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    (folder / _FOLDER).mkdir(exist_ok=True)
+    for old in (folder / _FOLDER).glob("*.npz"):
+        if _FILE.fullmatch(f"{_FOLDER}/{old.name}"):
+            old.unlink()
+    for file in new.iterdir():
+        file.rename(folder / _FOLDER / file.name)
+    new.rmdir()
+
+
+def file_stem(line: int, rank: int) -> str:
+    """What the files of a sentence are called: its line, and its rank if that is not the first."""
+    return f"{line:05}" if rank == 1 else f"{line:05}-{rank}"
+
+
+def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
+    """Writes the arrays of a sentence into the folder; its entry in the manifest."""
+    arrays: dict[str, Any] = {}
+    for item in sentence.maps:
+        arrays[item.site] = item.weights
+        for part in _LOCAL if item.local else ():
+            if (array := getattr(item.local, part)) is not None:
+                arrays[f"{item.site}.{part}"] = array
+    name = f"{file_stem(sentence.line, sentence.rank)}.npz"
+    with open(folder / name, "wb") as file:
+        np.savez_compressed(file, **arrays)
+    return {
+        "line": sentence.line,
+        "rank": sentence.rank,
+        "score": sentence.score,
+        "file": f"{_FOLDER}/{name}",
+        "sha256": file_digest(folder / name),
+        "source_pieces": sentence.source_pieces,
+        "target_pieces": sentence.target_pieces,
+        "source_words": word_ids(sentence.source_pieces),
+        "target_words": word_ids(sentence.target_pieces),
+    }

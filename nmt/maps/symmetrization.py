@@ -1,0 +1,79 @@
+"""Links of two directions made into one alignment (Och & Ney 2003, section 4.4; Koehn et al. 2003, section 3)."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from jaxtyping import Float
+
+from nmt.maps.links import Link, argmax_links, threshold_links
+
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def intersection(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
+    """The links that both directions have: few and precise."""
+    return forward & backward
+
+
+def union(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
+    """The links of either direction: many."""
+    return forward | backward
+
+
+def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
+    """The intersection, grown (Koehn et al. 2003, section 3; `final-and` as in Moses).
+
+    grow-diag: links of the union are added that touch one, diagonally too, and whose source or target word has none
+    yet, until nothing changes. final-and: then those links of the forward and after them of the backward direction of
+    which both words have none.
+    """
+    grown = set(forward & backward)
+    candidates = sorted(forward | backward, key=_by_target)
+    while True:
+        before = len(grown)
+        for i, j in (link for link in candidates if link in grown):
+            near = [(i + down, j + right) for down, right in _NEIGHBOURS]
+            for link in near:
+                if link in forward | backward and link not in grown and any(_unlinked(link, grown)):
+                    grown.add(link)
+        if len(grown) == before:
+            break
+    for direction in (forward, backward):
+        for link in sorted(direction, key=_by_target):
+            if all(_unlinked(link, grown)):
+                grown.add(link)
+    return frozenset(grown)
+
+
+SYMMETRIZATIONS: dict[str, Callable[[frozenset[Link], frozenset[Link]], frozenset[Link]]] = {
+    "intersection": intersection,
+    "union": union,
+    "grow-diag-final-and": grow_diag_final_and,
+}
+
+
+def all_links(weights: Float[np.ndarray, "target_words source_words"], threshold: float) -> dict[str, frozenset[Link]]:
+    """The links of a word map by name: argmax of each target word, of each source word, threshold, symmetrised."""
+    forward = argmax_links(weights)
+    backward = frozenset((source, target) for target, source in argmax_links(weights.T))
+    symmetrised = {name: symmetrise(forward, backward) for name, symmetrise in SYMMETRIZATIONS.items()}
+    one_way = {"argmax": forward, "argmax-of-source": backward, "threshold": threshold_links(weights, threshold)}
+    return one_way | symmetrised
+
+
+LINKS = ("argmax", "argmax-of-source", "threshold", *SYMMETRIZATIONS)
+"""The names of all links."""
+
+
+def pharaoh(links: Iterable[Link]) -> str:
+    """A line of a Pharaoh file: 'i-j' for each link, source word first, from 0."""
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
+def _by_target(link: Link) -> Link:
+    return link[1], link[0]
+
+
+def _unlinked(link: Link, links: set[Link]) -> tuple[bool, bool]:
+    """Whether its source word and whether its target word is without a link."""
+    return all(i != link[0] for i, _ in links), all(j != link[1] for _, j in links)

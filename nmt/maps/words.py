@@ -1,0 +1,114 @@
+"""From pieces to words: attention between pieces becomes attention between space-separated tokens."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from nmt.maps.attention_map import BOS, EOS, AttentionMap
+
+_WORD_START = "\u2581"
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class LabelledMap(NamedTuple):
+    """Maps as they are shown: between pieces or words, each row with the one that it belongs to."""
+
+    weights: Float[np.ndarray, "*stack rows columns"]
+    rows: list[str]
+    columns: list[str]
+
+
+def labelled(item: AttentionMap, shift: int = 0, *, words: bool = False) -> LabelledMap:
+    """A map whose rows are called after what they predict, or with `shift` 1 after what they read.
+
+    With `words` a column is the sum of a word's pieces, a row the mean of its pieces: rows sum to what they did. BOS
+    and EOS stay on their own. Raises ValueError for another shift.
+    """
+    _check_shift(shift)
+    rows = item.inputs if shift else item.outputs
+    if not words:
+        return LabelledMap(item.weights, rows, item.columns)
+    means, sums = _membership(rows), _membership(item.columns)
+    weights = (means / means.sum(1, keepdims=True)) @ item.weights @ sums.T
+    return LabelledMap(weights, _texts(rows), _texts(item.columns))
+
+
+def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and end of each word: U+2581 starts one, all else (punctuation too) belongs to the word before it.
+
+    BOS and EOS are words of their own.
+    """
+    starts = [
+        i
+        for i, piece in enumerate(pieces)
+        if i == 0 or piece.startswith(_WORD_START) or {piece, pieces[i - 1]} & {BOS, EOS}
+    ]
+    return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
+
+
+def text_of(pieces: Sequence[str]) -> str:
+    """The text that pieces make: U+2581 is a space, and a letter that the vocabulary lacks comes as bytes."""
+    joined = b"".join(
+        bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(piece)) else piece.encode() for piece in pieces
+    )
+    return joined.decode("utf-8", errors="replace").replace(_WORD_START, " ").strip()
+
+
+def spaced(pieces: Sequence[str]) -> str:
+    """The words that pieces make with a space between them: word i of an alignment is the i-th one, from 0.
+
+    A model may write any byte: white space within a word, and a word of nothing, become U+2581.
+    """
+    words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in _texts(pieces))
+    return " ".join(word or _WORD_START for word in words)
+
+
+def word_ids(pieces: Sequence[str]) -> list[int]:
+    """For each piece the number of its word, from 0."""
+    return [word for word, (start, end) in enumerate(merge_pieces(pieces)) for _ in range(start, end)]
+
+
+def word_map(
+    weights: Float[np.ndarray, "*stack rows columns"],
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    shift: int,
+) -> Float[np.ndarray, "*stack target_words source_words"]:
+    """Attention of target words on source words: the sum over a word's source pieces, the mean over its target pieces.
+
+    `weights` has a row per target piece and one for EOS, a column per source piece and one for EOS. The EOS column is
+    dropped and nothing renormalised: a row keeps what it gave to words. Row t predicts piece t and has piece t - 1 as
+    input, so with shift 1 piece t reads row t + 1, where it is the input; the last piece reads the row of EOS.
+    Raises ValueError for another shift or another shape.
+    """
+    _check_shift(shift)
+    rows, columns = len(target_pieces), len(source_pieces)
+    if weights.shape[-2:] != (rows + 1, columns + 1):
+        raise ValueError(
+            f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
+            f"{columns} source pieces: it must have one more of each, for EOS."
+        )
+    sums = _membership(source_pieces)
+    means = _membership(target_pieces)
+    means = means / means.sum(1, keepdims=True)
+    return means @ weights[..., shift : shift + rows, :columns] @ sums.T
+
+
+def _check_shift(shift: int) -> None:
+    if shift not in (0, 1):
+        raise ValueError(f"shift is {shift}; it must be 0 (row that predicts the piece) or 1 (row that is fed it).")
+
+
+def _texts(pieces: Sequence[str]) -> list[str]:
+    return [text_of(pieces[start:end]) for start, end in merge_pieces(pieces)]
+
+
+def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:
+    spans = merge_pieces(pieces)
+    matrix = np.zeros((len(spans), len(pieces)))
+    for word, (start, end) in enumerate(spans):
+        matrix[word, start:end] = 1
+    return matrix

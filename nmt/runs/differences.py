@@ -1,0 +1,63 @@
+"""What tells configurations apart: the columns at the left of a comparison."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import yaml
+
+from nmt.config.keys import leaves
+from nmt.config.nodes import CONFIGS, Config
+
+# Where a run lies, and how it was carried out, say nothing about what it is.
+_NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
+
+
+def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
+    """The keys that are not equal in all configurations that have them, with the value in each as it is printed.
+
+    A chosen part is called by the word that chooses it. What the sites of a model take over from the whole
+    configuration, such as its scorer, is named once.
+    """
+    printed = [
+        {key: _printed(key, value) for key, value in leaves(config).items() if key.split(".")[0] not in _NOT_COMPARED}
+        for config in configs
+    ]
+    keys = dict.fromkeys(key for values in printed for key in values)
+    differ = [key for key in keys if len({_number(values[key]) for values in printed if key in values}) > 1]
+    columns = {key: [values.get(key, "") for values in printed] for key in differ}
+    repeated = {
+        key for key in columns for other in columns if key.endswith(f".{other}") and columns[key] == columns[other]
+    }
+    return {key.removesuffix("._target_"): values for key, values in columns.items() if key not in repeated}
+
+
+def _printed(key: str, value: Any) -> str:
+    if key.endswith("_target_"):
+        return _word(str(value))
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(printed: str) -> float | str:
+    """The number that is printed, so that 1 and 1.0 are no difference; other text as it is."""
+    try:
+        value = float(printed)
+    except ValueError:
+        return printed
+    return value if math.isfinite(value) else printed
+
+
+@cache
+def _words() -> dict[str, str]:
+    """The file in configs/ that names each class."""
+    found: dict[str, str] = {}
+    for path in sorted(CONFIGS.glob("*/*.yaml")):
+        target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("_target_")
+        if target:
+            found.setdefault(target, path.stem)
+    return found
+
+
+def _word(target: str) -> str:
+    return _words().get(target, target.rpartition(".")[2])

@@ -1,0 +1,132 @@
+"""Forced decoding: batches of given sentence pairs, and the log-probability of each given target."""
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.data.batch import Batch, collate
+from nmt.decoding.translator import batches_by_length
+from nmt.runs.load import Trained
+from nmt.text import PAD, normalize
+
+logger = logging.getLogger(__name__)
+
+
+class Perplexity(NamedTuple):
+    """exp(-sum of log P(target | source) / units), the end of each sentence counted as one unit.
+
+    Perplexities per piece of two models compare only where their tokenizers are the same; those per word (between
+    spaces) and per character compare always.
+    """
+
+    piece: float
+    word: float
+    character: float
+    lines: int
+    """How many of the lines count."""
+
+    def record(self) -> dict[str, float | None]:
+        """As JSON can hold it: None for what is not a number, or no finite one."""
+        return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
+
+
+def readable_batches(
+    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+) -> Iterator[tuple[list[int], Batch]]:
+    """The pairs of ids (no BOS or EOS) with their numbers, by length, without those that a run's model cannot read.
+
+    A side may have as many pieces as a scorer of positions has weights for, EOS counted.
+    """
+    limits = [
+        min(run.model.max_source or math.inf for run in runs),
+        min(run.model.max_target or math.inf for run in runs),
+    ]
+    pairs = list(zip(sources, targets, strict=True))
+    lengths = [
+        max(map(len, pair)) + 1 if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
+        for pair in pairs
+    ]
+    for indices in batches_by_length(lengths, batch_tokens):
+        yield indices, collate([(index, *pairs[index]) for index in indices])
+
+
+def log_probs(
+    runs: Sequence[Trained], sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
+) -> list[float]:
+    """log P(target | source) of each pair of lines in nats, normalised, EOS included; of several runs as an ensemble.
+
+    NaN, with a warning, for a line that is longer than the model can read. Raises ValueError when the numbers of lines
+    differ, and when the model gives NaN.
+    """
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
+    source_ids, target_ids = (
+        tokenizer.encode_all([normalize(line) for line in lines])
+        for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)
+    )
+    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens)
+
+
+def log_probs_of_ids(
+    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+) -> list[float]:
+    """The same of ids, without BOS and EOS."""
+    found = [math.nan] * len(sources)
+    for indices, batch in readable_batches(runs, sources, targets, batch_tokens):
+        for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
+            if math.isnan(value):
+                raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check its weights.")
+            found[index] = value
+    unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
+    if unread:
+        logger.warning(
+            "No log-probability for %d lines that are longer than the model can read, the first is line %d.",
+            len(unread),
+            unread[0],
+        )
+    return found
+
+
+def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
+    """The perplexities of targets whose log-probabilities have been found; lines without one are left out."""
+    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
+    units = (_pieces(lines, trained), sum(len(line.split()) for line in lines), sum(map(len, lines)))
+    nats = -sum(value for value in found if not math.isnan(value))
+    piece, word, character = (_exp(nats / (number + len(lines))) if lines else math.nan for number in units)
+    return Perplexity(piece, word, character, len(lines))
+
+
+def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> float:
+    """The log-probabilities of targets per piece, EOS counted, in nats; lines without one are left out."""
+    lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
+    nats = sum(value for value in found if not math.isnan(value))
+    return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan
+
+
+def _pieces(lines: list[str], trained: Trained) -> int:
+    return sum(len(ids) for ids in trained.tokenizers.target.encode_all(lines))
+
+
+def _exp(nats: float) -> float:
+    """The exponential, infinite where floating point ends."""
+    try:
+        return round(math.exp(nats), 4)
+    except OverflowError:
+        return math.inf
+
+
+@torch.inference_mode()
+def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
+    """log p of each target piece, 0 at padding; the logarithm of the mean of the runs' probabilities."""
+    chosen = []
+    for run in runs:
+        *inputs, target = (part.to(run.device) for part in batch[:4])
+        log_probs = run.model(*inputs).float().log_softmax(dim=-1)
+        chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
+    mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
+    return mean.masked_fill(batch.target_output == PAD, 0)

@@ -1,0 +1,60 @@
+"""What the manifest of attention maps says of where they come from."""
+
+from pathlib import Path
+from typing import Any
+
+from nmt.attention import Attention
+from nmt.data.cache import file_digest
+from nmt.data.corpus import Direction
+from nmt.models import Seq2Seq
+from nmt.runs.directory import RunDirectory
+
+
+def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
+    """Of each site of a model: how many layers and heads, who asks, and the parts."""
+    return {
+        site: {
+            "layers": len(attentions),
+            "heads": attentions[0].num_heads,
+            "asks": model.queries[site],
+            "rows": "source" if site == "encoder_self" else "target",
+            "columns": "target" if site == "decoder_self" else "source",
+            **_parts(attentions[0]),
+        }
+        for site, attentions in model.sites.items()
+    }
+
+
+def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> dict[str, Any]:
+    """The run, finished or not; its weights' checksum where they are saved."""
+    metrics = run.metrics()
+    return {
+        "run_dir": str(run.path),
+        "weights_sha256": file_digest(run.weights) if run.weights.is_file() else None,
+        "command": metrics.get("command"),
+        "seed": metrics.get("seed"),
+        "direction": str(direction),
+        "model": type(model).__name__,
+    }
+
+
+def described_files(source: Path, target: Path | None) -> dict[str, Any]:
+    """The input and the target; of no target file it was the search that found it."""
+    return {
+        "input": str(source),
+        "input_sha256": file_digest(source),
+        "target": "hypotheses of the search" if target is None else str(target),
+        "target_sha256": None if target is None else file_digest(target),
+    }
+
+
+def _parts(attention: Attention) -> dict[str, Any]:
+    """Scorer, window and normaliser by class, and the settings of the window."""
+    settings = {
+        name: value for name, value in vars(attention.window).items() if not name.startswith("_") and name != "training"
+    }
+    return {
+        "scorer": type(attention.scorer).__name__,
+        "window": {"class": type(attention.window).__name__, **settings},
+        "normalizer": type(attention.normalizer).__name__,
+    }

@@ -1,0 +1,121 @@
+"""What metrics.json says about a run besides its scores: everything that is needed to run it again."""
+
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.config.schema import Settings
+from nmt.data.cache import file_digest
+from nmt.data.corpus import Direction, file_pair
+from nmt.evaluation.scores import Score
+from nmt.models.base import Seq2Seq
+
+_PRINTED = 2
+_PACKAGES = (
+    "nmt-attention",
+    "torch",
+    "lightning",
+    "hydra-core",
+    "sentencepiece",
+    "sacrebleu",
+    "sacremoses",
+    "datasets",
+    "numpy",
+)
+
+
+def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
+    """SHA-256 of each corpus file, by prefix and language."""
+    files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]
+    return {name: file_digest(path) for name, path in files}
+
+
+def versions() -> dict[str, str]:
+    """Python's version and those of the packages that results depend on; one that is not installed is left out."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that this package runs from, '+changes' if files differ; None outside of one."""
+    folder = Path(__file__).resolve().parents[2]
+    try:
+        # An installed package may lie below a checkout of something else.
+        if Path(_git(folder, "rev-parse", "--show-toplevel")).resolve() != folder:
+            return None
+        commit = _git(folder, "rev-parse", "HEAD")
+        return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return None
+
+
+def training_record(settings: Settings, model: Seq2Seq, processes: int, hashes: dict[str, str]) -> dict[str, Any]:
+    """What is known of a training before its first step."""
+    return {
+        "finished": False,
+        "seed": settings.config["seed"],
+        "batches_a_step": processes * settings.config["trainer"]["accumulate_grad_batches"],
+        "direction": str(settings.direction),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "corpora": hashes,
+        "versions": versions(),
+        "git_commit": git_commit(),
+    }
+
+
+def peak_memory_mib() -> int | None:
+    """The most memory held: of the GPU where this process has used one, else of the process, in MiB.
+
+    None where the system does not say.
+    """
+    if torch.cuda.is_available() and torch.cuda.max_memory_reserved():
+        return round(torch.cuda.max_memory_reserved() / 2**20)
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
+    return round(most / 2**20 if sys.platform == "darwin" else most / 2**10)
+
+
+def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
+    """Scores as plain values, rounded to the digits that are printed."""
+    return [
+        {
+            "name": score.name,
+            "value": round(score.value, 2),
+            "interval": [round(score.low, 2) + 0.0, round(score.high, 2) + 0.0],  # -0.0 becomes 0.0
+            "signature": score.signature,
+        }
+        for score in scores
+    ]
+
+
+def score_line(score: Score) -> str:
+    """A score as it is printed: name, value, 95 % interval, signature."""
+    low, high = round(score.low, 2) + 0.0, round(score.high, 2) + 0.0  # -0.0 becomes 0.0
+    return f"{score.name} {score.value:.2f} [{low:.2f}, {high:.2f}] {score.signature}"
+
+
+def print_run(path: Path, scores: Sequence[Score]) -> None:
+    """Prints where a run lies, its headline score on the test split and a second opinion."""
+    print(path)
+    for score in scores[:_PRINTED]:
+        print(f"test {score_line(score)}")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    result = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return result.stdout.strip()

@@ -1,0 +1,260 @@
+"""What a command line becomes, and the one sentence for each that cannot be read."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from nmt.cli.compose import command
+from nmt.config.job import Job
+from nmt.config.nodes import CONFIGS
+
+Compose = Callable[..., tuple[int, list[Job]]]
+
+
+@pytest.fixture
+def compose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compose:
+    """Runs a command whose work is to keep its jobs; the exit code and the jobs."""
+    jobs: list[Job] = []
+    recorder = ModuleType("recorder")
+    recorder.run = jobs.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "recorder", recorder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+
+    def run(name: str, *overrides: str) -> tuple[int, list[Job]]:
+        monkeypatch.setattr(sys, "argv", [f"nmt.{name}", *overrides])
+        with pytest.raises(SystemExit) as stopped:
+            command(name, "What it does.", "recorder:run")
+        return int(stopped.value.code or 0), jobs
+
+    return run
+
+
+def test_a_configuration_is_plain_and_resolved(compose: Compose) -> None:
+    code, [job] = compose("train", "model=luong", "scorer=general", "seed=7", "direction=vi-en")
+    assert code == 0
+    assert job.config["run_dir"] == "runs/sample_vi-en/luong_general_global_softmax/seed7"
+    assert type(job.config["data"]["train"]) is list
+    assert "hydra" not in job.config
+    assert job.given == ("model", "scorer", "seed", "direction")
+    assert job.command == "python -m nmt.train model=luong scorer=general seed=7 direction=vi-en"
+    assert job.sweep_dir is None
+
+
+def test_the_command_line_beats_a_model_s_own_scorer(compose: Compose) -> None:
+    _, [own] = compose("train", "model=transformer")
+    assert own.config["scorer"]["_target_"].endswith("ScaledDot")
+    _, [_, given] = compose("train", "model=transformer", "scorer=dot")
+    assert given.config["scorer"]["_target_"].endswith(".Dot")
+
+
+def test_one_site_takes_a_scorer_of_its_own(compose: Compose) -> None:
+    _, [job] = compose("train", "model=transformer", "scorer@cross=additive", "cross.hidden_dim=3")
+    scorer = job.config["model"]["cross"]["scorer"]
+    assert scorer["_target_"].endswith("Additive")
+    assert scorer["hidden_dim"] == 3
+    assert job.config["model"]["encoder_self"]["scorer"]["_target_"].endswith("ScaledDot")
+
+
+def test_a_norm_is_chosen_by_a_word_where_there_is_one(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    _, [job] = compose("train", "model=transformer", "norm@model.norm=scale_norm")
+    assert job.config["model"]["norm"]["_target_"] == "nmt.models.norms.ScaleNorm"
+    compose("train", "--help")
+    assert "\nnorm@model.norm=\n  * layer_norm " in capsys.readouterr().out
+
+
+def test_a_set_of_the_hub_is_read_from_the_folder_of_its_name(compose: Compose) -> None:
+    code, [job] = compose("train", "data=hub", "data.name=some/set")
+    assert code == 0
+    assert job.config["data"]["train"] == "data/hub/some/set/train"
+
+
+def test_splits_may_be_added_to_the_data(compose: Compose) -> None:
+    code, [job] = compose("train", "data=files", "data.train=A", "data.valid=B", "+data.news=C")
+    assert code == 0
+    assert job.config["data"]["news"] == "C"
+
+
+def test_a_sweep_runs_every_combination(compose: Compose) -> None:
+    code, jobs = compose("train", "-m", "model=luong", "scorer=dot,general", "seed=1,2")
+    assert code == 0
+    assert [(job.config["scorer"]["_target_"].split(".")[-1], job.config["seed"]) for job in jobs] == [
+        ("Dot", 1),
+        ("Dot", 2),
+        ("General", 1),
+        ("General", 2),
+    ]
+    assert [job.sweep_dir.name for job in jobs if job.sweep_dir] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["scorer=dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
+        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
+        (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
+        (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
+        (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
+        (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
+        (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
+        (["+typo=1"], "Unknown key 'typo'. There are: "),
+        (["data.test2=a"], ". A further test split is added by +data.test2=PREFIX."),
+        (["trainer.max_step=5"], "Unknown key 'trainer.max_step'. Did you mean 'trainer.max_steps'?"),
+        (["seed=abc"], "seed must be a whole number, not 'abc'."),
+        (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
+        (["seed"], "Cannot read 'seed': write key=value"),
+        (["run_dir=a=b"], "Cannot read 'run_dir=a=b': write key=value"),
+        (["--seed", "3"], "Unknown option '--seed': write key=value without dashes, 'seed=VALUE'."),
+        (["runs/seed1"], "Cannot read 'runs/seed1': write key=value, such as run_dir=PATH."),
+        (["--seed=3"], "Unknown option '--seed=3': write key=value without dashes, 'seed=3'."),
+        (["~seed"], "'~seed' deletes a key that the command needs"),
+        (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),
+        (["model=luong", "scorer@cross=dot"], "model=transformer takes norm@model.norm, scorer@SITE"),
+        (["norm=scale_norm"], "Nothing in this configuration takes 'norm'. Did you mean 'norm@model.norm'?"),
+        (
+            ["objective.alpha=5"],
+            "Unknown key 'objective.alpha': what is chosen for objective has no settings; --help has its",
+        ),
+        (["data.train=a,b"], "'data.train=a,b' has commas: write a list as 'data.train=[a,b]'; with -m it is a sweep"),
+        (
+            ["scorer=dot,general"],
+            "'scorer=dot,general' names several: give one of them, or -m too for a training of each.",
+        ),
+        (["norm=scale_norm", "model=luong"], "Nothing in this configuration takes 'norm'; --help tells"),
+        (["+model.nrom.eps=3"], "Unknown key 'model.nrom'. Did you mean 'model.norm'?"),
+        (["+modle.dim=3"], "Unknown key 'modle'. Did you mean 'model'?"),
+        (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'; --help tells how"),
+        (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
+        (["model.dim=${nothing}"], "The configuration cannot be resolved: Interpolation key 'nothing' not found."),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    compose: Compose, capsys: pytest.CaptureFixture[str], overrides: list[str], sentence: str
+) -> None:
+    code, jobs = compose("train", *overrides)
+    output, errors = capsys.readouterr()
+    assert (code, jobs, output) == (2, [], "")
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert sentence in errors
+
+
+def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, jobs = compose("train", "-m", "seed=1,abc,3")
+    assert code == 2
+    assert [job.config["seed"] for job in jobs] == [1, 3]
+    assert "error in seed=abc: seed must be a whole number, not 'abc'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention", "explain"])
+def test_help_shows_every_choice_with_a_line_and_every_key(
+    compose: Compose, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, _ = compose(name, "--help")
+    text = capsys.readouterr().out
+    assert code == 0
+    assert text.startswith("What it does.")
+    assert "hydra" not in text.replace("hydra:runtime", "")
+    if name == "train":
+        for file in CONFIGS.glob("*/*.yaml"):
+            line = next(
+                line
+                for line in text.splitlines()
+                if line.split()[:1] == [file.stem] or line.split()[:2] == ["*", file.stem]
+            )
+            assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["model=luong", "data=envi"], ["experiment=iwslt15_best"], ["experiment=envi_luong", "model.num_layers=2"]],
+    ids=" ".join,
+)
+def test_help_shows_the_keys_and_values_that_a_run_has(
+    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    compose("train", *arguments, "--help")
+    text = capsys.readouterr().out
+    above, below = text.split("\nKeys, ")[1].split("\nKeys of the choices")
+    shown = dict(line.split("=", 1) for line in below.splitlines() if "=" in line)
+    _, [job] = compose("train", *arguments)
+    for group in ("tokenizer", "optimizer", "schedule", "trainer", "data", "model", "search", "scorer", "initializer"):
+        for key, value in job.config[group].items():
+            if not isinstance(value, dict) and key[0] != "_":
+                written = yaml.safe_load(shown[f"  {group}.{key}"])
+                assert str(written) == str(value) or str(written).startswith("${"), key
+    plain = yaml.safe_load(textwrap.dedent(above.split("\n\n", 1)[1]))
+    for group in ("batching", "filters", "validation", "checkpoints"):
+        for key, value in job.config[group].items():
+            changed = shown.get(f"  {group}.{key}")
+            assert value == (plain[group][key] if changed is None else yaml.safe_load(changed)), key
+
+
+def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    compose("train", "--help")
+    assert "\n  * late_halving  linear warm-up" in capsys.readouterr().out
+    compose("train", "experiment=iwslt15_best", "scorer@cross=additive", "seed=2", "--help")
+    text = capsys.readouterr().out
+    assert all(f"\n  * {each} " in text for each in ("iwslt15_best", "cosine", "scale_norm", "small", "r_drop"))
+    assert text.count("layer_norm ") == 1
+    assert "\nscorer@cross=\n  * additive" in text
+    compose("train", "experiment=iwslt15_best", "norm@model.norm=layer_norm", "--help")
+    assert "\nnorm@model.norm=\n  * layer_norm" in capsys.readouterr().out
+    compose("train", "-m", "experiment=envi_luong", "scorer=dot", "seed=1,2", "--help")
+    text = capsys.readouterr().out
+    assert "\n  * dot  " in text
+    assert "\nnorm@model.norm=" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["model=lung"], "Unknown model 'lung'. Did you mean 'luong'?"),
+        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
+        (["experiment=iwslt15_best", "model=luong"], "Nothing in this configuration takes 'experiment/iwslt15_best'"),
+    ],
+)
+def test_help_beside_what_cannot_be_is_that_of_the_default_and_says_so(
+    compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert compose("train", *arguments, "--help")[0] == 2
+    printed = capsys.readouterr()
+    assert "\n  * transformer " in printed.out
+    assert sentence in printed.err
+
+
+def test_an_unknown_key_is_answered_with_those_of_the_command_alone(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose("score", "typo=1")[0] == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: Unknown key 'typo'. There are: ")
+    assert "run_dir" in line
+    assert "hydra" not in line
+
+
+@pytest.mark.parametrize("name", ["evaluate", "translate"])
+def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert compose(name)[0] == 2
+    assert capsys.readouterr().err == "error: run_dir is missing; add run_dir=VALUE to the command.\n"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "64"), ("7", "7")])
+def test_a_command_limits_what_onednn_keeps_unless_the_user_does(
+    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", given or "")
+    if given is None:
+        monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    monkeypatch.setattr(sys, "argv", ["nmt.train", "--help"])
+    with pytest.raises(SystemExit):
+        command("train", None, "nmt.commands.train:train")
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == expected

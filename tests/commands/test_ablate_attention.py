@@ -1,0 +1,102 @@
+"""nmt.ablate_attention on tiny runs."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from attention_runs import job
+
+from nmt.commands.ablate_attention import ABLATIONS, ablate_attention, mean_queries, measurable, quality
+from nmt.commands.evaluate import split_task
+from nmt.models import Luong
+from nmt.runs.evaluation import Task
+from nmt.runs.load import load_run
+from nmt.text import EOS
+
+
+def test_ablations_of_every_head(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ablate_attention(job("ablate_attention", run_dir=run, device="cpu", sentences=3, out=str(tmp_path)))
+    output = capsys.readouterr().out
+    with (tmp_path / "ablation.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    heads = {"maps_bahdanau": 1, "maps_luong": 2, "maps_transformer": 3 * 2 * 2}[run]
+    places = {(row["site"], row["layer"], row["head"], row["way"]) for row in rows}
+    assert len(places) == len(rows) == 4 * heads
+    losses = [float(row["change of log-probability per piece"]) for row in rows]
+    assert losses == sorted(losses)
+    assert any(losses), "no ablation changed anything"
+    assert output.startswith("Intact: -")
+    assert all(np.isfinite(float(row["change of BLEU"])) for row in rows)
+
+
+def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
+    config = {"run_dir": "maps_luong", "device": "cpu", "out": str(tmp_path), "bleu": False, "ways": ["off"]}
+    ablate_attention(job("ablate_attention", **config, source="in.en", reference="in.vi"))
+    with (tmp_path / "ablation.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["change of BLEU"] for row in rows] == ["", ""]
+    record = json.loads((tmp_path / "ablation.json").read_text())
+    assert (record["sentences"], record["intact"]["bleu"]) == (2, None)
+
+
+@pytest.mark.parametrize("way", ABLATIONS)
+def test_an_ablation_changes_the_model_inside_and_leaves_it_as_it_was(run: str, way: str) -> None:
+    trained = load_run(Path(run), "cpu")
+    task = measurable(trained, split_task(trained, "valid"), 3)
+    intact = quality(trained, task, bleu=False, batch_tokens=1000)
+    attention = trained.model.sites["cross"][0]
+    with ABLATIONS[way](attention, 0, mean_queries(trained, task)):
+        assert quality(trained, task, bleu=False, batch_tokens=1000) != intact
+    assert quality(trained, task, bleu=False, batch_tokens=1000) == intact
+
+
+def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> None:
+    trained = load_run(Path("maps_transformer"), "cpu")
+    task = measurable(trained, split_task(trained, "valid"), 2)
+    attention = trained.model.sites["encoder_self"][0]
+    asked: list[torch.Tensor] = []
+    hook = attention.register_forward_pre_hook(lambda _, arguments: asked.append(arguments[0][0]))
+    for source in task.sources:
+        ids = torch.tensor([[*trained.tokenizers.source.encode(source), EOS]])
+        trained.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    hook.remove()
+    torch.testing.assert_close(mean_queries(trained, task)[attention], torch.cat(asked, dim=1).mean(dim=1))
+
+
+def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
+    trained = load_run(Path("maps_luong"), "cpu")
+    task = split_task(trained, "valid")
+    mixed = Task(["", *task.sources], [["x", *task.references[0]]], None, None, task.out, tokenized=False)
+    assert measurable(trained, mixed, 2).sources == task.sources[:2]
+    empty = Task([""], [["x"]], None, None, task.out, tokenized=False)
+    with pytest.raises(ValueError, match="No sentence pair has text on both sides that the model can read"):
+        measurable(trained, empty, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"ways": ["of"]}, "Unknown way 'of'. Did you mean 'off'?"),
+        ({"site": "self"}, "no attention at site 'self' in this model, only at cross; 'all' is each of them"),
+        ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
+        ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),
+        ({"source": "in.en"}, "source is given without reference"),
+    ],
+)
+def test_what_cannot_be_ablated_is_told(here: Path, changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence.replace("?", r"\?")):
+        ablate_attention(job("ablate_attention", run_dir="maps_luong", device="cpu", **changes))
+
+
+def test_what_the_model_cannot_read_is_not_measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = load_run(Path("maps_luong"), "cpu")
+    task = split_task(trained, "valid")
+    lengths = [len(trained.tokenizers.source.encode(line)) for line in task.sources]
+    monkeypatch.setattr(Luong, "max_source", property(lambda _: max(lengths)))
+    kept = measurable(trained, task, None).sources
+    assert kept == [line for line, length in zip(task.sources, lengths, strict=True) if length < max(lengths)]
+    assert len(kept) < len(task.sources)

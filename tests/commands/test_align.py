@@ -1,0 +1,67 @@
+"""nmt.align on tiny runs."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attention_runs import job
+
+import nmt.commands.align
+from nmt.commands.align import align
+from nmt.maps.links import Alignment, Choice
+from nmt.maps.symmetrization import LINKS
+from nmt.runs.alignment_error import Maps, rates_by_way
+
+
+def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    align(job("align", run_dir=run, device="cpu"))
+    output = capsys.readouterr().out
+    with (Path(run) / "evaluation" / "test" / "alignment.csv").open(newline="") as file:
+        *rows, diagonal = csv.DictReader(file)
+    layers, heads = {"maps_bahdanau": (1, 1), "maps_luong": (1, 2), "maps_transformer": (2, 2)}[run]
+    assert len(rows) == 2 * {(1, 1): 1, (1, 2): 3, (2, 2): 7}[layers, heads]
+    valid = [float(row["AER valid"]) for row in rows]
+    assert valid == sorted(valid)
+    assert (diagonal["layer"], diagonal["AER"]) == ("diagonal", "0.000")
+    assert f"AER {rows[0]['AER']} (shift {rows[0]['shift']}" in output
+    with (Path(run) / "evaluation" / "test" / "alignment_links.csv").open(newline="") as file:
+        ways = {row["links"]: row for row in csv.DictReader(file)}
+    assert list(ways) == [*LINKS, "diagonal"]
+    assert ways["argmax"]["AER"] == rows[0]["AER"]
+    assert float(ways["union"]["recall"]) >= float(ways["argmax"]["recall"])
+    assert float(ways["union"]["recall"]) >= float(ways["intersection"]["recall"])
+    assert "the diagonal 0.000)" in output
+
+
+def test_alignment_rates_need_gold_ones(here: Path) -> None:
+    with pytest.raises(ValueError, match=r"no gold alignment of in\.en; splits that have one: valid, test\. Give"):
+        align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
+
+
+def test_a_choice_on_the_measured_sentences_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    align(job("align", run_dir="maps_transformer", device="cpu", split="valid", out="of_valid"))
+    assert "chosen on the validation split, which these sentences are" in capsys.readouterr().out
+    align(job("align", run_dir="maps_transformer", device="cpu"))
+    assert "chosen on the validation split;" in capsys.readouterr().out
+
+
+def test_a_corpus_without_any_alignment_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.commands.align, "gold_file", lambda *_: None)
+    with pytest.raises(ValueError, match=r"no gold alignment of in\.en; no split of the run's data has one\. Give"):
+        align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
+
+
+def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
+    """A corpus of possible links only, and a threshold that no weight reaches."""
+    weights = np.full((1, 1, 3, 4), 0.25)
+    maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
+    found = rates_by_way(maps, Choice(0, 0, 0), 0.9)
+    assert found["threshold"] is None
+    assert found["argmax"] is not None
+
+
+@pytest.mark.parametrize("threshold", [0, 1.1, True, "x"])
+def test_a_threshold_is_a_share(threshold: object) -> None:
+    with pytest.raises(ValueError, match=f"threshold is {str(threshold).lower()}; it must be above 0 and at most 1"):
+        align(job("align", run_dir="nowhere", threshold=threshold))

@@ -1,0 +1,135 @@
+"""nmt.average: from the checkpoints of a finished run to a run directory like any other."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+import nmt
+from nmt.cli.compose import configuration
+from nmt.commands.average import average
+from nmt.commands.compare import compare
+from nmt.commands.train import train
+from nmt.config.job import Job
+
+
+@pytest.fixture(scope="module")
+def several(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    """A finished run with three best and two recent checkpoints."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(session_corpus)
+        torch.set_num_threads(1)
+        overrides = tiny(trainer__max_steps=9, validation__every=2, checkpoints__recent=2, run_dir="several")
+        train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+    return session_corpus / "several"
+
+
+def goodness(file: Path) -> tuple[float, int]:
+    """Minus the validation loss of a checkpoint, and its step."""
+    found = torch.load(file, weights_only=True)
+    [state] = [state for name, state in found["callbacks"].items() if name.startswith("BestCheckpoints")]
+    return -float(state["current_score"]), found["global_step"]
+
+
+def job(run: Path, out: Path, **changes: Any) -> Job:
+    config = {**configuration("average", []), "run_dir": str(run), "out": str(out), "device": "cpu", **changes}
+    return Job(config, (), "python -m nmt.average THE COMMAND", None)
+
+
+@pytest.mark.parametrize(("kind", "number", "expected"), [("best", None, 3), ("recent", 2, 2), ("best", 2, 2)])
+def test_an_averaged_run_is_a_run_directory(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, number: int | None, expected: int
+) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean", checkpoints=kind, number=number))
+    metrics = json.loads((tmp_path / "mean" / "metrics.json").read_text(encoding="utf-8"))
+    assert len(metrics["averaged"]) == expected
+    assert all(name.startswith(kind) for name in metrics["averaged"])
+    assert metrics["averaged_from"] == "python -m nmt.train THE COMMAND"
+    if kind == "best":
+        best = sorted(several.glob("checkpoints/best-*.ckpt"), key=goodness)[-expected:]
+        assert {file.name for file in best} == set(metrics["averaged"])
+    states = [
+        torch.load(several / "checkpoints" / name, weights_only=True)["state_dict"] for name in metrics["averaged"]
+    ]
+    for name, tensor in load_file(tmp_path / "mean" / "model.safetensors").items():
+        mean = torch.stack([state[f"model.{name}"] for state in states]).mean(dim=0)
+        torch.testing.assert_close(tensor, mean, rtol=1e-5, atol=1e-7)
+    assert len(nmt.load(tmp_path / "mean", device="cpu").translate(["one two.", "three"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"checkpoints": "last"}, "checkpoints is 'last'; it must be one of best, recent"),
+        ({"number": 1}, "number is 1; it must be a whole number of at least 2"),
+        ({"number": "two"}, "number is two; it must be a whole number of at least 2"),
+        (
+            {"number": 9},
+            r"has best checkpoints of 3 validations, and 9 are to be averaged; .* a larger checkpoints\.keep",
+        ),
+        (
+            {"checkpoints": "recent", "number": 3},
+            r"has recent checkpoints of 2 validations, .* larger checkpoints\.recent",
+        ),
+    ],
+)
+def test_what_cannot_be_averaged_is_refused(
+    several: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        average(job(several, tmp_path / "mean", **changes))
+    assert not (tmp_path / "mean").exists()
+
+
+def test_a_run_of_before_is_averaged(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a new training may not have, a finished one keeps."""
+    monkeypatch.chdir(several.parent)
+    older = shutil.copytree(several, tmp_path / "older")
+    config = yaml.safe_load((older / "config.yaml").read_text(encoding="utf-8"))
+    config["trainer"]["max_steps"], config["validation"]["time_share"] = -1, 0
+    (older / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    average(job(older, tmp_path / "mean"))
+    assert (tmp_path / "mean" / "model.safetensors").is_file()
+
+
+def test_an_averaged_run_is_no_seed_of_the_run_it_is_made_of(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean"))
+    capsys.readouterr()
+    config = {**configuration("compare", []), "run_dirs": [str(several), str(tmp_path / "mean")], "device": "cpu"}
+    compare(Job({**config, "out": str(tmp_path / "out")}, (), "", None))
+    table = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert [cell.strip() for cell in table[0][:3]] == ["run", "averaged", "BLEU"]
+    assert [row[1].strip() for row in table[2:4]] == ["", "3"]
+
+
+@pytest.mark.parametrize("out", [".", "..", "../several"])
+def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
+    with pytest.raises(ValueError, match="which is or holds the run that is averaged; name another folder"):
+        average(job(several, several / out, overwrite=True))
+    assert (several / "model.safetensors").is_file()
+
+
+def test_a_run_is_not_overwritten_unasked(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(several.parent)
+    average(job(several, tmp_path / "mean"))
+    with pytest.raises(FileExistsError, match="holds a finished run"):
+        average(job(several, tmp_path / "mean"))
+    average(job(several, tmp_path / "mean", overwrite=True))
+
+
+def test_checkpoints_that_are_not_there_are_told_with_what_to_do(several: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(several, tmp_path / "copy")
+    for file in (copy / "checkpoints").glob("recent-*.ckpt"):
+        file.unlink()
+    with pytest.raises(ValueError, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or give check"):
+        average(job(copy, tmp_path / "mean", checkpoints="recent"))

@@ -1,0 +1,84 @@
+"""nmt.draw_attention on exported maps."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attention_runs import export, job
+
+from nmt.commands.draw_attention import draw_attention
+
+
+def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export("maps_transformer", tmp_path / "maps", target="in.vi", formats=[])
+    capsys.readouterr()
+    common = {"maps": str(tmp_path / "maps"), "out": str(tmp_path / "out"), "lines": [3]}
+    draw_attention(job("draw_attention", **common, formats=["png"], grid=True, site="encoder_self"))
+    draw_attention(job("draw_attention", **common, formats=["svg"], head=1))
+    draw_attention(job("draw_attention", **common, formats=["pdf"], words=True, width=3.3, layer=0, head=1))
+    printed = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert printed == ["00003.encoder_self.grid.png", "00003.cross.head1.svg", "00003.cross.layer0.head1.pdf"]
+    pictures = tmp_path / "out" / "pictures"
+    assert all((pictures / name).is_file() for name in printed)
+    # Beside the outlines of its letters.
+    assert "<!-- cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
+
+
+def test_what_is_too_wide_for_the_page_is_left_out_and_told(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (here / "long.en").write_text("one two three " * 9 + "\nthree\n")
+    (here / "short.vi").write_text("ba\nba\n")
+    export("maps_luong", tmp_path, input="long.en", target="short.vi", formats=["pdf"], width=2)
+    printed = [str(tmp_path / name) for name in ("manifest.json", "pictures/00002.cross.pdf")]
+    assert capsys.readouterr().out.splitlines() == printed
+    assert "00001.cross is not drawn: A picture of" in caplog.text
+
+
+def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [str(export(f"maps_{name}", tmp_path / name, formats=[]).path) for name in ("luong", "transformer")]
+    capsys.readouterr()
+    draw_attention(job("draw_attention", maps=folders, formats=["viewer"], out=str(tmp_path / "both")))
+    assert capsys.readouterr().out.split() == [str(tmp_path / "both" / "viewer.html")]
+    page = (tmp_path / "both" / "viewer.html").read_text(encoding="utf-8")
+    assert "maps_luong" in page
+    assert "maps_transformer" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"maps": "nowhere"}, "nowhere is no folder of attention maps"),
+        ({"maps": []}, "maps is an empty list"),
+        ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps go into one page only: add formats=\[viewer\]"),
+        ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
+        ({"maps": "MAPS", "formats": []}, "formats is an empty list; give at least one of png"),
+        ({"maps": "MAPS", "site": "encoder_self"}, "no attention at site 'encoder_self' in this model, only at cross"),
+        ({"maps": "MAPS", "lines": [0]}, "lines holds '0'"),
+        ({"maps": "MAPS", "lines": []}, "lines is an empty list; give at least one"),
+        (
+            {"maps": "MAPS", "width": 1.0},
+            r"No picture could be drawn\. A picture of \d+ columns does not fit into 1\.0 inches .* give at least \d",
+        ),
+        ({"maps": "MAPS", "lines": [2]}, "has no maps of line 2"),
+        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which holds other maps; give another folder"),
+        ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has one layer, 0: give one, or leave it out"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(here: Path, tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    path = str(export("maps_luong", tmp_path, formats=[]).path)
+    given = changes["maps"]
+    changes = changes | {"maps": [path] * len(given) if isinstance(given, list) else given.replace("MAPS", path)}
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        draw_attention(job("draw_attention", **changes))
+
+
+def test_side_by_side_other_sentences_are_warned_of(
+    here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (here / "other.en").write_text("two\n")
+    folders = [
+        str(export("maps_luong", tmp_path / name, input=name, formats=[]).path) for name in ("in.en", "other.en")
+    ]
+    draw_attention(job("draw_attention", maps=folders, formats=["viewer"], out=str(tmp_path / "both")))
+    assert f"Line 1 of {folders[1]} is another one than in {folders[0]}" in caplog.text

@@ -1,0 +1,209 @@
+"""What nmt.evaluate does before it translates."""
+
+import logging
+import math
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import nmt.commands.evaluate
+from nmt.commands.evaluate import check_band, evaluate, split_task
+from nmt.config.job import Job
+from nmt.data.corpus import Direction, Pairs
+from nmt.errors import CheckFailed, report
+from nmt.maps.links import Alignment
+from nmt.runs.alignment_error import Gold, read_valid_gold
+from nmt.runs.directory import RunDirectory
+from nmt.runs.evaluation import Task, conditions, training_counts
+from nmt.runs.load import Trained
+from nmt.runs.record import corpus_hashes
+
+
+class TranslatedError(Exception):
+    """The translator was asked for."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Trained:
+    """A run in name only."""
+    absent: Any = None
+    config = {"data": {"valid": str(tmp_path / "v")}, "search": {}}
+    return Trained(RunDirectory(tmp_path), config, Direction("en", "vi"), absent, absent, absent)
+
+
+@pytest.fixture
+def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus of two lines, that run, and a translator that raises TranslatedError."""
+    (tmp_path / "t.en").write_text("one two\nthree\n", encoding="utf-8")
+    (tmp_path / "t.vi").write_text(unicodedata.normalize("NFD", "một hai\nba bốn\n"), encoding="utf-8")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TranslatedError
+
+    monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run])
+    monkeypatch.setattr(nmt.commands.evaluate, "evaluate_runs", refuse)
+    return tmp_path
+
+
+def job(files: Path, **changes: Any) -> Job:
+    own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
+    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, "precision": "float32"}
+    config |= {
+        "expect": None,
+        "band": 0.5,
+        "comet": None,
+        "minimum_bayes_risk": False,
+        "max_source_tokens": None,
+        **own,
+        **changes,
+    }
+    return Job(config, (), "", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n", r"own\.align has 1 lines, but there are 2 source and 2 target sentences"),
+        ("0-0\n1-0\n", r"own\.align, line 2: link 1-0 is outside of a pair of 1 source and 2 target words"),
+        ("0-0\n0_0\n", r"own\.align, line 2"),
+    ],
+)
+def test_a_gold_alignment_is_refused_before_anything_is_translated(files: Path, text: str, message: str) -> None:
+    (files / "own.align").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_one_that_fits_is_let_through(files: Path) -> None:
+    (files / "own.align").write_text("0-0 1-1\n0-1\n", encoding="utf-8")
+    for language in ("en", "vi"):
+        (files / f"v.{language}").write_text("one\n", encoding="utf-8")
+    with pytest.raises(TranslatedError):
+        evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_references_of_one_s_own_are_warned_of(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), pytest.raises(TranslatedError):
+        evaluate(job(files))
+    assert [record.getMessage().split("; ")[0] for record in caplog.records] == [
+        f"{files / 't.vi'}: references are scored as they stand, but normalisation would change 2 of 2 lines (nfc 2)"
+    ]
+
+
+def test_without_the_validation_files_there_is_no_error_rate(files: Path) -> None:
+    (files / "own.align").write_text("0-0\n0-0\n", encoding="utf-8")
+    for language in ("en", "vi"):
+        (files / f"v.{language}").write_text("one\n", encoding="utf-8")
+    for language in ("vi", "en"):
+        (files / f"v.{language}").unlink()
+        message = rf"No file .*v\.{language} of the run's data\.valid, .*; run the command in the folder that"
+        with pytest.raises(FileNotFoundError, match=message):
+            evaluate(job(files, alignment=files / "own.align"))
+
+
+def test_validation_files_without_alignments_are_none_and_with_alignments_are_checked(run: Trained) -> None:
+    folder = run.run.path
+    for language in ("en", "vi"):
+        (folder / f"v.{language}").write_text("one two\n", encoding="utf-8")
+    assert read_valid_gold(run) is None
+    (folder / "v.vi-en.align").write_text("1-0\n", encoding="utf-8")
+    gold = read_valid_gold(run)
+    assert gold is not None
+    assert gold.alignments[0].sure == {(0, 1)}
+    (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 is outside"):
+        read_valid_gold(run)
+
+
+def test_alignments_of_a_corpus_that_became_plain_text_do_not_fit_it(run: Trained) -> None:
+    for language in ("en", "vi"):
+        (run.run.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
+    (run.run.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
+    assert read_valid_gold(run) is not None
+    run.config["data"]["detokenize"] = [run.config["data"]["valid"]]
+    assert read_valid_gold(run) is None
+
+
+def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None:
+    tokens, plain = (str(run.run.path / name) for name in ("tokens", "plain"))
+    for prefix, line in ((tokens, "It &apos;s here .\n"), (plain, "It is here.\n")):
+        Path(f"{prefix}.en").write_text(line, encoding="utf-8")
+    run.config["data"] |= {"train": [tokens, plain], "detokenize": [tokens]}
+    assert training_counts(run) == {"it's": 1, "here": 2, "it": 1, "is": 1}
+
+
+def test_a_split_that_is_another_file_than_in_training_is_told(
+    files: Path, run: Trained, caplog: pytest.LogCaptureFixture
+) -> None:
+    trained = run._replace(config={"data": {"valid": str(files / "t")}, "search": {}})
+    trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
+    split_task(trained, "valid")
+    assert "another file" not in caplog.text
+    (files / "t.vi").write_text("một hai\nba năm\n", encoding="utf-8")
+    split_task(trained, "valid")
+    assert f"{files}/t.vi is another file than when {files} was trained" in caplog.text
+    assert "t.en is another file" not in caplog.text
+
+
+def test_gold_alignments_and_the_seed_are_among_the_conditions(
+    files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.run.weights.write_bytes(b"weights")
+    trained = run._replace(config=run.config | {"filters": {"max_tokens": 9}}, device=torch.device("cpu"))
+    plain = Task(["a b"], [["c d"]], None, None, files, tokenized=False)
+    gold = Gold(Pairs(["a b"], ["c d"]), [Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))])
+    other = Gold(gold.pairs, [Alignment(frozenset(), frozenset({(1, 0)}))])
+    tasks = [plain, replace(plain, gold=gold), replace(plain, gold=other), replace(plain, gold=gold, valid_gold=other)]
+    keys = [conditions([trained], task)["made_with"] for task in tasks]
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    keys.append(conditions([trained], plain)["made_with"])
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run, run])
+    with pytest.raises(
+        ValueError, match=r"2 runs have 2 different alignments: give one run_dir, or leave out alignment\."
+    ):
+        evaluate(job(files, alignment=files / "own.align", out=files / "out"))
+
+
+def test_a_file_is_no_folder_for_scores(files: Path) -> None:
+    with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; give another folder"):
+        evaluate(job(files, out=files / "t.en"))
+
+
+def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[str]) -> None:
+    check_band(26.4, 26.1, 0.5)
+    assert capsys.readouterr().out == "inside: 26.40 is 0.30 from the expected 26.10, at most 0.50\n"
+    with pytest.raises(
+        CheckFailed, match=r"outside: 25\.50 is 0\.60 from the expected 26\.10, more than 0\.50"
+    ) as caught:
+        check_band(25.5, 26.1, 0.5)
+    assert report(caught.value) == 1
+    assert capsys.readouterr().err.startswith("error: outside: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reference": None}, "source is given without reference"),
+        ({"source": None}, "reference is given without source"),
+        ({"reference": []}, "reference is an empty list"),
+        *(
+            ({"max_source_tokens": each}, "max_source_tokens is .*; it must be a whole")
+            for each in ("abc", 1, 2.5, True)
+        ),
+        ({"band": -1}, "band is -1; it must be a finite number, at least 0"),
+        ({"band": math.nan}, "band is nan; it must be a finite number"),
+        ({"expect": math.nan}, "expect is 'nan'; it must be a score"),
+        ({"expect": "abc"}, "expect is 'abc'; it must be a score, a number such as 26.1, or null"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(files: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(job(files, **changes))

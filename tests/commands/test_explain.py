@@ -1,0 +1,57 @@
+"""What nmt.explain says about each model, and what it refuses."""
+
+import pytest
+
+from nmt.cli.compose import configuration
+from nmt.commands.explain import explain, explanation, watched_sites
+from nmt.config.job import Job
+from nmt.config.nodes import CONFIGS, make
+from nmt.models import VocabularySizes
+
+
+def model_of(*overrides: str):
+    return make(configuration("explain", list(overrides))["model"])(vocabulary=VocabularySizes(19, 19, joint=True))
+
+
+@pytest.mark.parametrize("model", sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml")))
+def test_every_site_is_explained_with_its_parts(model: str) -> None:
+    made = model_of(f"model={model}", "scorer=additive", "window=local_p", "normalizer=sparsemax")
+    names = list(made.sites)
+    text = explanation(made, source_length=7, target_length=5)
+    assert [line.split(":")[0] for line in text.splitlines() if " layer" in line and " head" in line] == names
+    assert text.count("v . tanh(W q + U k)") == len(names)
+    assert " ".join(text.split()).count("local-p (Luong et al. 2015, equations 9 and 10)") == 1
+    assert text.count("Martins") == len(names)
+    for name in names:
+        assert made.queries[name] in " ".join(text.split())
+
+
+def test_shapes_are_those_of_the_example() -> None:
+    luong = watched_sites(model_of("model=luong", "model.num_heads=2"), 7, 5)[0]
+    assert luong.calls == 5
+    assert luong.shapes == {"queries": (1, 2, 1, 64), "keys": (1, 2, 7, 64), "values": (1, 2, 7, 64)}
+    sites = {site.name: site for site in watched_sites(model_of("model=transformer"), 7, 5)}
+    assert {name: (site.calls, site.layers, site.shapes["keys"]) for name, site in sites.items()} == {
+        "encoder_self": (1, 2, (1, 4, 7, 32)),
+        "decoder_self": (1, 2, (1, 4, 5, 32)),
+        "cross": (1, 2, (1, 4, 7, 32)),
+    }
+
+
+@pytest.mark.parametrize(("scorer", "kept"), [("dot", "keys, which are the values, 1 x S x 128"), ("general", "256")])
+def test_memory_counts_a_tensor_once(scorer: str, kept: str) -> None:
+    text = explanation(model_of("model=luong", f"scorer={scorer}"), 7, 5)
+    assert " ".join(text.split("memory ")[1].split()).endswith(kept)
+
+
+def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
+    text = explanation(model_of("model=transformer", "scorer@cross=general"), 7, 5)
+    cross = text.split("\n\ncross:")[1]
+    assert "q . W k" in cross
+    assert "scorer.weight (4,32,32)" in cross
+    assert "none of its own" in explanation(model_of("model=luong", "scorer=dot"), 7, 5)
+
+
+def test_a_size_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="source_length is 0; it must be a whole number of at least 1"):
+        explain(Job({**configuration("explain", []), "source_length": 0}, (), "", None))

@@ -1,0 +1,238 @@
+"""nmt.export_attention on tiny runs, and what is made of the maps."""
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentencepiece
+from attention_runs import export, first_weights, job
+
+import nmt
+import nmt.commands.export_attention
+import nmt.runs.forced_maps
+from nmt.cli.compose import configuration
+from nmt.commands.export_attention import export_attention
+from nmt.config.job import Job
+from nmt.maps.links import read_alignments
+from nmt.maps.words import merge_pieces
+from nmt.models import Luong
+from nmt.text import normalize
+
+FORMATS = ["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]
+
+
+def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every = {"formats": FORMATS, "site": "all", "layer": "all", "head": "all"}
+    folder = export(run, tmp_path, target="in.vi", **every)
+    assert folder.lines == [1, 3]
+    output = capsys.readouterr().out.splitlines()
+    printed = [Path(line) for line in output if not line.startswith(("|", "By "))]
+    assert "By coverage, the worst head first:" in output
+    assert sum(line.startswith("| cross") for line in output) == len(list(np.ndindex(first_weights(folder).shape[:2])))
+    assert all(path.is_file() and path.stat().st_size for path in printed)
+    sites = folder.manifest["sites"]
+    pictures = sum(site["layers"] * site["heads"] for site in sites.values())
+    for kind in ("png", "svg", "pdf"):
+        assert len(list((tmp_path / "pictures").glob(f"*.{kind}"))) == 2 * pictures
+    with (tmp_path / "csv" / "00001.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    [first, _] = folder.sentences()
+    assert len(rows) == sum(item.weights.size for item in first.maps)
+    for row in rows[::7]:
+        place = tuple(int(row[key]) for key in ("layer", "head", "row", "column"))
+        item = first.site(row["site"])
+        assert float(row["weight"]) == pytest.approx(float(item.weights[place]), abs=1e-6)
+        assert (row["row_label"], row["column_label"]) == (item.outputs[place[2]], item.columns[place[3]])
+    links = ("argmax", "argmax-of-source", "threshold", "intersection", "union", "grow-diag-final-and")
+    named = {"source.txt", "target.txt", *(f"{name}.align" for name in links)}
+    assert {path.name for path in (tmp_path / "alignments").iterdir()} == named
+    assert (tmp_path / "viewer.html").is_file()
+
+
+def test_weights_are_distributions_over_what_is_allowed(run: str, tmp_path: Path) -> None:
+    for sentence in export(run, tmp_path, target="in.vi", formats=[]).sentences():
+        for item in sentence.maps:
+            weights, sums = item.weights, item.weights.sum(-1)
+            assert (weights >= 0).all()
+            assert weights.max() > 0
+            if item.site == "decoder_self":
+                assert (weights * ~np.tril(np.ones(weights.shape[2:], dtype=bool)) == 0).all()
+            if item.local:
+                assert (weights[~item.local.allowed] == 0).all()
+                columns = weights.shape[3]
+                assert item.local.center.shape == weights.shape[:3]
+                half_width = {"maps_bahdanau": 1, "maps_luong": 2}[run]
+                near = np.abs(np.arange(columns) - item.local.center[..., None]) <= half_width
+                np.testing.assert_array_equal(item.local.allowed, near)
+            if item.local and item.local.prior is not None:
+                sums = (weights / item.local.prior).sum(-1)
+                deviation = 2 / 2
+                gaussian = np.exp(-((np.arange(columns) - item.local.center[..., None]) ** 2) / (2 * deviation**2))
+                np.testing.assert_allclose(item.local.prior, gaussian, atol=1e-6)
+            np.testing.assert_allclose(sums, 1, atol=1e-5)
+    assert {"maps_bahdanau": False, "maps_luong": True}.get(run, False) == any(
+        item.local is not None and item.local.prior is not None for item in sentence.maps
+    )
+
+
+def test_the_hypotheses_of_the_search_have_maps_by_rank(run: str, tmp_path: Path) -> None:
+    folder = export(run, tmp_path, formats=["alignments"], search={"n_best": 2})
+    assert [(item.line, item.rank) for item in folder.sentences()] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    found = nmt.load(run, device="cpu").n_best(["one two three.", "", "three"], n_best=2)
+    decode = sentencepiece.SentencePieceProcessor(model_file=f"{run}/tokenizer.model").decode_pieces
+    texts = [normalize(decode(item.target_pieces)) for item in folder.sentences()]
+    assert texts == [each.text for line in found for each in line]
+    scores = [item.score for item in folder.sentences()]
+    assert scores == pytest.approx([each.score for line in found for each in line], abs=1e-4)
+    assert folder.manifest["made_from"]["lines"] == 3
+    assert len((tmp_path / "alignments" / "argmax.align").read_text().splitlines()) == 3
+
+
+def test_the_pharaoh_files_are_the_links_of_the_word_maps(here: Path, tmp_path: Path) -> None:
+    folder = export("maps_transformer", tmp_path, target="in.vi", formats=["alignments"], layer=1, head=0, shift=1)
+    links = {
+        path.stem: [alignment.sure for alignment in read_alignments(path)]
+        for path in (tmp_path / "alignments").glob("*.align")
+    }
+    texts = [(tmp_path / "alignments" / f"{name}.txt").read_text(encoding="utf-8") for name in ("source", "target")]
+    assert texts == ["one two three.\n\nthree\n", "một hai ba.\n\nba\n"]
+    assert all(len(lines) == 3 and lines[1] == frozenset() for lines in links.values())
+    for sentence, line in zip(folder.sentences(), (0, 2), strict=True):
+        weights = sentence.site("cross").weights[1, 0]
+        spans = [merge_pieces(pieces) for pieces in (sentence.source_pieces, sentence.target_pieces)]
+        by_hand = set()
+        for j, (start, end) in enumerate(spans[1]):
+            row = weights[start + 1 : end + 1].mean(0)
+            by_hand.add((int(np.argmax([row[a:b].sum() for a, b in spans[0]])), j))
+        assert links["argmax"][line] == by_hand
+        assert links["intersection"][line] == links["argmax"][line] & links["argmax-of-source"][line]
+        assert links["union"][line] == links["argmax"][line] | links["argmax-of-source"][line]
+
+
+def test_the_manifest_says_what_was_exported(here: Path, tmp_path: Path) -> None:
+    manifest = export("maps_luong", tmp_path, formats=[]).manifest
+    assert manifest["made_from"]["run_dir"] == "maps_luong"
+    assert manifest["made_from"]["command"] == "python -m nmt.train THE COMMAND"
+    assert manifest["made_from"]["target"] == "hypotheses of the search"
+    assert manifest["sites"]["cross"]["window"] == {"class": "LocalP", "half_width": 2, "renormalise": False}
+    assert manifest["sites"]["cross"]["scorer"] == "General"
+    assert (manifest["sites"]["cross"]["layers"], manifest["sites"]["cross"]["heads"]) == (1, 2)
+
+
+def test_long_lines_have_no_maps_and_are_told(here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = export("maps_luong", tmp_path, target="in.vi", formats=[], max_tokens=9)
+    assert folder.lines == [3]
+    assert re.search(
+        r"No maps of 2 of 3 sentence pairs; the first is that of line 1: source of \d+ pieces", caplog.text
+    )
+    with (tmp_path / "left_out.csv").open(newline="") as file:
+        reasons = {row["line"]: row["reason"] for row in csv.DictReader(file)}
+    assert reasons["2"] == "empty source"
+    assert re.fullmatch(r"source of \d+ pieces, EOS counted, above max_tokens=9", reasons["1"])
+    (here / "three.en").write_text("three\n")
+    export("maps_luong", tmp_path, input="three.en", formats=[], overwrite=True)
+    assert not (tmp_path / "left_out.csv").exists()
+
+
+def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path) -> None:
+    export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
+    (here / "one.en").write_text("one\n")
+    with pytest.raises(FileExistsError, match="which holds maps; choose another folder, or overwrite=true"):
+        export("maps_luong", tmp_path, input="one.en", formats=["csv"])
+    assert (tmp_path / "viewer.html").is_file()
+    export("maps_luong", tmp_path, input="one.en", formats=["csv"], overwrite=True)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"manifest.json", "maps/00001.npz", "csv/00001.csv"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "sentence"),
+    [
+        ("\n\n", {}, r"No line of bad\.en has maps; the first: empty source"),
+        ("", {}, r"bad\.en is empty; give a file with at least one line"),
+        ("one\n", {"out": "in.en"}, "out is in.en, but in.en is a file; give another folder"),
+        (
+            "one\n",
+            {"out": "."},
+            r"out is \., whose manifest\.json is damaged or not one of maps; choose another folder, or delete it",
+        ),
+    ],
+)
+def test_what_cannot_be_exported_is_told(
+    here: Path, tmp_path: Path, lines: str, changes: dict[str, Any], sentence: str
+) -> None:
+    (here / "bad.en").write_text(lines)
+    (here / "manifest.json").write_text("{}")
+    config = {"run_dir": "maps_luong", "device": "cpu", "input": "bad.en", "out": str(tmp_path), **changes}
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        export_attention(job("export_attention", **config))
+
+
+def test_a_search_has_no_part_in_given_targets(here: Path, tmp_path: Path) -> None:
+    config = {"run_dir": "maps_luong", "input": "in.en", "target": "in.vi", "out": str(tmp_path)}
+    asked = Job({**configuration("export_attention", []), **config}, ("target", "search.n_best"), "", None)
+    with pytest.raises(ValueError, match=r"search\.n_best has no part in maps of a given target"):
+        export_attention(asked)
+
+
+def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export("maps_luong", tmp_path, target="in.vi", formats=["png", "alignments"])
+    (tmp_path / "csv").mkdir()
+    (tmp_path / "csv" / "mine.csv").write_text("x")
+    (tmp_path / "pictures" / "mine.png").write_text("x")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    (here / "blank.en").write_text("\n\n")
+    for changes in ({"input": "blank.en"}, {"target": "blank.en"}, {"search": {"n_best": 9}}):
+        with pytest.raises(ValueError):  # noqa: PT011 - what they say has its own tests
+            export("maps_luong", tmp_path, overwrite=True, **changes)
+    with monkeypatch.context() as patch:
+        patch.setattr(nmt.runs.forced_maps.Recorder, "sentence", out_of_memory)
+        with pytest.raises(MemoryError):
+            export("maps_luong", tmp_path, target="in.vi", overwrite=True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    export("maps_luong", tmp_path, target="in.vi", formats=[], overwrite=True)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    kept = {"csv/mine.csv", "pictures/mine.png"}
+    assert left == kept | {"manifest.json", "left_out.csv", "maps/00001.npz", "maps/00003.npz"}
+
+
+def out_of_memory(*_: object) -> None:
+    raise MemoryError
+
+
+def test_what_a_model_cannot_read_is_left_out_for_that_reason(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Luong, "max_source", property(lambda _: 7))
+    export("maps_luong", tmp_path, formats=[])
+    with (tmp_path / "left_out.csv").open(newline="") as file:
+        reasons = {row["line"]: row["reason"] for row in csv.DictReader(file)}
+    assert re.fullmatch(r"source of \d+ pieces, EOS counted, above the 7 that the model reads", reasons["1"])
+    assert reasons["2"] == "empty source"
+
+
+def test_very_many_sentences_are_warned_of(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(nmt.commands.export_attention, "_MANY", 2)
+    export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
+    assert "3 sentence pairs: drawing them takes long" in caplog.text
+
+
+def test_by_sentence_the_drawn_map_is_measured(here: Path, tmp_path: Path) -> None:
+    folder = export("maps_transformer", tmp_path, target="in.vi", formats=["diagnostics"])
+    with (tmp_path / "sentence_diagnostics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["site"], row["layer"], row["head"]) for row in rows] == [("cross", "mean", "mean")] * 2
+    for sentence in folder.sentences():
+        mean = sentence.site("cross").weights.astype(float).mean((0, 1))
+        [row] = [row for row in rows if row["line"] == str(sentence.line)]
+        assert float(row["coverage"]) == pytest.approx(np.minimum(mean.sum(0), 1)[:-1].mean(), abs=1e-4)
+        assert float(row["special"]) == pytest.approx(mean[:, -1].mean(), abs=1e-4)
+    coverages = [float(row["coverage"]) for row in rows]
+    assert coverages == sorted(coverages)

@@ -1,0 +1,249 @@
+"""The losses over the vocabulary are those of the formula on all logits at once, in value and in every gradient."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
+from nmt.text import PAD
+
+TARGETS = torch.tensor([[5, 3, 7, PAD], [6, PAD, PAD, PAD], [4, 9, 9, 3]])
+WIDTH, VOCAB = 5, 11
+
+Loss = Callable[[Tensor, nn.Linear, Tensor, float], Tensor]
+"""loss(features, output, targets, smoothing)"""
+
+
+def plain_nll(features: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    logits = output(features)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing
+    )
+
+
+Weights = tuple[float, float]
+
+
+def second(features: Tensor) -> Tensor:
+    """Another pass, which depends on the first, so that one gradient tells of both."""
+    return (2 * features.flip(-1)).sin()
+
+
+def agreement(
+    nll: Weights, divergence: Weights, features: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0
+) -> Tensor:
+    passes = features, second(features)
+    return summed_agreement(passes, output, targets, smoothing, nll=nll, divergence=divergence)
+
+
+def plain_agreement(
+    nll: Weights, divergence: Weights, features: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0
+) -> Tensor:
+    passes = features, second(features)
+    logits = (output(each[targets != PAD]) for each in passes)
+    p, q = (each.to(torch.promote_types(each.dtype, torch.float32)).log_softmax(dim=-1) for each in logits)
+    apart = (functional.kl_div(q, p, log_target=True, reduction="sum") for p, q in ((p, q), (q, p)))
+    losses = (plain_nll(each, output, targets, smoothing) for each in passes)
+    return sum(weight * value for weight, value in zip(nll + divergence, (*losses, *apart), strict=True))
+
+
+WEIGHTS = {
+    "r_drop": ((0.5, 0.5), (1.25, 1.25)),
+    "simcut": ((1.0, 0.0), (3.0, 0.0)),
+    "all": ((0.2, 0.7), (0.1, 2.0)),
+}
+LOSSES: dict[str, tuple[Loss, Loss]] = {"nll": (summed_nll, plain_nll)} | {
+    name: (partial(agreement, *weights), partial(plain_agreement, *weights)) for name, weights in WEIGHTS.items()
+}
+"""Each as it is computed, and by the formula."""
+every_loss = pytest.mark.parametrize(("ours", "plain"), LOSSES.values(), ids=LOSSES)
+
+
+def gradients(loss: Tensor, features: Tensor, output: nn.Linear) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(3 * loss, [features, *output.parameters()])
+
+
+def with_parts(monkeypatch: pytest.MonkeyPatch, part: int, block: int) -> None:
+    monkeypatch.setattr("nmt.kernels.vocabulary_loss.PART", {"cpu": part, "cuda": part})
+    monkeypatch.setattr("nmt.kernels.vocabulary_loss.BLOCK", {"cpu": block, "cuda": block})
+
+
+@pytest.fixture
+def features() -> Tensor:
+    torch.manual_seed(2)  # of the layer too, which a test makes next
+    return torch.randn(3, 4, WIDTH).requires_grad_()
+
+
+@every_loss
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize(("part", "block"), [(1, 1), (3, 3), (3, 2), (5, 4), (512, 3), (512, 512)])
+def test_loss_and_gradients_are_those_of_the_formula(
+    features: Tensor,
+    ours: Loss,
+    plain: Loss,
+    bias: bool,
+    smoothing: float,
+    part: int,
+    block: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_parts(monkeypatch, part, block)
+    output = nn.Linear(WIDTH, VOCAB, bias=bias)
+    found, expected = (loss(features, output, TARGETS, smoothing) for loss in (ours, plain))
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients(found, features, output), gradients(expected, features, output))
+
+
+@every_loss
+def test_the_gradient_is_that_of_finite_differences(ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_parts(monkeypatch, 4, 2)
+    output, targets = nn.Linear(3, 7).double(), torch.tensor([[1, 6, 2, 2, 4]])
+    inputs = [torch.randn(1, 5, 3, dtype=torch.double).requires_grad_(), *output.parameters()]
+
+    def loss(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        # Parameters would be copies of what gradcheck changes.
+        del output.weight, output.bias
+        output.weight, output.bias = weight, bias
+        return ours(features, output, targets, 0.2)
+
+    assert torch.autograd.gradcheck(loss, inputs)
+
+
+@every_loss
+def test_under_autocast_it_is_as_near_as_torchs(features: Tensor, ours: Loss, plain: Loss) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    exact = gradients(plain(features, output, TARGETS, 0.1), features, output)
+    found = []
+    for loss in (ours, plain):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(features, output, TARGETS, 0.1)
+        found.append(gradients(value, features, output))
+    for one, other, wanted in zip(*found, exact, strict=True):
+        assert one.dtype == other.dtype == torch.float32
+        assert (one - wanted).norm() <= 1.2 * (other - wanted).norm() + 1e-3 * wanted.norm()
+
+
+@every_loss
+def test_bfloat16_features_of_many_parts_are_as_near_as_torchs(
+    ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights' gradients of a hundred parts that were summed in bfloat16 would be several times as far."""
+    with_parts(monkeypatch, 16, 8)
+    torch.manual_seed(3)
+    output, targets = nn.Linear(WIDTH, VOCAB), torch.randint(PAD, VOCAB, (2, 1000))
+    features = torch.randn(2, 1000, WIDTH).bfloat16().requires_grad_()
+    same = features.detach().float().requires_grad_()
+    _, exact, _ = gradients(plain(same, output, targets, 0.1), same, output)
+    errors = []
+    for loss in (ours, plain):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(features, output, targets, 0.1)
+        _, found, _ = gradients(value, features, output)
+        assert found.dtype == torch.float32
+        errors.append((found - exact).norm())
+    assert errors[0] <= 1.2 * errors[1] + 1e-3 * exact.norm()
+
+
+@every_loss
+def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, ours: Loss, plain: Loss) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    # Nearly sure of the first of its pieces, and the others' gradients are small.
+    nn.init.constant_(output.bias, -22.0)
+    nn.init.zeros_(output.bias[:3])
+    exact = gradients(plain(features, output, TARGETS, 0.0), features, output)
+    assert (exact[1].abs() < 2**-25).any(), "float16 would make it 0"
+    with torch.autocast("cpu", torch.float16):
+        loss = ours(features, output, TARGETS, 0.0)
+    torch.testing.assert_close(gradients(loss, features, output), exact, rtol=1e-4, atol=0)
+
+
+@every_loss
+def test_features_in_float16_get_the_small_gradients_that_a_loss_scaler_saves(
+    features: Tensor, ours: Loss, plain: Loss
+) -> None:
+    output, scale = nn.Linear(WIDTH, VOCAB), 2.0**20
+    with torch.no_grad():
+        output.weight.mul_(1e-8)
+    half = features.detach().half().requires_grad_()
+    same = half.detach().float().requires_grad_()
+    exact, *_ = gradients(plain(same, output, TARGETS, 0.1), same, output)
+    assert exact.any(), "there is no gradient"
+    assert not exact.half().any(), "float16 can hold these"
+    with torch.autocast("cpu", torch.float16):
+        loss = ours(half, output, TARGETS, 0.1)
+    found, *_ = gradients(loss * scale, half, output)
+    torch.testing.assert_close(found.float() / scale, exact, rtol=1e-2, atol=1e-11)
+
+
+@every_loss
+def test_more_tokens_than_a_block_have_the_right_gradients_at_the_sizes_in_use(ours: Loss, plain: Loss) -> None:
+    torch.manual_seed(5)
+    features = torch.randn(2, 1601, WIDTH, dtype=torch.float64, requires_grad=True)
+    output, targets = nn.Linear(WIDTH, VOCAB).double(), torch.randint(PAD + 1, VOCAB, (2, 1601))
+    found, expected = (gradients(loss(features, output, targets, 0.0), features, output) for loss in (ours, plain))
+    torch.testing.assert_close(found, expected)
+
+
+@every_loss
+def test_without_gradients_only_the_loss_is_computed(features: Tensor, ours: Loss, plain: Loss) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        alone = ours(features, output, TARGETS, 0.0)
+    passes = 1 if ours is summed_nll else 2
+    assert counter.get_total_flops() == passes * 2 * int((TARGETS != PAD).sum()) * WIDTH * VOCAB
+    torch.testing.assert_close(alone, ours(features, output, TARGETS, 0.0))
+
+
+@every_loss
+def test_large_logits_do_not_overflow(features: Tensor, ours: Loss, plain: Loss) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    with torch.no_grad():
+        output.weight.mul_(1e4)
+    loss = ours(features, output, TARGETS, 0.1)
+    torch.testing.assert_close(loss, plain(features, output, TARGETS, 0.1))
+    assert all(found.isfinite().all() for found in gradients(loss, features, output))
+
+
+@every_loss
+def test_what_all_logits_have_in_common_rounds_no_loss(
+    ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Summed over the tokens of a block it would be ten thousand times the loss."""
+    with_parts(monkeypatch, 4096, 4096)
+    torch.manual_seed(2)
+    output, features = nn.Linear(WIDTH, VOCAB), torch.randn(1, 4000, WIDTH)
+    targets = torch.randint(PAD + 1, VOCAB, (1, 4000))
+    with torch.no_grad():
+        output.bias.add_(4096)
+        found = ours(features, output, targets, 0.1)
+        exact = plain(features.double(), output.double(), targets, 0.1)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=0)
+
+
+@every_loss
+def test_no_target_is_no_loss(features: Tensor, ours: Loss, plain: Loss) -> None:
+    output = nn.Linear(WIDTH, VOCAB)
+    loss = ours(features, output, torch.full_like(TARGETS, PAD), 0.0)
+    assert loss == 0
+    assert all((found == 0).all() for found in gradients(loss, features, output))
+
+
+@every_loss
+def test_memory_does_not_grow_with_the_tokens(ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the logits only one part exists: what is asked for at a time is a few times that part, however many tokens."""
+    with_parts(monkeypatch, 16, 16)
+    output, largest = nn.Linear(WIDTH, 1000, bias=False), []
+    for tokens in (160, 1600):
+        features, targets = torch.randn(1, tokens, WIDTH), torch.full((1, tokens), 3)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+            ours(features, output, targets, 0.0)
+        largest.append(max(event.cpu_memory_usage for event in seen.events()))
+    assert all(later <= 1.5 * earlier for earlier, later in pairwise(largest))

@@ -1,0 +1,98 @@
+"""What is refused before a model searches, and how pictures look."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmt.commands.export_attention
+from nmt.cli.compose import configuration
+from nmt.commands.export_attention import export_attention
+from nmt.config.job import Job
+from nmt.data.corpus import Direction
+from nmt.maps.drawing import Drawing
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained
+
+SITES = {site: {"layers": 3, "heads": 2, "rows": "target", "columns": "source"} for site in ("encoder_self", "cross")}
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """Of a model with 3 layers of 2 heads that has no tokenizers and cannot search."""
+    absent: Any = None
+    fake: Any = type("Fake", (), {})()
+    run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, fake, absent)
+    monkeypatch.setattr(nmt.commands.export_attention, "load_run", lambda *_: run)
+    monkeypatch.setattr(nmt.commands.export_attention, "described_sites", lambda _: SITES)
+    (tmp_path / "in.en").write_text("one")
+    config = configuration("export_attention", [])
+    return Job({**config, "run_dir": tmp_path, "input": tmp_path / "in.en", "out": tmp_path / "out"}, (), "", None)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("layer", 3, "layer is 3; cross has layers 0 to 2: give one, or leave it out for the mean"),
+        ("layer", -1, "layer is -1; cross has layers 0 to 2"),
+        ("head", 2, "head is 2; cross has heads 0 to 1"),
+        ("layer", "abc", "layer is 'abc'; it must be a whole number from 0, all, or null for the mean"),
+        ("head", 1.5, "head is '1.5'; it must be a whole number from 0"),
+        ("head", True, "head is 'True'; it must be a whole number from 0"),
+        ("site", "self", "no attention at site 'self' in this model, only at encoder_self, cross"),
+        ("site", "decoder_self", "no attention at site 'decoder_self' in this model"),
+        ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
+        ("shift", 2, "shift is 2; it must be 0"),
+        ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
+        ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
+        ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
+        ("max_weight", "x", "max_weight is x; it must be above 0"),
+        ("sort_by", "entropi", "Unknown measure 'entropi'. Did you mean 'entropy'?"),
+        ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_at_once(job: Job, key: str, value: object, sentence: str) -> None:
+    job.config[key] = value
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        export_attention(job)
+
+
+def test_a_file_that_is_not_there_is_named_before_the_model_is_loaded(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(nmt.commands.export_attention, "load_run")
+    job.config["input"] = "absent"
+    with pytest.raises(FileNotFoundError, match="input is absent, and there is no such file"):
+        export_attention(job)
+
+
+@pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
+def test_other_values_can_be_drawn(job: Job, key: str, value: object) -> None:
+    Drawing.of({**job.config, key: value}).check_range(SITES)
+
+
+@pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
+def test_a_grid_has_every_head(job: Job, changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="grid=true draws every layer and head; leave out layer and head"):
+        Drawing.of({**job.config, "grid": True, **changes})
+
+
+def test_one_drawing_has_the_same_keys_and_defaults_in_both_commands() -> None:
+    """Export and draw differ in the formats that they begin with, and in nothing else that is drawn."""
+    export, draw = (configuration(name, []) for name in ("export_attention", "draw_attention"))
+    keys = set(Drawing.__dataclass_fields__) - {"formats"}
+    assert {key: export[key] for key in keys} == {key: draw[key] for key in keys}
+
+
+def test_what_a_picture_looks_like_is_passed_on(job: Job) -> None:
+    look = Drawing.of({**job.config, "max_weight": 0.5, "width": 3}).look(SITES, "cross", 3, 1, "")
+    assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
+
+
+def test_a_picture_for_print_has_no_title(job: Job) -> None:
+    titles = {
+        width: Drawing.of({**job.config, "width": width}).look(SITES, "cross", 3, 2, ", head 1").title
+        for width in (None, 3.3)
+    }
+    assert titles == {None: "cross attention, line 3, translation 2, head 1", 3.3: ""}

@@ -1,0 +1,188 @@
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.maps.links import (
+    Alignment,
+    Choice,
+    argmax_links,
+    best,
+    check_links,
+    chosen_map,
+    diagonal_links,
+    rates,
+    read_alignments,
+    table,
+    threshold_links,
+)
+
+GOLD = [
+    Alignment(frozenset({(0, 0), (1, 2)}), frozenset({(0, 0), (1, 2), (2, 1)})),
+    Alignment(frozenset(), frozenset({(3, 0)})),
+    Alignment(frozenset({(1, 1)}), frozenset({(1, 1)})),
+]
+
+
+def test_sure_links_are_possible_too(tmp_path: Path) -> None:
+    path = tmp_path / "test.en-vi.align"
+    path.write_text("0-0 1-2 2?1\n3?0\n1-1\n")
+    assert read_alignments(path) == GOLD
+
+
+def test_flipping_swaps_the_sides(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("0-1 2?5\r\n\n")
+    assert read_alignments(path) == [
+        Alignment(frozenset({(0, 1)}), frozenset({(0, 1), (2, 5)})),
+        Alignment(frozenset(), frozenset()),
+    ]
+    assert read_alignments(path, flip=True)[0] == Alignment(frozenset({(1, 0)}), frozenset({(1, 0), (5, 2)}))
+
+
+@pytest.mark.parametrize("link", ["1:2", "1-", "-1-2", "1-2-3", "a-b", "²-1"])
+def test_a_bad_link_names_file_and_line(tmp_path: Path, link: str) -> None:
+    path = tmp_path / "a"
+    path.write_text(f"0-0\n1-1 {link}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"a, line 2: '{link}' is not a link; expected i-j"):
+        read_alignments(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"gold\.align"):
+        read_alignments(tmp_path / "gold.align")
+
+
+def test_links_outside_of_the_sentences_name_file_and_line() -> None:
+    sources, targets = ["a b c", "a b c d", "a b"], ["x y z", "x", "x y"]
+    check_links(Path("gold"), GOLD, sources, targets)
+    with pytest.raises(ValueError, match="gold, line 3: link 1-1 is outside of a pair of 2 source and 1 target words"):
+        check_links(Path("gold"), GOLD, sources, ["x y z", "x", "x"])
+    with pytest.raises(ValueError, match="gold has 3 lines, but there are 2 source and 3 target"):
+        check_links(Path("gold"), GOLD, sources[:2], targets)
+
+
+def test_rates_by_hand() -> None:
+    # A = 3 + 1 + 1 links, S = 2 + 0 + 1; A n S = 1 + 0 + 0, A n P = 2 + 1 + 0.
+    predicted = [{(0, 0), (2, 1), (2, 2)}, {(3, 0)}, {(0, 1)}]
+    assert rates(predicted, GOLD) == pytest.approx((1 - (1 + 3) / (5 + 3), 3 / 5, 1 / 3))
+
+
+def counted(predicted: list[set[tuple[int, int]]], gold: list[Alignment]) -> tuple[float, float, float]:
+    """The rates by going through the links one by one."""
+    right_sure = right_possible = links = sure = 0
+    for sentence, (of_sure, of_possible) in zip(predicted, gold, strict=True):
+        for link in sentence:
+            links += 1
+            right_sure += link in of_sure
+            right_possible += link in of_possible
+        sure += len(of_sure)
+    return 1 - (right_sure + right_possible) / (links + sure), right_possible / links, right_sure / sure
+
+
+def test_rates_of_random_links_are_those_of_an_independent_count() -> None:
+    chosen = random.Random(5)
+    for _ in range(50):
+        gold, predicted = [], []
+        for _ in range(chosen.randint(2, 7)):
+            pairs = [(i, j) for i in range(5) for j in range(6)]
+            possible = set(chosen.sample(pairs, chosen.randint(3, 12)))
+            gold.append(Alignment(frozenset(chosen.sample(sorted(possible), 2)), frozenset(possible)))
+            predicted.append(set(chosen.sample(pairs, chosen.randint(1, 9))))
+        assert rates(predicted, gold) == pytest.approx(counted(predicted, gold))
+
+
+def test_aer_is_0_for_the_sure_links_with_any_possible_ones_and_1_for_others() -> None:
+    assert rates([gold.sure for gold in GOLD], GOLD) == (0, 1, 1)
+    assert rates([gold.possible for gold in GOLD], GOLD) == (0, 1, 1)
+    assert rates([{(7, 7)}] * 3, GOLD) == (1, 0, 0)
+    assert rates([()] * 3, GOLD) == (1, 1, 0), "what predicts nothing predicts nothing wrong"
+
+
+def test_aer_is_of_the_corpus_not_the_mean_of_sentences() -> None:
+    right, wrong = [GOLD[0].sure, set(), set()], [set(), set(), {(0, 0)}]
+    assert rates(right, GOLD).aer == pytest.approx(1 - 4 / 5)
+    assert rates(wrong, GOLD).aer == 1
+
+
+def test_rates_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="no links is not defined"):
+        rates([[]], [GOLD[1]])
+    with pytest.raises(ValueError, match="1 predicted alignments but 3 gold"):
+        rates([[]], GOLD)
+
+
+def test_a_threshold_links_whatever_reaches_it() -> None:
+    weights = np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])
+    assert threshold_links(weights, 0.3) == {(1, 0), (0, 2), (2, 2)}
+    for least in (0.0, 1.1):
+        with pytest.raises(ValueError, match=f"threshold is {least}; it must be above 0 and at most 1"):
+            threshold_links(weights, least)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [(3, 3, [0, 1, 2]), (3, 5, [0, 1, 1, 2, 2]), (5, 3, [0, 2, 4]), (4, 1, [0]), (1, 3, [0, 0, 0])],
+)
+def test_the_diagonal_runs_from_the_first_words_to_the_last(source: int, target: int, expected: list[int]) -> None:
+    assert diagonal_links(source, target) == set(zip(expected, range(target), strict=True))
+
+
+def test_each_target_word_links_to_its_largest_weight_if_it_has_any() -> None:
+    assert argmax_links(np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])) == {(1, 0), (0, 2)}
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize(("layer", "head"), [(0, 2), (1, 0)])
+def test_the_best_choice_is_the_head_that_was_made_to_align(shift: int, layer: int, head: int) -> None:
+    draw = np.random.default_rng(11)
+    sizes = [(5, 3), (7, 5), (4, 6), (6, 4)]
+    sources = [[f"▁{i}" for i in range(n)] for n, _ in sizes]
+    targets = [[f"▁{i}" for i in range(n)] for _, n in sizes]
+    gold, maps = [], []
+    for n, m in sizes:
+        true = draw.integers(n, size=m)
+        weights = draw.dirichlet(np.ones(n + 1), size=(2, 3, m + 1))
+        weights[layer, head] *= 1e-4
+        weights[layer, head, np.arange(m) + shift, true] = 1e-3
+        maps.append(weights)
+        gold.append(Alignment(*[frozenset((int(i), j) for j, i in enumerate(true))] * 2))
+    found = table(maps, sources, targets, gold)
+    assert len(found) == 2 * (1 + 2 + 2 * 3)
+    choice = best(found)
+    assert choice == (shift, layer, head)
+    assert found[choice] == (0, 1, 1)
+    for each, of_each in found.items():
+        words = [chosen_map(*pair, each) for pair in zip(maps, sources, targets, strict=True)]
+        assert rates([argmax_links(weights) for weights in words], gold) == of_each
+
+
+def test_of_equal_choices_the_simplest_wins() -> None:
+    assert best(table([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])) == (0, None, None)
+
+
+def test_a_choice_says_what_it_is() -> None:
+    assert str(Choice(1, None, None)) == "shift 1, mean of layers, mean of heads"
+    assert str(Choice(0, 2, 3)) == "shift 0, layer 2, head 3"
+
+
+def test_choosing_from_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no attention maps"):
+        table([], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "places"),
+    [
+        (1, 1, {(0, 0)}),
+        (1, 2, {(0, None), (0, 0), (0, 1)}),
+        (2, 1, {(None, None), (0, 0), (1, 0)}),
+        (2, 2, {(None, None), (0, None), (0, 0), (0, 1), (1, None), (1, 0), (1, 1)}),
+    ],
+)
+def test_of_one_layer_or_head_there_is_no_mean(
+    layers: int, heads: int, places: set[tuple[int | None, int | None]]
+) -> None:
+    found = table([np.full((layers, heads, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])
+    assert {(choice.layer, choice.head) for choice in found} == places

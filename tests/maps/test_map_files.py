@@ -1,0 +1,200 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.cache import file_digest
+from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.map_files import MapFolder, write_maps
+
+DRAW = np.random.default_rng(7)
+SITE = {"layers": 2, "heads": 3, "rows": "target", "columns": "source"}
+SITES = {"cross": SITE, "encoder_self": SITE}
+
+
+def sentence(line: int, rank: int = 1, *, local: bool = False) -> SentenceMaps:
+    source, target = [f"▁{line}", "b", "▁<c>"], ["▁người"] * line
+    rows, columns = line + 1, 4
+    labels = site_labels(source, target)
+    shape = (2, 3, rows, columns)
+    window = LocalWindow(DRAW.random((2, 3, rows)), DRAW.random(shape) > 0.5, DRAW.random(shape)) if local else None
+    maps = [
+        AttentionMap("cross", DRAW.random(shape, dtype=np.float32), *labels["cross"], window),
+        AttentionMap("encoder_self", DRAW.random((2, 3, 4, 4), dtype=np.float32), *labels["encoder_self"]),
+    ]
+    return SentenceMaps(line, rank, source, target, maps, -1.25 if rank > 1 else None)
+
+
+def test_what_is_written_is_read_again_bit_by_bit_and_in_order(tmp_path: Path) -> None:
+    written = [sentence(3), sentence(1, rank=2), sentence(1), sentence(2, local=True)]
+    write_maps(tmp_path / "maps", written, SITES, {"seed": 5, "lines": 3})
+    folder = MapFolder(tmp_path / "maps")
+    found = list(folder.sentences())
+    assert [(item.line, item.rank) for item in found] == [(1, 1), (1, 2), (2, 1), (3, 1)]
+    for one, other in zip(found, [written[2], written[1], written[3], written[0]], strict=True):
+        assert (one.source_pieces, one.target_pieces) == (other.source_pieces, other.target_pieces)
+        assert one.score == other.score
+        for map_, expected in zip(one.maps, other.maps, strict=True):
+            assert map_.weights.dtype == np.float32
+            np.testing.assert_array_equal(map_.weights, expected.weights)
+            assert (map_.site, map_.inputs, map_.outputs) == (expected.site, expected.inputs, expected.outputs)
+            assert map_.columns == expected.columns
+            assert (map_.local is None) == (expected.local is None)
+    assert found[2].maps[0].local is not None
+    assert written[3].maps[0].local is not None
+    for part in ("center", "allowed", "prior"):
+        np.testing.assert_array_equal(
+            getattr(found[2].maps[0].local, part), getattr(written[3].maps[0].local, part), err_msg=part
+        )
+
+
+def test_the_manifest_tells_what_the_files_hold(tmp_path: Path) -> None:
+    manifest = write_maps(tmp_path, [sentence(2)], SITES, {"seed": 5, "lines": 3}).manifest
+    assert manifest == json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["format"], manifest["version"]) == ("nmt-attention-maps", 1)
+    assert (manifest["sites"], manifest["made_from"]) == (SITES, {"seed": 5, "lines": 3})
+    [entry] = manifest["sentences"]
+    assert entry["source_pieces"] == ["▁2", "b", "▁<c>"]
+    assert entry["source_words"] == [0, 0, 1]
+    assert entry["target_words"] == [0, 1]
+    assert len(entry["sha256"]) == 64
+    assert (tmp_path / entry["file"]).is_file()
+
+
+def test_the_files_open_without_this_package(tmp_path: Path) -> None:
+    item = sentence(2, local=True)
+    write_maps(tmp_path, [item], SITES, {"lines": 5})
+    with np.load(tmp_path / "maps" / "00002.npz", allow_pickle=False) as arrays:
+        assert set(arrays.files) == {"cross", "cross.center", "cross.allowed", "cross.prior", "encoder_self"}
+        np.testing.assert_array_equal(arrays["cross"], item.maps[0].weights)
+
+
+def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
+    folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {"lines": 5})
+    assert folder.lines == [1, 2, 5]
+    assert [item.line for item in folder.sentences([5, 1])] == [1, 5]
+    with pytest.raises(ValueError, match="has no maps of line 3; it has those of 3 lines from 1 to 5"):
+        next(folder.sentences([3]))
+
+
+def test_a_folder_is_written_anew(tmp_path: Path) -> None:
+    write_maps(tmp_path, [sentence(1), sentence(2)], SITES, {"lines": 5})
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 5})
+    assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00002.npz"]
+
+
+def interrupted():
+    yield sentence(1)
+    raise KeyboardInterrupt
+
+
+def test_what_is_interrupted_leaves_the_maps_of_before(tmp_path: Path) -> None:
+    write_maps(tmp_path, [sentence(3)], SITES, {"lines": 5})
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(KeyboardInterrupt):
+        write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [item.line for item in MapFolder(tmp_path).sentences()] == [3]
+
+
+def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
+    with pytest.raises(FileNotFoundError, match=r"is no folder of attention maps: it has no manifest\.json"):
+        MapFolder(tmp_path)
+
+
+WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1}, "sites": {}, "sentences": []}'
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence_"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
+        (
+            WHOLE.replace('"version": 1', '"version": 2'),
+            "is not whole or not of format 'nmt-attention-maps', version 1",
+        ),
+        (WHOLE.replace("[]", '[{"line": 1}]'), "is not whole"),
+    ],
+)
+def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=sentence_):
+        MapFolder(tmp_path)
+    with pytest.raises(ValueError, match=sentence_):
+        write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    assert (tmp_path / "manifest.json").read_text() == text
+
+
+@pytest.mark.parametrize("name", ["../secret.npz", "/etc/passwd", "maps/../../x.npz", "maps/a.npz"])
+def test_no_name_in_a_manifest_leads_elsewhere(tmp_path: Path, name: str) -> None:
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    folder.manifest["sentences"][0]["file"] = name
+    with pytest.raises(ValueError, match="which is no file of maps: export the maps again"):
+        next(folder.sentences())
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    file = tmp_path / "maps" / "00001.npz"
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
+        next(folder.sentences())
+    file.unlink()
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
+        next(folder.sentences())
+
+
+def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
+    """A manifest from elsewhere may name the digest of anything."""
+    folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    file = tmp_path / "maps" / "00001.npz"
+
+    def give(content: bytes) -> None:
+        file.write_bytes(content)
+        folder.manifest["sentences"][0]["sha256"] = file_digest(file)
+
+    for content in (b"", b"PK\x03\x04 not a zip", file.read_bytes()[:200]):
+        give(content)
+        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+            next(folder.sentences())
+    for array in (np.array([{"a": 1}], dtype=object), np.ones((2, 3, 9, 9)), np.ones(4)):
+        np.savez(file, cross=array)
+        give(file.read_bytes())
+        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+            next(folder.sentences())
+
+
+def test_files_of_others_in_the_folder_stay(tmp_path: Path) -> None:
+    (tmp_path / "maps").mkdir()
+    np.savez(tmp_path / "maps" / "mine.npz", a=np.ones(1))
+    write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
+    assert sorted(file.name for file in (tmp_path / "maps").iterdir()) == ["00001.npz", "mine.npz"]
+
+
+@pytest.mark.parametrize("path", [("made_from", "lines"), ("sites", "cross", "rows"), ("sites", "cross", "heads")])
+def test_a_manifest_that_lacks_what_is_drawn_from_is_refused(tmp_path: Path, path: tuple[str, ...]) -> None:
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    *parents, last = path
+    part = manifest
+    for parent in parents:
+        part = part[parent]
+    del part[last]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(ValueError, match="export them again"):
+        MapFolder(tmp_path)
+
+
+def test_folders_written_before_scores_came_can_be_read(tmp_path: Path) -> None:
+    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    del manifest["sentences"][0]["score"]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    assert next(MapFolder(tmp_path).sentences()).score is None

@@ -1,0 +1,140 @@
+"""The viewer's page as a file: what it holds, and what it refuses."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, sentence, written
+
+from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
+from nmt.maps.diagnostics import head_entropies
+from nmt.maps.viewer import ViewedRun, write_viewer
+
+
+def index_of(page: str) -> dict[str, Any]:
+    found = re.findall(r'<script type="application/json" id="index">(.*?)</script>', page, re.DOTALL)
+    assert len(found) == 1
+    return json.loads(found[0])
+
+
+def weights_of(page: str, name: str) -> np.ndarray:
+    found = re.findall(rf'<script type="application/octet-stream" id="{name}">([A-Za-z0-9+/=]*)</script>', page)
+    assert len(found) == 1
+    return np.frombuffer(zlib.decompress(base64.b64decode(found[0]), wbits=-15), dtype=np.uint8)
+
+
+def test_every_weight_is_in_the_page_to_two_thousandths_and_zero_is_zero(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet([0.1] * 7, (2, 3, 5)).astype(np.float32)
+    weights[weights < 0.05] = 0
+    page = written(tmp_path / "a.html", cross(weights))
+    stored = weights_of(page, "weights-0-0-cross").reshape(weights.shape) / 255
+    np.testing.assert_allclose(stored, weights, rtol=0, atol=0.5 / 255 + 1e-6)
+    assert (stored[weights == 0] == 0).all()
+    assert stored.max() > 0.5
+
+
+def test_the_index_has_labels_words_and_entropies(tmp_path: Path) -> None:
+    page = written(tmp_path / "a.html", sentence(3), replace(sentence(3, rank=2), score=-1.5))
+    run = index_of(page)["runs"][0]
+    assert run["name"] == "a run"
+    first, second = run["sentences"]
+    assert [first["label"], second["label"]] == [
+        "3: These cats are asleep.",
+        "3 (translation 2): These cats are asleep.",
+    ]
+    assert (second["line"], second["rank"], second["score"]) == (3, 2, -1.5)
+    assert first["score"] is None
+    site = first["sites"]["cross"]
+    assert (site["layers"], site["heads"]) == (LAYERS, HEADS)
+    labels = [first["sequences"][site[part]]["pieces"] for part in ("inputs", "outputs", "columns")]
+    assert labels == [[BOS, *TARGET], [*TARGET, EOS], [*SOURCE, EOS]]
+    assert first["sequences"][site["columns"]]["words"] == [[0, 1], [1, 3], [3, 4], [4, 6], [6, 7]]
+    assert first["sequences"][site["inputs"]]["words"] == [[0, 1], [1, 2], [2, 3], [3, 5], [5, 6], [6, 7], [7, 9]]
+    assert len(first["sequences"]) == 3
+    assert np.array(site["entropy"]).shape == (LAYERS, HEADS)
+
+
+def test_entropy_is_the_mean_over_rows_in_nats_of_weights_that_need_not_sum_to_one() -> None:
+    weights = np.zeros((1, 4, 3, 4), dtype=np.float32)
+    weights[0, 0] = 0.25
+    weights[0, 1, :, 2] = 0.5
+    weights[0, 2, 0] = 0.1
+    weights[0, 2, 1, 0] = 1
+    entropies = head_entropies(weights)
+    np.testing.assert_allclose(entropies[0, :3], [np.log(4), 0, np.log(4) / 2], atol=1e-6)
+    assert np.isnan(entropies[0, 3])
+
+
+def test_a_head_without_weights_has_no_entropy_in_the_index(tmp_path: Path) -> None:
+    page = written(tmp_path / "a.html", cross(np.zeros((1, 1, 3, 4), dtype=np.float32)))
+    assert index_of(page)["runs"][0]["sentences"][0]["sites"]["cross"]["entropy"] == [[None]]
+
+
+def test_the_centres_of_a_local_window_are_in_the_index(tmp_path: Path) -> None:
+    weights = np.full((1, 1, 3, 4), 0.25, dtype=np.float32)
+    local = LocalWindow(np.array([[[0, 1.234, 3]]], dtype=np.float32), np.ones((1, 1, 3, 4), dtype=bool), None)
+    page = written(tmp_path / "a.html", cross(weights, local))
+    assert index_of(page)["runs"][0]["sentences"][0]["sites"]["cross"]["center"] == [[[0, 1.23, 3]]]
+
+
+def test_text_of_a_sentence_cannot_leave_the_index(tmp_path: Path) -> None:
+    clean = written(tmp_path / "clean.html", sentence(1, ["▁a"] * len(EVIL_SOURCE)))
+    page = written(tmp_path / "evil.html", sentence(1, EVIL_SOURCE))
+    for tag in ("<script", "</script", "<!--", "<img"):
+        assert page.count(tag) == clean.count(tag)
+    assert "\u2028" not in page
+    assert index_of(page)["runs"][0]["sentences"][0]["sequences"][0]["pieces"] == [*EVIL_SOURCE, EOS]
+
+
+def test_the_page_asks_nothing_of_a_network(tmp_path: Path) -> None:
+    page = written(tmp_path / "a.html", sentence(1))
+    assert "default-src 'none'" in page
+    addresses = set(re.findall(r"https?://[^\s\"']+", page))
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"}
+    for way in ("src=", "href=", "@import", "url(", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "fetch("):
+        assert way not in page
+
+
+def test_sentences_are_written_as_they_come_and_take_little_room(tmp_path: Path) -> None:
+    """The page grows while the sentences are read, and random peaky maps need less than half a byte per weight."""
+    rng = np.random.default_rng(0)
+    sizes = []
+
+    def sentences() -> Iterator[SentenceMaps]:
+        for line in range(1, 5):
+            sizes.append((tmp_path / "a.html.part").stat().st_size)
+            yield SentenceMaps(line, 1, ["▁0"] * 40, ["▁0"] * 40, cross(rng.dirichlet([0.05] * 41, (6, 8, 41))).maps)
+
+    write_viewer(tmp_path / "a.html", [ViewedRun("a run", sentences())])
+    template = len(written(tmp_path / "small.html", cross(np.ones((1, 1, 1, 1)))))
+    assert sizes[-1] > sizes[0] + 50_000
+    assert (tmp_path / "a.html").stat().st_size - template < 0.5 * 4 * 6 * 8 * 41 * 41
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ([], "There are 0 runs to view; give at least one"),
+        ([ViewedRun("a run", iter([]))], "Run 'a run' has 0 sentences; give at least one"),
+        ([ViewedRun("a run", [sentence(1), sentence(1)])], "Run 'a run' has line 1, rank 1 twice"),
+        ([ViewedRun("a run", [SentenceMaps(2, 1, [], [], [])])], "Line 2 of run 'a run' has 0 maps"),
+        (
+            [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), 7.5))])],
+            r"line 1 of run 'a run' at cross go from 0 to 7\.5",
+        ),
+        ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), -0.5))])], r"go from -0\.5 to 0; .* after the normaliser"),
+        ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), np.nan))])], "go from nan to nan"),
+    ],
+)
+def test_what_cannot_be_viewed_is_refused_and_leaves_no_file(tmp_path: Path, runs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        write_viewer(tmp_path / "a.html", runs)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,357 @@
+"""The viewer's page in a browser: opened from disk, used by mouse, touch and keyboard."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, peak, peaky, sentence
+
+from nmt.maps.attention_map import BOS, EOS, SentenceMaps
+from nmt.maps.viewer import ViewedRun, write_viewer
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    reason = "Playwright is not installed: pip install playwright runs the viewer's tests in a browser."
+    sync = pytest.importorskip("playwright.sync_api", reason=reason)
+    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
+    if not found:
+        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH: the viewer's page is not tried.")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """one.html has one run of three sentences; film.html three runs, of which the last lacks sentence 2."""
+    folder = tmp_path_factory.mktemp("viewer")
+    write_viewer(
+        folder / "one.html", [ViewedRun("only", [sentence(1), sentence(2, SOURCE[:3]), sentence(7, EVIL_SOURCE)])]
+    )
+    frames = [ViewedRun(f"step {i}", [sentence(1, share=0.3 + 0.2 * i), sentence(2)][: 2 - i // 2]) for i in range(3)]
+    write_viewer(folder / "film.html", frames)
+    long = SentenceMaps(1, 1, ["▁0", *["0"] * 44], ["▁0"], cross(np.full((1, 1, 2, 46), 1 / 46)).maps, -0.75)
+    one_word = replace(long, maps=[replace(long.maps[0], columns=[*long.source_pieces, EOS])])
+    write_viewer(folder / "whole.html", [ViewedRun(f"step {i}", [one_word]) for i in range(2)])
+    return folder
+
+
+@pytest.fixture
+def visit(browser: Any, pages: Path) -> Iterator[Open]:
+    """Opens a page from disk; at the end nothing may have been asked of a network or complained of."""
+    contexts, faults = [], []
+
+    def visit(name: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        context.set_default_timeout(5000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: request.url.startswith("file://") or faults.append(request.url))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{(pages / name.partition('#')[0]).as_uri()}#{name.partition('#')[2]}")
+        page.wait_for_selector("#heat[aria-label]")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def lit(page: Any, side: str = "source", panel: str = "#lines") -> list[int]:
+    tokens = page.locator(f"{panel} [data-side={side}].lit").all()
+    return [int(token.get_attribute("data-index")) for token in tokens]
+
+
+def token(page: Any, side: str, index: int, panel: str = "#lines") -> Any:
+    return page.locator(f'{panel} .token[data-side="{side}"][data-index="{index}"]')
+
+
+def choose(page: Any, **choices: str) -> None:
+    for name, value in choices.items():
+        page.select_option(f"#{name}", value)
+
+
+def shows(page: Any, label: str) -> None:
+    page.wait_for_selector(f'#heat[aria-label*="{label}"]')
+
+
+def until(page: Any, expression: str, wanted: Any) -> None:
+    """Waits until a JavaScript expression has a value; wait_for_function would need eval, which the page forbids."""
+    for _ in range(100):
+        if page.evaluate(expression) == wanted:
+            return
+        page.wait_for_timeout(50)
+    assert page.evaluate(expression) == wanted
+
+
+def address_has(page: Any, part: str) -> None:
+    until(page, f"location.hash.slice(1).split('&').includes('{part}')", True)
+
+
+def test_a_hovered_target_word_lights_the_source_words_with_the_largest_weights(visit: Open) -> None:
+    page = visit("one.html")
+    assert page.locator("#site").input_value() == "cross"
+    for layer, head in ((0, 0), (1, 2)):
+        choose(page, layer=str(layer), head=str(head))
+        shows(page, f"layer {layer}, head {head}")
+        for row in (0, 4):
+            token(page, "target", row).hover()
+            column = peak(layer, head, row, len(SOURCE) + 1)
+            assert sorted(lit(page)) == sorted([column, (column + 1) % 7])
+            assert float(token(page, "source", column).get_attribute("data-weight")) == pytest.approx(0.714, abs=0.006)
+    assert (
+        page.locator("#status").inner_text().startswith(f"step 5: 'này' ← '{[*SOURCE, EOS][column].strip('▁')}' 0.71")
+    )
+
+
+def test_a_hovered_source_word_lights_the_target_words_that_look_at_it(visit: Open) -> None:
+    page = visit("one.html#layer=0&head=0")
+    token(page, "source", 3).hover()
+    assert lit(page, "target") == [2, 3]
+    assert page.locator("#status").inner_text().startswith("'are' → 'o' 0.71, 'mè' 0.22")
+
+
+def test_the_heat_map_tells_the_weight_under_the_mouse_and_a_click_pins(visit: Open) -> None:
+    page = visit("one.html#layer=0&head=0")
+    cell, left, top = page.evaluate("[panels[0].layout.cell, panels[0].layout.left, panels[0].layout.top]")
+    page.locator("#heat").hover(position={"x": left + 2.5 * cell, "y": top + 1.5 * cell})
+    assert page.locator("#status").inner_text() == "step 2: 'con' ← 'ts' 0.216"
+    page.locator("#heat").click(position={"x": left + 1.5 * cell, "y": top + 4.5 * cell})
+    page.locator("h1").hover()
+    assert page.locator(".token.pinned").get_attribute("data-index") == "4"
+    page.keyboard.press("Escape")
+    assert page.locator(".token.pinned, .token.lit").count() == 0
+
+
+def test_the_keyboard_steps_through_words_heads_layers_and_sentences(visit: Open) -> None:
+    page = visit("one.html")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert page.locator(".token.pinned").get_attribute("data-index") == "1"
+    for key, shown in (("ArrowDown", "layer mean, head 0"), ("]", "layer 0, head 0"), ("PageDown", "layer 1, head 0")):
+        page.keyboard.press(key)
+        shows(page, shown)
+    assert page.locator(".token.pinned").get_attribute("data-index") == "1"
+    for key, shown in (
+        ("ArrowUp", "layer 1, head mean"),
+        ("[", "layer 0"),
+        ("m", "layer mean, head mean"),
+        ("w", "words"),
+    ):
+        page.keyboard.press(key)
+        shows(page, shown)
+    page.keyboard.press("n")
+    shows(page, "line 2")
+    assert page.locator("#sentence").input_value() == "1"
+    page.keyboard.press("?")
+    assert page.locator("#keys").get_attribute("open") is not None
+    page.locator("#sentence").focus()
+    page.keyboard.press("w")
+    assert page.locator("#unit").input_value() == "words"
+
+
+def test_words_are_stops_of_the_tabulator_and_take_arrow_keys_and_enter(visit: Open) -> None:
+    page = visit("one.html#layer=0&head=0")
+    page.locator("#head").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.dataset.side") == "source"
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate("({...document.activeElement.dataset})")
+    assert (focused["side"], focused["index"]) == ("target", "1")
+    assert lit(page) == [1, 2]
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    shows(page, "layer 1, head 1")
+
+
+def test_a_cell_of_the_entropy_grid_chooses_layer_and_head(visit: Open) -> None:
+    page = visit("one.html")
+    assert page.locator("#entropy button").count() == LAYERS * HEADS
+    page.locator('#entropy [data-layer="1"][data-head="2"]').click()
+    shows(page, "layer 1, head 2")
+    assert (page.locator("#layer").input_value(), page.locator("#head").input_value()) == ("1", "2")
+    assert page.locator('#entropy [aria-pressed="true"]').get_attribute("aria-label").startswith("layer 1, head 2: 0.")
+
+
+def test_words_sum_over_their_columns_and_average_over_their_rows(visit: Open) -> None:
+    page = visit("one.html#layer=0&head=1&unit=words")
+    words = page.locator('#lines .token[data-side="source"]').all_text_contents()
+    assert words == ["These", "cats", "are", "asleep.", EOS]
+    rows = [[0], [1], [2, 3], [4], [5], [6, 7], [8]]
+    columns = [[0], [1, 2], [3], [4, 5], [6]]
+    weights = peaky(9, 7)[0, 1]
+    expected = [[weights[r][:, c].sum(1).mean() for c in columns] for r in rows]
+    shown = page.evaluate("rows => rows.map(row => panels[0].map.matrix.row(row))", list(range(7)))
+    np.testing.assert_allclose(shown, expected, atol=0.006)
+    choose(page, rows="reads")
+    page.wait_for_selector('#lines .token[data-side="target"][data-text="<s>"]')
+    assert page.locator('#lines .token[data-side="target"]').count() == 7
+
+
+def test_sites_have_their_own_rows_and_columns(visit: Open) -> None:
+    page = visit("one.html")
+    assert page.locator("#site option").all_text_contents() == ["encoder_self", "decoder_self", "cross"]
+    choose(page, site="encoder_self", sentence="1")
+    shows(page, "encoder_self attention")
+    assert page.locator("#lines .token").all_text_contents() == [*SOURCE[:3], EOS] * 2
+    choose(page, site="decoder_self", rows="reads")
+    page.wait_for_selector('#lines .token[data-side="target"][data-text="<s>"]')
+    assert page.locator("#lines .token").all_text_contents() == [BOS, *TARGET] * 2
+
+
+def test_a_second_panel_has_its_own_head_and_lights_the_same_word(visit: Open) -> None:
+    page = visit("one.html#layer=0&head=0")
+    page.check("#compare")
+    choose(page, **{"head-2": "1"})
+    page.wait_for_selector('#heat-2[aria-label*="layer 0, head 1"]')
+    token(page, "target", 2).hover()
+    assert (lit(page), lit(page, panel="#lines-2")) == ([2, 3], [4, 5])
+    token(page, "target", 3, "#lines-2").hover()
+    assert (lit(page), lit(page, panel="#lines-2")) == ([3, 4], [5, 6])
+    address_has(page, "compare=1.0.1")
+
+
+def drawn_colours(page: Any, row: int, column: int, suffix: str = "") -> list[str]:
+    """Of a weight as the word list and as the heat map draw it; the word has to be hovered."""
+    panel = 1 if suffix else 0
+    middle = f"""(() => {{
+        const {{ cell, left, top }} = panels[{panel}].layout, ratio = devicePixelRatio || 1;
+        const [x, y] = [left + ({column} + 0.5) * cell, top + ({row} + 0.5) * cell];
+        const copy = document.createElement("canvas").getContext("2d", {{ willReadFrequently: true }});
+        copy.drawImage(panels[{panel}].heat, Math.floor(x * ratio), Math.floor(y * ratio), 1, 1, 0, 0, 1, 1);
+        const pixel = copy.getImageData(0, 0, 1, 1).data;
+        return `rgb(${{Array.from(pixel).slice(0, 3).join(", ")}})`;
+    }})()"""
+    listed = f"getComputedStyle(panels[{panel}].tokens.source[{column}]).backgroundColor"
+    return [page.evaluate(middle), page.evaluate(listed)]
+
+
+STRONGEST = "rgb(20, 14, 54)"
+
+
+def test_side_by_side_equal_colours_are_equal_weights(visit: Open) -> None:
+    """The mean of all heads has smaller weights than one of them; beside it, it keeps that head's scale."""
+    page = visit("one.html#layer=mean&head=mean")
+    weights = np.mean([peaky(9, 7)[layer, head, 4] for layer, head in np.ndindex(LAYERS, HEADS)], axis=0)
+    column = int(weights.argmax())
+    token(page, "target", 4).hover()
+    assert set(drawn_colours(page, 4, column)) == {STRONGEST}
+    alone = page.locator("#most").inner_text()
+    page.check("#compare")
+    choose(page, **{"layer-2": "0", "head-2": "0"})
+    page.wait_for_selector('#heat-2[aria-label*="layer 0, head 0"]')
+    token(page, "target", 4).hover()
+    assert STRONGEST not in drawn_colours(page, 4, column)
+    assert set(drawn_colours(page, 4, peak(0, 0, 4, 7), "-2")) == {STRONGEST}
+    first, second = (page.locator(f"#most{suffix}").inner_text() for suffix in ("", "-2"))
+    assert first == second != alone
+    page.uncheck("#compare")
+    until(page, "document.getElementById('most').innerText", alone)
+
+
+def test_a_film_keeps_sentence_head_and_pinned_word(visit: Open) -> None:
+    page = visit("film.html#layer=1&head=1&word=4")
+    column = peak(1, 1, 3, 7)
+    seen = []
+    for frame in range(3):
+        page.locator("#film").fill(str(frame))
+        shows(page, f"step {frame}")
+        seen.append(float(token(page, "source", column).get_attribute("data-weight")))
+        assert page.locator(".token.pinned").get_attribute("data-index") == "3"
+    np.testing.assert_allclose(seen, [0.37, 0.54, 0.71], atol=0.015)
+    page.locator("#play").click()
+    shows(page, "step 0")
+    shows(page, "step 2")
+    assert page.locator("#play").inner_text() == "Play"
+    choose(page, sentence="1")
+    page.wait_for_selector("#missing:visible")
+    assert page.locator("#missing").inner_text() == "This run has no line 2, translation 1."
+
+
+def test_an_address_brings_the_view_back(visit: Open) -> None:
+    address = "sentence=2&site=decoder_self&layer=1&head=2&run=2&unit=words&rows=reads&word=3&compare=1.0.mean"
+    page = visit(f"film.html#{address}")
+    names = ("site", "layer", "head", "unit", "rows", "run", "run-2", "layer-2", "head-2")
+    values = [page.locator(f"#{name}").input_value() for name in names]
+    assert values == ["decoder_self", "1", "2", "words", "reads", "1", "0", "0", "mean"]
+    assert page.locator("#lines .token.pinned").get_attribute("data-index") == "2"
+    for part in address.split("&"):
+        address_has(page, part)
+    other = visit("film.html#sentence=99&site=nowhere&layer=x&head=77&run=0&word=-1&compare=8")
+    assert other.locator("#site").input_value() == "cross"
+    assert other.locator("#head").input_value() == str(HEADS - 1)
+
+
+def test_markup_in_a_sentence_is_shown_as_text(visit: Open) -> None:
+    page = visit("one.html#sentence=7")
+    texts = page.locator('#lines .token[data-side="source"]').all_text_contents()
+    assert texts == [*EVIL_SOURCE, EOS]
+    assert "<script>window.alerted=1</script>" in page.locator("#pair").inner_text()
+    token(page, "source", 1).hover()
+    assert "'<script>window.alerted=1</script>'" in page.locator("#status").inner_text()
+    assert page.evaluate("window.alerted") is None
+    assert page.locator("img").count() == 0
+
+
+def test_a_telephone_shows_it_without_scrolling_sideways_and_a_tap_pins(visit: Open) -> None:
+    page = visit("film.html#layer=0&head=0&compare=2.0.1", viewport={"width": 390, "height": 800}, has_touch=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    small = (
+        "els => els.filter(e => e.offsetParent && (e.offsetHeight < 32 || e.offsetWidth < 32)).map(e => e.outerHTML)"
+    )
+    assert page.eval_on_selector_all("button, select, .token, summary, input[type=range]", small) == []
+    token(page, "target", 4).tap()
+    assert page.locator("#lines .token.pinned").get_attribute("data-index") == "4"
+    assert lit(page) == [4, 5]
+
+
+def test_the_dark_scheme_has_its_own_colours(visit: Open) -> None:
+    colours = {}
+    for scheme in ("light", "dark"):
+        page = visit("one.html", color_scheme=scheme)
+        colours[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 19, 26)"}
+
+
+@pytest.mark.parametrize("unit", ["pieces", "words"])
+def test_a_film_has_one_scale_of_colours(visit: Open, unit: str) -> None:
+    """So that a map which is not sharp yet is pale."""
+    page = visit(f"film.html#layer=0&head=0&unit={unit}")
+    darkness = []
+    for frame in range(3):
+        page.locator("#film").fill(str(frame))
+        shows(page, f"step {frame}")
+        assert page.locator("#most").inner_text().startswith("1.00")
+        token(page, "target", 0).hover()
+        cell, word = drawn_colours(page, 0, 0)
+        assert cell == word != STRONGEST
+        darkness.append(-sum(map(int, re.findall(r"\d+", cell))))
+        token(page, "target", 1).hover()
+    assert darkness == sorted(set(darkness))
+
+
+def test_a_word_of_many_pieces_that_all_have_weight_is_drawn(visit: Open) -> None:
+    """The sum of rounded weights may pass 1."""
+    page = visit("whole.html#unit=words")
+    shows(page, "step 0")
+    token(page, "target", 0).hover()
+    assert float(token(page, "source", 0).get_attribute("data-weight")) > 1
+
+
+def test_the_score_of_a_translation_stands_beside_it(visit: Open) -> None:
+    page = visit("whole.html")
+    assert page.locator("#pair .score").inner_text() == "-0.75"

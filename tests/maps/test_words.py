@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from nmt.maps.attention_map import AttentionMap, site_labels
+from nmt.maps.words import labelled, merge_pieces, spaced, word_ids, word_map
+
+SOURCE = ["▁red", "▁ca", "t", "s", "."]
+TARGET = ["▁mè", "o", "▁đỏ"]
+
+
+def weights() -> np.ndarray:
+    return np.random.default_rng(5).dirichlet(np.ones(6), size=(2, 3, 4))
+
+
+def test_a_word_is_its_pieces_with_the_punctuation_attached() -> None:
+    assert merge_pieces(SOURCE) == [(0, 1), (1, 5)]
+    assert merge_pieces(["▁", "<0xF0>", "<0x9F>", "▁a"]) == [(0, 3), (3, 4)]
+    assert merge_pieces([]) == []
+
+
+def test_by_hand() -> None:
+    rows = np.array(
+        [[0.1, 0.2, 0.3, 0.0, 0.0, 0.4], [0.5, 0.1, 0.1, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [1] + [0] * 5]
+    )
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 0), [[0.3, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 1), [[0.25, 0.75], [1.0, 0.0]])
+
+
+def test_a_row_keeps_what_it_gave_to_words() -> None:
+    for shift in (0, 1):
+        kept = weights()[:, :, shift : shift + 3, :5].sum(-1)
+        merged = word_map(weights(), SOURCE, TARGET, shift).sum(-1)
+        np.testing.assert_allclose(merged[..., 0], kept[..., :2].mean(-1))
+        np.testing.assert_allclose(merged[..., 1], kept[..., 2])
+
+
+def test_one_piece_words_change_nothing() -> None:
+    source, target = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(3)]
+    np.testing.assert_allclose(word_map(weights(), source, target, 0), weights()[:, :, :3, :5])
+    np.testing.assert_allclose(word_map(weights(), source, target, 1), weights()[:, :, 1:, :5])
+
+
+def test_a_stack_is_its_maps() -> None:
+    stack = word_map(weights(), SOURCE, TARGET, 1)
+    np.testing.assert_allclose(stack[1, 2], word_map(weights()[1, 2], SOURCE, TARGET, 1))
+
+
+def test_another_shape_or_shift_is_refused() -> None:
+    with pytest.raises(ValueError, match="4 rows and 6 columns does not fit 2 target and 5 source"):
+        word_map(weights(), SOURCE, TARGET[:2], 0)
+    with pytest.raises(ValueError, match="shift is 2"):
+        word_map(weights(), SOURCE, TARGET, 2)
+
+
+def cross(rows: int, columns: int) -> AttentionMap:
+    weights = np.random.default_rng(3).dirichlet(np.ones(columns), (2, 3, rows))
+    return AttentionMap("cross", weights, *site_labels(["▁a", "b", "▁c"], ["▁x", "▁y", "z", "w"])["cross"])
+
+
+def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_they_did() -> None:
+    item = cross(5, 4)
+    shown = labelled(item, words=True)
+    assert (shown.rows, shown.columns) == (["x", "yzw", "</s>"], ["ab", "c", "</s>"])
+    np.testing.assert_allclose(shown.weights.sum(-1), 1)
+    by_hand = item.weights[1, 2, 1:4, :2].sum(-1).mean()
+    assert shown.weights[1, 2, 1, 0] == pytest.approx(by_hand)
+
+
+def test_with_shift_1_rows_belong_to_what_they_read() -> None:
+    item = cross(5, 4)
+    assert labelled(item, 1).rows == ["<s>", "▁x", "▁y", "z", "w"]
+    shown = labelled(item, 1, words=True)
+    assert shown.rows == ["<s>", "x", "yzw"]
+    expected = item.weights[0, 1, 2:5].mean(0)
+    np.testing.assert_allclose(shown.weights[0, 1, 2], [expected[:2].sum(), expected[2], expected[3]])
+
+
+def test_pieces_are_the_map_itself() -> None:
+    item = cross(5, 4)
+    shown = labelled(item)
+    assert shown.weights is item.weights
+    assert (shown.rows, shown.columns) == (item.outputs, item.columns)
+
+
+def test_word_ids_number_the_words() -> None:
+    assert word_ids(["▁a", "b", "▁c", "."]) == [0, 0, 1, 1]
+    assert word_ids([]) == []
+
+
+def test_spaced_words_are_those_that_alignments_number() -> None:
+    pieces = ["▁a", "b", "▁c", ".", "<0xC4>", "<0x90>"]
+    assert spaced(pieces) == "ab c.Đ"
+    assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
+
+
+@pytest.mark.parametrize("pieces", [["▁a", "<0x0A>", "b", "▁c"], ["▁", "▁x"], ["▁a", "<0x20>", "b"], ["▁\u2028", "▁y"]])
+def test_whatever_a_model_writes_a_word_stays_one_word_on_one_line(pieces: list[str]) -> None:
+    assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
+    assert len(spaced(pieces).splitlines()) == 1
+
+
+def test_begin_and_end_are_words_of_their_own() -> None:
+    assert merge_pieces(["<s>", "▁a", "b", "</s>"]) == [(0, 1), (1, 3), (3, 4)]
+    assert merge_pieces(["<s>", "b", "</s>"]) == [(0, 1), (1, 2), (2, 3)]

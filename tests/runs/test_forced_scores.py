@@ -1,0 +1,111 @@
+"""Forced scores: what the search itself added up, and perplexities by their definition."""
+
+import logging
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.cli.compose import configuration
+from nmt.config.nodes import make
+from nmt.data.corpus import Direction
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.state import Search
+from nmt.models import VocabularySizes
+from nmt.runs.directory import RunDirectory
+from nmt.runs.forced_scores import log_probs, log_probs_of_ids, perplexity
+from nmt.runs.load import Trained, build_translator
+from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
+
+LINES = ["a b c d e f g h i j k l m n o p", "b a d c", "", "p o n", "a"]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    tokenizer = Tokenizer(train_tokenizer(LINES * 3, kind="bpe", size=293))
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def untrained(tokenizers: TokenizerPair) -> Callable[..., Trained]:
+    """An untrained run with weights that are large enough to make probabilities differ."""
+
+    def build(*overrides: str, seed: int = 1) -> Trained:
+        torch.manual_seed(seed)
+        config = configuration("train", [*overrides, "run_dir=unused"])
+        size = tokenizers.source.size
+        model = make(config["model"])(vocabulary=VocabularySizes(size, size, joint=True)).eval()
+        for parameter in model.parameters():
+            parameter.data.mul_(2)
+        return Trained(
+            RunDirectory(Path("unused")), config, Direction("en", "vi"), tokenizers, model, torch.device("cpu")
+        )
+
+    return build
+
+
+@pytest.mark.parametrize("search", [BeamSearch(beam_size=3, n_best=3), Sampling(samples=3)])
+@pytest.mark.parametrize("model", ["bahdanau", "luong", "transformer"])
+def test_a_forced_score_is_the_sum_of_the_search_s_steps(
+    untrained: Callable[..., Trained], model: str, search: Search
+) -> None:
+    run = untrained(f"model={model}")
+    translator = build_translator([run])
+    translator.search = search
+    sources = run.tokenizers.source.encode_all([line for line in LINES if line])
+    found = translator.search_ids(sources)
+    pairs = [(source, hypothesis) for source, each in zip(sources, found, strict=True) for hypothesis in each]
+    assert len(pairs) == 12
+    forced = log_probs_of_ids([run], [s for s, _ in pairs], [h.ids for _, h in pairs], batch_tokens=50)
+    assert forced == pytest.approx([hypothesis.log_prob for _, hypothesis in pairs], abs=1e-4)
+
+
+def test_neither_batches_nor_order_change_a_score(untrained: Callable[..., Trained]) -> None:
+    run = untrained("model=luong")
+    whole = log_probs([run], LINES, LINES[::-1])
+    assert whole == pytest.approx([log_probs([run], [s], [t])[0] for s, t in zip(LINES, LINES[::-1], strict=True)])
+    assert whole == pytest.approx(log_probs([run], LINES, LINES[::-1], batch_tokens=1))
+
+
+def test_an_ensemble_scores_with_the_mean_of_the_probabilities_of_each_piece(untrained: Callable[..., Trained]) -> None:
+    runs = [untrained("model=luong", seed=1), untrained("model=transformer", seed=2)]
+    assert log_probs([runs[0], runs[0]], LINES, LINES) == pytest.approx(log_probs(runs[:1], LINES, LINES), abs=1e-4)
+    found = build_translator(runs, {"n_best": 2}).search_ids(runs[0].tokenizers.source.encode_all(["b a d c"]))[0]
+    source = runs[0].tokenizers.source.encode("b a d c")
+    forced = log_probs_of_ids(runs, [source] * 2, [hypothesis.ids for hypothesis in found], batch_tokens=50)
+    assert forced == pytest.approx([hypothesis.log_prob for hypothesis in found], abs=1e-4)
+
+
+def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Trained]) -> None:
+    run = untrained("model=luong")
+    found = perplexity([-2.0, -7.0], run, ["a b", " c  defg "])
+    pieces = len(run.tokenizers.target.encode("a b")) + len(run.tokenizers.target.encode("c defg"))
+    for value, units in zip(found[:3], (pieces + 2, 4 + 2, 3 + 6 + 2), strict=True):
+        assert value == pytest.approx(math.exp(9 / units), abs=1e-4)
+    assert found.lines == 2
+
+
+def test_what_is_no_number_or_too_large_for_one_is_told(untrained: Callable[..., Trained]) -> None:
+    run = untrained("model=luong")
+    found = perplexity([-1500.0], run, ["a"])
+    assert found.word == math.inf
+    assert found.record() == {"piece": None, "word": None, "character": None, "lines": 1}
+    assert perplexity([], run, []).record() == {"piece": None, "word": None, "character": None, "lines": 0}
+    next(run.model.parameters()).data.fill_(math.nan)
+    with pytest.raises(ValueError, match="log-probability of line 1 is NaN: check its weights"):
+        log_probs([run], ["a"], ["a"])
+
+
+def test_what_cannot_be_scored_is_told(untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture) -> None:
+    run = untrained("model=luong", "scorer=location", "scorer.max_length=5")
+    with caplog.at_level(logging.WARNING):
+        found = log_probs([run], ["a", LINES[0]], ["a", "a"])
+    assert [math.isnan(value) for value in found] == [False, True]
+    assert "No log-probability for 1 lines that are longer than the model can read, the first is line 2" in caplog.text
+    assert perplexity(found, run, ["a", "a"]) == perplexity(found[:1], run, ["a"])
+    assert perplexity(found, run, ["a", "a"]).lines == 1
+    with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
+        log_probs([run], ["a", "b"], ["a"])

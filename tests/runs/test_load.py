@@ -1,0 +1,79 @@
+"""From a configuration to objects."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from nmt.cli.compose import configuration
+from nmt.config.nodes import CONFIGS, make
+from nmt.decoding.sampling import Sampling
+from nmt.runs.load import build_model, build_search, choose_device, longest_source
+from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    return TokenizerPair(
+        *(Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba"))
+    )
+
+
+@pytest.fixture
+def config(tiny: Callable[..., list[str]]) -> dict[str, object]:
+    return configuration("train", tiny())
+
+
+@pytest.mark.parametrize("model", ["bahdanau", "luong", "transformer"])
+@pytest.mark.parametrize("schedule", sorted(file.stem for file in CONFIGS.glob("schedule/*.yaml")))
+def test_every_schedule_goes_with_the_sample_corpus(model: str, schedule: str) -> None:
+    config = configuration("train", ["data=sample", f"schedule={schedule}", f"model={model}", "run_dir=run"])
+    optimizer = make(config["optimizer"])([torch.nn.Parameter(torch.zeros(3))])
+    assert make(config["schedule"])(optimizer).optimizer is optimizer
+
+
+def test_the_sample_corpus_brings_a_schedule_as_short_as_its_training() -> None:
+    for steps in (2000, 77):
+        config = configuration("train", ["run_dir=run", f"trainer.max_steps={steps}"])
+        assert config["schedule"]["_target_"].endswith("late_halving")
+        assert config["schedule"]["steps"] == steps
+
+
+@pytest.mark.parametrize(("change", "width"), [("model.dim=12", 12), ("model=luong", 128)])
+def test_noam_takes_the_width_of_the_model(change: str, width: int) -> None:
+    config = configuration("train", [change, "schedule=noam", "run_dir=run"])
+    assert (config["schedule"]["dim"], config["optimizer"]["lr"]) == (width, 1.0)
+
+
+def test_a_seed_determines_the_weights(config: dict[str, object], tokenizers: TokenizerPair) -> None:
+    """In every process: an initialisation in the order of addresses in memory changes from one to the next."""
+    built = []
+    for _ in range(11):
+        torch.manual_seed(7)
+        built.append(build_model(config, tokenizers))
+    for model in built[1:]:
+        torch.testing.assert_close(dict(model.state_dict()), dict(built[0].state_dict()), rtol=0, atol=0)
+
+
+def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object]) -> None:
+    stored = config["search"]
+    assert isinstance(stored, dict)
+    assert build_search(stored, {"beam_size": None}).beam_size == 2
+    assert build_search(stored, {"beam_size": 3}).beam_size == 3
+    changed = build_search(stored, {"constraints": {"max_length": 7, "min_length": None}})
+    assert (changed.constraints.max_length, changed.constraints.min_length) == (7, 1)
+    assert isinstance(build_search(stored, configuration("translate", ["search=sampling"])["search"]), Sampling)
+    with pytest.raises(ValueError, match=r"Unknown setting of this search 'search\.top_p'. There are: search\.beam"):
+        build_search(stored, {"top_p": 0.5})
+    with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
+        build_search(stored, {"beam_size": "x"})
+
+
+def test_a_search_reads_as_much_as_training_has_read() -> None:
+    assert [longest_source({"filters": {"max_tokens": most}}) for most in (60, 400)] == [256, 400]
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    assert choose_device("cpu").type == "cpu"
+    with pytest.raises(ValueError, match="device is 'tpu'; it must be one of auto, cpu, cuda"):
+        choose_device("tpu")

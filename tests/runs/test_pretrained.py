@@ -1,0 +1,204 @@
+"""Two finished runs in Python and in the commands that compare and combine them."""
+
+import contextlib
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import nmt
+from nmt.cli.compose import configuration
+from nmt.commands.compare import compare
+from nmt.commands.evaluate import evaluate
+from nmt.commands.score import score
+from nmt.commands.train import train
+from nmt.config.job import Job
+from nmt.evaluation.scores import sentence_chrf
+from nmt.runs.pretrained import Pretrained
+
+LINES = ["one two.", "", "three four five."]
+
+
+@pytest.fixture(scope="module")
+def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
+    """The corpus with the runs a and b of two seeds, and c of another tokenizer."""
+    torch.set_num_threads(1)
+    changes: dict[str, dict[str, object]] = {"a": {}, "b": {"seed": 2}, "c": {"tokenizer__size": 291}}
+    with contextlib.chdir(session_corpus), contextlib.redirect_stdout(io.StringIO()):
+        for name, own in changes.items():
+            overrides = tiny(trainer__max_steps=7, run_dir=name, **own)
+            train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+    return session_corpus
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def run(here: Path) -> Pretrained:
+    return nmt.load("a", device="cpu")
+
+
+def job(name: str, **changes: Any) -> Job:
+    return Job({**configuration(name, []), "device": "cpu", **changes}, (), "", None)
+
+
+def test_translations_come_with_log_probs_that_scoring_gives_again(run: Pretrained) -> None:
+    found = run.n_best(LINES, n_best=2)
+    assert run.translate(LINES) == [each[0].text if each else "" for each in found]
+    assert [len(each) for each in found] == [2, 0, 2]
+    assert all(math.isfinite(value) and value < 0 for value in run.score(LINES, ["một hai.", "", "ba."]))
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_other_precisions_score_nearly_the_same(here: Path, run: Pretrained, precision: str) -> None:
+    other = nmt.load("a", device="cpu", precision=precision)
+    lines = ["một hai.", "", "ba bốn năm."]
+    exact, found = run.score(LINES, lines), other.score(LINES, lines)
+    assert exact != found
+    # A sentence has some seven pieces of log p near -5.
+    assert found == pytest.approx(exact, rel=0.05)
+    assert [bool(line) for line in other.translate(LINES)] == [True, False, True]
+
+
+def test_an_evaluation_records_its_precision(here: Path, tmp_path: Path) -> None:
+    evaluate(job("evaluate", run_dir="a", precision="int8", out=str(tmp_path)))
+    assert json.loads((tmp_path / "scores.json").read_text())["precision"] == "int8"
+
+
+def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run: Pretrained) -> None:
+    assert run.translate(LINES, prefixes=["hai ba", "", ""], beam_size=1)[0].startswith("hai ba")
+    with pytest.raises(
+        ValueError, match=r"Unknown setting of this search 'search.beam'. Did you mean 'search.beam_size'"
+    ):
+        run.translate(LINES, beam=3)
+
+
+def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_like(run: Pretrained) -> None:
+    drawn = run.n_best(LINES, search="sampling", samples=7, temperature=1.5)
+    assert [len(each) for each in drawn] == [7, 0, 7]
+    settings: dict[str, Any] = {"search": "sampling", "samples": 7, "temperature": 1.5}
+    best = run.translate(LINES, minimum_bayes_risk=True, **settings)
+    for text, each in zip(best, drawn, strict=True):
+        texts = [translation.text for translation in each]
+        risk = {one: sum(sentence_chrf(one, other) for other in texts) - 100 for one in texts}
+        assert not texts or risk[text] == pytest.approx(max(risk.values()))
+    with pytest.raises(ValueError, match=r"Unknown search 'sample'. Did you mean 'sampling'\?"):
+        run.translate(LINES, search="sample")
+    with pytest.raises(ValueError, match="the search finds 1"):
+        run.translate(LINES, minimum_bayes_risk=True)
+
+
+def test_perplexity_is_that_of_the_scores(run: Pretrained) -> None:
+    found = run.perplexity(["one two.", "three"], ["một hai.", "ba"])
+    nats = -sum(run.score(["one two.", "three"], ["một hai.", "ba"]))
+    assert found.word == pytest.approx(math.exp(nats / (3 + 2)), rel=1e-3)
+    assert found.lines == 2
+
+
+def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Pretrained) -> None:
+    maps = run.attend(LINES, ["một hai.", "", "ba."])
+    assert maps[1] == []
+    assert [item.site for item in maps[0]] == ["encoder_self", "decoder_self", "cross"]
+    assert all(item.weights.shape[2:] == (len(item.inputs), len(item.columns)) for item in maps[0])
+    own = run.attend(LINES[:1])[0][2]
+    assert own.outputs[:-1] == run.runs[0].tokenizers.target.pieces(build_ids(run, LINES[0]))
+
+
+def build_ids(run: Pretrained, line: str) -> list[int]:
+    """The ids of the best hypothesis."""
+    sources = run.runs[0].tokenizers.source.encode_all([line])
+    return run._translator(None, {}).search_ids(sources)[0][0].ids
+
+
+@pytest.mark.parametrize("call", ["score", "attend"])
+def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call: str) -> None:
+    with pytest.raises(ValueError, match="Give lists of lines, not the string 'abc'"):
+        getattr(run, call)("abc", "xyz")
+    with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
+        getattr(run, call)(["a", "b"], ["x"])
+
+
+def test_an_ensemble_translates_and_scores_and_has_no_maps(here: Path) -> None:
+    both = nmt.load(["a", "b"], device="cpu")
+    assert len(both.translate(LINES)) == 3
+    assert len(both.score(LINES, LINES)) == 3
+    with pytest.raises(ValueError, match="2 runs have 2 different attentions: load one of them"):
+        both.attend(LINES)
+    with pytest.raises(ValueError, match="c and a cannot translate together: their tokenizers differ"):
+        nmt.load(["a", "c"], device="cpu")
+    with pytest.raises(ValueError, match="run_dir is an empty list"):
+        nmt.load([], device="cpu")
+
+
+def test_an_ensemble_is_evaluated_into_a_folder_of_its_own(here: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="An ensemble has no folder of its own; give out=FOLDER"):
+        evaluate(job("evaluate", run_dir=["a", "b"]))
+    evaluate(job("evaluate", run_dir=["a", "b"], out=str(tmp_path / "both")))
+    assert (tmp_path / "both" / "scores.json").is_file()
+
+
+def test_the_score_command_prints_a_number_for_each_line(
+    here: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        score(job("score", run_dir="a", source="valid.en", target="valid.vi"))
+    printed = [float(line) for line in capsys.readouterr().out.splitlines()]
+    sources, targets = ((here / f"valid.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "vi"))
+    assert printed == pytest.approx(nmt.load("a", device="cpu").score(sources, targets), abs=1e-3)
+    assert "Perplexity per piece" in caplog.text
+    assert "(7 lines)" in caplog.text
+
+
+def rows(output: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines() if line.startswith("|")]
+
+
+def test_runs_are_compared_by_their_own_search_whatever_was_evaluated_before(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {"run_dirs": ["a", "b"], "out": str(tmp_path / "out"), "split": "valid"}
+    compare(job("compare", **arguments))
+    first = rows(capsys.readouterr().out)
+    assert first[0][:3] == ["run", "seed", "BLEU"]
+    assert [row[:2] for row in first[2:4]] == [["a", "1"], ["b", "2"]]
+    made = [json.loads((here / "a/evaluation/valid/scores.json").read_text(encoding="utf-8"))["made_with"]]
+    asked = configuration("evaluate", [])["search"]
+    settings, most = asked | {"beam_size": 1, "constraints": {"max_length": 2}}, asked | {"n_best": 2}
+    for changes in ({"search": settings}, {"minimum_bayes_risk": True, "search": most}, {"batch_tokens": 37}):
+        evaluate(job("evaluate", run_dir="a", split="valid", **changes))
+        record = json.loads((here / "a/evaluation/valid/scores.json").read_text(encoding="utf-8"))
+        assert record["made_with"] not in made
+        made.append(record["made_with"])
+    capsys.readouterr()
+    speed = first[0].index("sentences/s")
+    compare(job("compare", **arguments))
+    again = rows(capsys.readouterr().out)
+    assert [row[:speed] for row in again] == [row[:speed] for row in first]
+
+
+def test_equal_runs_do_not_differ(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(job("compare", run_dirs=["a", "a"], out=str(tmp_path)))
+    text = capsys.readouterr().out
+    table = rows(text)
+    assert table[3][table[0].index("p")] == "1.000"
+    assert "No difference from row 1 can be told at p < 0.05 in row 2." in text
+    assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))[1]["p"] == 1
+
+
+def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = (here / "b" / "config.yaml").read_text(encoding="utf-8")
+    try:
+        (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
+        with pytest.raises(ValueError, match="b has other references for test than the first run: runs compare on one"):
+            compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
+    finally:
+        (here / "b" / "config.yaml").write_text(config, encoding="utf-8")

@@ -1,0 +1,68 @@
+"""One training at a time in a run directory."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.files import locked
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no folders")
+
+
+def test_a_folder_is_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    held = pytest.raises(ValueError, match=r"Another training is writing to .*run; wait until it has ended")
+    with locked(folder), held, locked(folder):
+        pass
+    with locked(folder):
+        pass
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_is_forked_does_not_hold_it(tmp_path: Path) -> None:
+    script = f"""
+import os, time
+from pathlib import Path
+from nmt.files import locked
+with locked(Path({str(tmp_path)!r})):
+    os.fork()
+    os.write(1, b"held\\n")
+    time.sleep(60)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        assert [process.stdout.readline() for _ in range(2)] == ["held\n"] * 2  # of both
+        process.kill()
+        process.wait()
+        with locked(tmp_path):
+            pass
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_dead(
+    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
+) -> None:
+    first = start("train", *tiny(trainer__max_steps=100000, trainer__log_every_n_steps=1, validation__every=10))
+    assert first.stderr is not None
+    next(line for line in first.stderr if line.startswith("step 11/"))
+    for more in ("resume=true", "overwrite=true"):
+        refused = start("train", *tiny(trainer__max_steps=100000, validation__every=10), more)
+        assert "error: Another training is writing to run" in refused.communicate()[1]
+        assert refused.returncode == 2
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    again = start("train", *tiny(trainer__max_steps=20, validation__every=10), "resume=true")
+    assert again.communicate()[0].startswith("run\n")
+    assert again.returncode == 0

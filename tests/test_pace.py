@@ -1,0 +1,22 @@
+import logging
+
+import pytest
+
+from nmt import pace
+from nmt.pace import Pace
+
+
+def test_it_tells_rate_and_time_left_but_not_too_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    told = Pace("sentences translated", seconds=10.0)
+    with caplog.at_level(logging.INFO):
+        for seconds, new in ((4, 7), (10, 13), (15, 3), (21, 19), (30, 58)):
+            now[0] = seconds
+            told(new, 100)
+    assert [record.getMessage() for record in caplog.records] == [
+        "20 of 100 sentences translated, 2.0 a second, 0:40 left",
+        "42 of 100 sentences translated, 2.0 a second, 0:29 left",
+    ]

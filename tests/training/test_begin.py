@@ -1,0 +1,160 @@
+"""A training that begins with the weights and tokenizers of a finished run."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from nmt.commands.train import train
+from nmt.config.job import Job
+
+# So small a rate that the weights stay what they were.
+STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new"}
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return load_file(run / "model.safetensors")
+
+
+def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    # Another corpus, whose own tokenizer would be another one.
+    train(job("train", **STILL, data__train="[valid]", filters__drop_duplicates="false", trainer__max_steps=2))
+    new = corpus_copy / "new"
+    assert (new / "tokenizer.model").read_bytes() == (trained / "tokenizer.model").read_bytes()
+    torch.testing.assert_close(weights(new), weights(trained))
+
+
+def test_it_goes_on_after_that_run_is_gone(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:
+    before, digest = weights(trained), hashlib.sha256((trained / "model.safetensors").read_bytes()).hexdigest()
+    train(job("train", **STILL, trainer__max_steps=4))
+    shutil.rmtree(trained)
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
+    torch.testing.assert_close(weights(corpus_copy / "new"), before)
+    # What it began with can be told even now.
+    assert json.loads((corpus_copy / "new" / "metrics.json").read_text())["start_weights"] == digest
+
+
+def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    shutil.rmtree(corpus_copy / "new" / "checkpoints")
+    (corpus_copy / "new" / "model.safetensors").unlink()
+    metrics = corpus_copy / "new" / "metrics.json"
+    metrics.write_text(metrics.read_text().replace('"finished": true', '"finished": false'))
+    train(job("train", run_dir="new", resume="true"))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model__dim": 14},
+            "start_from=run has another model: there model.dim is 12, here 14; only dropout may differ",
+        ),
+        ({"model__num_heads": 3}, "has another model: there model.num_heads is 2, here 3"),
+        (
+            {"scorer": "dot"},
+            "has another model: there model.encoder_self.scorer._target_ is nmt.attention.scorers.Scal",
+        ),
+        (
+            {"tokenizer": "unigram"},
+            "has other tokenizers: there tokenizer.kind is bpe, here unigram; they are taken over, so give",
+        ),
+        ({"tokenizer__size": 90}, "has other tokenizers: there tokenizer.size is .*, here 90"),
+        ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),
+        ({"run_dir": "run", "overwrite": "true"}, "start_from=run is the run_dir of this training too"),
+        ({"start_from": "none"}, "start_from=none: there is no such folder; give the run_dir of a finished run"),
+    ],
+)
+def test_a_run_that_does_not_fit_is_refused(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(job("train", **{**STILL, **changes}))
+    assert not (corpus_copy / "new").exists()
+    assert (trained / "model.safetensors").is_file()
+
+
+def test_a_run_of_before_there_were_norms_and_another_dropout_fit(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["model"]["norm"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    train(job("train", **STILL, model__dropout=0.4, trainer__max_steps=2))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
+
+
+def test_weights_of_before_there_were_unit_embeddings_do_not_fit_a_model_with_them(
+    job: Callable[..., Job], trained: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["model"]["fix_norm"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    with pytest.raises(ValueError, match="start_from=run has other weights than this model: leave out the settings"):
+        train(job("train", **STILL, model__fix_norm="true"))
+
+
+def test_what_a_run_of_an_older_version_began_with_is_not_made_up(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    metrics = corpus_copy / "new" / "metrics.json"
+    older = {key: value for key, value in json.loads(metrics.read_text()).items() if key != "start_weights"}
+    metrics.write_text(json.dumps(older))
+    shutil.rmtree(trained)
+    train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
+    assert "start_weights" not in json.loads(metrics.read_text())
+
+
+def test_where_it_begins_with_that_run_again_the_record_is_of_its_present_weights(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    train(job("train", **STILL, trainer__max_steps=4))
+    new = corpus_copy / "new"
+    shutil.rmtree(new / "checkpoints")
+    (new / "model.safetensors").unlink()
+    record = json.loads((new / "metrics.json").read_text()) | {"finished": False}
+    (new / "metrics.json").write_text(json.dumps(record))
+    changed = {name: value + 1 for name, value in weights(trained).items()}
+    save_file(changed, trained / "model.safetensors")
+    train(job("train", run_dir="new", resume="true"))
+    found = json.loads((new / "metrics.json").read_text())["start_weights"]
+    assert found == hashlib.sha256((trained / "model.safetensors").read_bytes()).hexdigest() != record["start_weights"]
+
+
+def test_a_run_with_unit_embeddings_hands_them_on(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", run_dir="first", model__fix_norm="true", trainer__max_steps=2))
+    train(job("train", **{**STILL, "start_from": "first"}, model__fix_norm="true", trainer__max_steps=2))
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
+
+
+def test_another_initializer_gives_another_training(job: Callable[..., Job], corpus_copy: Path) -> None:
+    for name in ("as_made", "small"):
+        train(job("train", run_dir=name, initializer=name, optimizer__lr=1e-20, trainer__max_steps=2))
+    made, small = (weights(corpus_copy / name) for name in ("as_made", "small"))
+    changed = {name for name in made if not made[name].equal(small[name])}
+    assert "decoder.0.cross.query.weight" in changed
+    assert "target_embedding.weight" not in changed
+
+
+def test_an_older_run_goes_on_only_with_the_first_weights_that_it_had(
+    job: Callable[..., Job], trained: Path, corpus_copy: Path
+) -> None:
+    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
+    del config["initializer"]
+    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"initializer._target_ is .*small, but nmt.models.init.* in the run that"):
+        train(job("train", initializer="small", resume="true", run_dir="run", trainer__max_steps=12))
+    train(job("train", initializer="as_made", resume="true", run_dir="run", trainer__max_steps=12))

@@ -1,0 +1,123 @@
+"""Two processes train as one does with the same steps; a dead one ends the other; one goes on where two stopped."""
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
+
+from nmt.training.loop import quiet
+
+STEPS = {
+    "trainer__max_steps": 50,
+    "trainer__accumulate_grad_batches": 2,
+    "trainer__log_every_n_steps": 1,
+    "validation__every": 25,
+    "model__dropout": 0.0,
+    # Adam makes full steps of what is nothing but rounding: the gradient of an inner product's key bias is 0.
+    "optimizer": "sgd",
+    "optimizer__lr": 0.3,
+    "schedule": "constant",
+}
+TWO = {"trainer__devices": 2, "trainer": "ddp"}
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
+
+Start = Callable[..., subprocess.Popen[str]]
+Tiny = Callable[..., list[str]]
+
+
+def last(run: Path) -> dict[str, Any]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    errors = process.communicate()[1]
+    assert process.returncode == 0, errors
+    return errors
+
+
+def close(runs: Path) -> None:
+    """The weights and the validation losses of two runs."""
+    one, other = (last(runs / name) for name in ("one", "two"))
+    losses = [
+        json.loads((runs / name / "metrics.json").read_text(encoding="utf-8"))["best"]["value"]
+        for name in ("one", "two")
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    assert one["global_step"] == other["global_step"] == 50
+    assert one["target_tokens"] == other["target_tokens"]
+    torch.testing.assert_close(one["state_dict"], other["state_dict"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"model__fix_norm": "true"}], ids=["plain", "fix_norm"])
+def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny, changes: dict[str, str]) -> None:
+    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
+    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
+    ended(two)
+    ended(one)
+    close(corpus)
+
+
+def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, tiny: Tiny) -> None:
+    two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
+    assert two.stderr is not None
+    next(line for line in two.stderr if line.startswith("step 3/"))
+    two.send_signal(signal.SIGTERM)
+    errors = two.communicate()[1]
+    assert two.returncode == 143, errors
+    step = last(corpus / "two")["global_step"]
+    assert 3 <= step < 50
+    # The command that began it, with another number of devices.
+    resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=true")
+    one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
+    errors = ended(resumed)
+    assert "warning: Resumed on 1 devices, with trainer.accumulate_grad_batches=4" in errors
+    ended(one)
+    close(corpus)
+
+
+@pytest.mark.parametrize("dies", ["the leader", "the other"])
+def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Start, tiny: Tiny, dies: str) -> None:
+    two = start("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
+    assert two.stderr is not None
+    next(line for line in two.stderr if line.startswith("step 5/"))
+    [other] = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_child_training(int(name), two.pid)]
+    os.kill(two.pid if dies == "the leader" else other, signal.SIGKILL)
+    begun = time.monotonic()
+    errors = two.communicate(timeout=60)[1]
+    while Path(f"/proc/{other}").exists() and not _is_zombie(other) and time.monotonic() < begun + 60:
+        time.sleep(0.1)
+    assert _is_zombie(other) or not Path(f"/proc/{other}").exists()
+    assert two.returncode != 0
+    # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
+    assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
+
+
+def test_the_line_that_names_a_dead_process_is_not_silenced() -> None:
+    quiet(leader=True)
+    assert logging.getLogger(_ChildProcessObserver.__module__).isEnabledFor(logging.INFO)
+
+
+def _is_child_training(process: int, parent: int) -> bool:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[1]) == parent and b"nmt.train" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _is_zombie(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

@@ -1,0 +1,103 @@
+"""A device whose memory is full, played by a model that takes batches of some size only."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.commands.train import train
+from nmt.config.job import Job
+from nmt.data.batch import Batch
+from nmt.errors import CheckFailed
+from nmt.runs.directory import RunDirectory
+from nmt.training.task import TranslationTask
+
+Limit = Callable[[int, int], None]
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Limit:
+    """Lets the device hold so many source tokens; fewer from the given batch of the training on."""
+    own = TranslationTask.training_step
+
+    def set_limit(tokens: int, since: int) -> None:
+        def step(task: TranslationTask, batch: Batch, batch_idx: int) -> torch.Tensor:
+            if batch_idx >= since and batch.source.numel() > tokens:
+                raise torch.OutOfMemoryError("out of memory")
+            return own(task, batch, batch_idx)
+
+        monkeypatch.setattr(TranslationTask, "training_step", step)
+
+    return set_limit
+
+
+def test_the_batches_are_halved_once_and_the_same_command_goes_on(
+    corpus: Path,
+    job: Callable[..., Job],
+    limit: Limit,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(corpus)
+    limit(60, since=0)
+    with caplog.at_level(logging.WARNING):
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
+    change = "batching.batch_tokens=50 trainer.accumulate_grad_batches=2"
+    assert f"The memory of the device is full: beginning again with {change}." in caplog.text
+    run = RunDirectory(Path("run"))
+    assert run.config()["batching"]["batch_tokens"] == 50
+    assert run.config()["trainer"]["accumulate_grad_batches"] == 2
+    assert run.metrics()["steps"] == 4
+    assert all(setting in run.metrics()["command"] for setting in change.split())
+    train(job("train", trainer__max_steps=6, batching__batch_tokens=101, resume="true"))
+    assert run.metrics()["steps"] == 6
+    assert run.config()["batching"]["batch_tokens"] == 50
+    with pytest.raises(ValueError, match=r"batching\.batch_tokens is 100, but 50 in the run that is resumed"):
+        train(job("train", trainer__max_steps=8, batching__batch_tokens=100, resume="true"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        (101, r"full with batching\.batch_tokens=50, .* with a smaller model, or leave out"),
+        (61, r"full with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
+    ],
+    ids=["half is too much", "half is less than a sentence"],
+)
+def test_what_cannot_be_halved_again_ends_with_a_sentence(
+    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch, tokens: int, told: str
+) -> None:
+    monkeypatch.chdir(corpus)
+    limit(0, since=0)
+    with pytest.raises(CheckFailed, match=told):
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=tokens))
+
+
+def test_a_training_that_cannot_be_scored_is_whole(
+    corpus: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.chdir(corpus)
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.commands.train._evaluate", full)
+        with pytest.raises(CheckFailed, match=r"whole: resume=true trainer\.accelerator=cpu scores it"):
+            train(job("train", trainer__max_steps=4))
+    train(job("train", trainer__max_steps=4, resume="true"))
+    assert capsys.readouterr().out.startswith("run\ntest BLEU")
+
+
+def test_steps_that_were_made_are_not_thrown_away(
+    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    limit(0, since=3)
+    told = (
+        r"Begin again with batching\.batch_tokens=50 trainer\.accumulate_grad_batches=2 overwrite=true, or resume=true"
+    )
+    with pytest.raises(CheckFailed, match=told):
+        train(job("train", trainer__max_steps=6, validation__every=2))
+    assert (corpus / "run" / "checkpoints" / "last.ckpt").is_file()

@@ -1,0 +1,87 @@
+"""The probes of a training, and their film."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attention_runs import export, job
+
+from nmt.commands.draw_attention import draw_attention
+from nmt.maps.map_files import MapFolder
+from nmt.runs.directory import RunDirectory
+from nmt.training.probe_maps import _thin, write_film
+
+
+def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run: str) -> None:
+    steps = sorted((Path(run) / "probes").glob("step_*"))
+    assert [step.name for step in steps] == ["step_0000002", "step_0000004"]
+    first, last = (list(MapFolder(step).sentences()) for step in steps)
+    assert [(item.line, item.target_pieces) for item in first] == [(item.line, item.target_pieces) for item in last]
+    assert len(first) == 3
+    changes = [
+        np.abs(one.weights - other.weights).max()
+        for before, after in zip(first, last, strict=True)
+        for one, other in zip(before.maps, after.maps, strict=True)
+    ]
+    assert max(changes) > 0, "nothing was learned between the validations"
+    assert [MapFolder(step).manifest["made_from"]["step"] for step in steps] == [2, 4]
+    page = (Path(run) / "probes" / "viewer.html").read_text(encoding="utf-8")
+    assert "step 2" in page
+    assert "step 4" in page
+
+
+def test_the_probes_of_a_run_are_drawn_together(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    probes = ["maps_luong/probes", "maps_bahdanau/probes/step_0000004"]
+    draw_attention(job("draw_attention", maps=probes, formats=["viewer"], out=str(tmp_path)))
+    page = (tmp_path / "viewer.html").read_text(encoding="utf-8")
+    assert "step 4 (maps_luong/probes/step_0000004)" in page
+    assert "step 4 (maps_bahdanau/probes/step_0000004)" in page
+    assert '"step 2"' in page
+
+
+def test_a_probe_that_was_not_finished_is_no_part_of_the_film(here: Path) -> None:
+    run = RunDirectory(here / "maps_luong")
+    (run.path / "probes" / "step_0000003" / "maps").mkdir(parents=True)
+    write_film(run)
+    page = (run.path / "probes" / "viewer.html").read_text(encoding="utf-8")
+    shutil.rmtree(run.path / "probes" / "step_0000003")
+    assert '"step 2"' in page
+    assert '"step 3"' not in page
+
+
+@pytest.mark.parametrize("name", ["maps_luong", "maps_averaged"])
+def test_the_probe_of_the_best_step_is_what_the_finished_run_attends_to(here: Path, tmp_path: Path, name: str) -> None:
+    """Also where the weights that are validated and kept are a moving average of those that train."""
+    best = json.loads(Path(f"{name}/metrics.json").read_text())["best"]["step"]
+    probe = list(MapFolder(Path(f"{name}/probes/step_{best:07}")).sentences())
+    folder = export(name, tmp_path, input="valid.en", target="valid.vi", formats=[])
+    again = list(folder.sentences([item.line for item in probe]))
+    for one, other in itertools.zip_longest(probe, again):
+        np.testing.assert_allclose(one.site("cross").weights, other.site("cross").weights, atol=1e-5)
+
+
+def test_of_many_steps_every_second_one_is_deleted_but_not_the_ends(tmp_path: Path) -> None:
+    steps = [tmp_path / f"step_{step:07}" for step in range(101)]
+    for step in steps:
+        step.mkdir()
+    _thin(steps[:100])
+    assert len(list(tmp_path.iterdir())) == 100 + 1
+    _thin(steps)
+    left = sorted(int(path.name.removeprefix("step_")) for path in tmp_path.iterdir())
+    assert left == list(range(0, 101, 2))
+
+
+def test_a_damaged_probe_costs_the_film_and_not_the_run(here: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = RunDirectory(here / "maps_luong")
+    file = next((run.path / "probes" / "step_0000002" / "maps").iterdir())
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    write_film(run)
+    file.write_bytes(whole)
+    assert (
+        f"No film of the probes in {run.path / 'probes'}: {file} is missing or not the file of its manifest"
+        in caplog.text
+    )

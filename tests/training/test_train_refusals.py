@@ -1,0 +1,106 @@
+"""What cannot be trained is refused in one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.commands.train import train
+from nmt.config.job import Job
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: give one of them"),
+        (
+            {"resume": "true"},
+            "is finished: to train it longer give more of trainer.max_steps, .* or validation.patience",
+        ),
+        (
+            {"resume": "true", "trainer__max_steps": 5},
+            r"finished and has reached trainer.max_steps=5 \(9 steps\): give",
+        ),
+        ({"resume": "true", "scorer": "additive"}, r"^scorer\._target_ is .*Additive, but .*ScaledDot in the run that"),
+        (
+            {"resume": "true", "schedule": "constant"},
+            r"^schedule\._target_ is .*constant, but .*inverse_sqrt in the run that is.*; .*: leave out schedule=, or",
+        ),
+        ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr is 0.5, but 0.01 in the run that is resumed; only"),
+        ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
+        ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
+        ({"run_dir": "new", "data__valid": "absent"}, "No file absent.en"),
+        (
+            {"run_dir": "new", "trainer__accelerator": "tpu"},
+            "Lightning refuses .*accelerator=auto takes what this mach",
+        ),
+        ({"run_dir": "new", "data__train": "[]"}, "data.train is empty"),
+        ({"run_dir": "new", "data__test": "[test]"}, "data.test must be the PREFIX of aligned files"),
+        ({"run_dir": "new", "direction": "en"}, "Unknown direction 'en'"),
+        ({"run_dir": "new", "validation__monitor": "bleus"}, "Unknown validation.monitor 'bleus'. Did you mean 'bleu'"),
+        ({"run_dir": "new", "validation__every": 0}, "validation.every is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "trainer__max_time": "10m"}, "trainer.max_time is '10m'; write days:hours:minutes:seconds"),
+        ({"run_dir": "new", "trainer__max_steps": "null"}, "Training would never end"),
+        ({"run_dir": "new", "trainer__max_steps": -1}, "trainer.max_steps is -1; .* at least 1, or null for no limit"),
+        ({"run_dir": "new", "trainer__max_epochs": -1}, "trainer.max_epochs is -1; .* or null for no limit"),
+        ({"run_dir": "new", "trainer__limit_val_batches": 0}, "limit_val_batches is 0, but a training keeps the weigh"),
+        ({"run_dir": "new", "validation__time_share": 2}, "validation.time_share is 2; it must be above 0 and at most"),
+        ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; give another folder"),
+        ({"run_dir": "new", "cache_dir": "train.en"}, "cache_dir is train.en, but train.en is a file"),
+        ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 has no room for PAD, UNK, BOS and EOS; set"),
+        ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
+        (
+            {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
+            "trainer.precision=16-mixed scales gradients, .*add optimizer.fused=false, or use trainer.precision=bf16",
+        ),
+        ({"run_dir": "new", "trainer__precision": 16, "optimizer__fused": "true"}, "trainer.precision=16 scales gradi"),
+        ({"run_dir": "new", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
+        ({"run_dir": "new", "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
+        ({"run_dir": "new", "batching__workers": -1}, "batching.workers is -1; it must be a whole number of at least"),
+        ({"run_dir": "new", "model__num_heads": 0}, "num_heads is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__num_layers": 0}, "num_layers is 0; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "model__dim": -4}, "^dim is -4; it must be a whole number of at least 1"),
+        ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
+        (
+            {"run_dir": "new", "scorer": "location", "scorer__max_length": 7},
+            r"The longest source of the training data has \d+ pieces with EOS, but scorer=location has weights for 7: ",
+        ),
+        ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be made: "),
+        ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
+        ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
+        ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
+        ({"run_dir": "new", "label_smoothing": 1.5}, "label_smoothing is 1.5"),
+        # Before the word that there is a run already.
+        ({"run_dir": "run", "optimizer__lr": -1}, "optimizer.lr is -1; it must be a number above 0"),
+        ({"run_dir": "new", "word_dropout": 1.5}, "word_dropout is 1.5; it must be at least 0 and below 1"),
+        (
+            {"run_dir": "new", "subword_sampling": 2},
+            "subword_sampling is 2; .* at most 1, such as 0.2, or null for none",
+        ),
+        ({"run_dir": "new", "subword_sampling": "x"}, "subword_sampling is x; it must be above 0"),
+        ({"run_dir": "new", "objective": "r_drop", "objective__alpha": -1.5}, "objective.alpha is -1.5; it must not"),
+        ({"run_dir": "new", "batching__temperature": 0}, "batching.temperature is 0; it must be a number above 0"),
+        ({"run_dir": "new", "batching__concatenate": 2}, "batching.concatenate is 2; .*such as 0.2, or 0 for none"),
+        ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list"),
+        ({"run_dir": "new", "data__detokenize": "[7]"}, "data.detokenize has 7; it must be PREFIXES of corpora"),
+        ({"run_dir": "new", "optimizer__lr": "inf"}, "optimizer.lr is inf; it must be a number above 0"),
+        ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
+        ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
+        ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
+        ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
+        ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
+    job: Callable[..., Job], corpus_copy: Path, changes: dict[str, Any], message: str
+) -> None:
+    (corpus_copy / "run").mkdir(exist_ok=True)
+    (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump({**job("train").config, "resume": None}))
+    (corpus_copy / "run" / "model.safetensors").write_bytes(b"")
+    (corpus_copy / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
+    with pytest.raises((ValueError, OSError), match=message):
+        train(job("train", **changes))
+    assert not (corpus_copy / "new").exists()
