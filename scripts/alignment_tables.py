@@ -1,5 +1,5 @@
 """Alignment error rates of several runs on a split with gold alignments, as Markdown: a row for each run with the
-shift, layer and head of lowest rate on its validation split, then every map of the runs named in --all.
+row, layer and head of lowest rate on its validation split, then every map of the runs named in --all.
 
   python scripts/alignment_tables.py runs/luong runs/transformer --all runs/transformer
 """
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.commands.evaluate import split_task
-from nmt.maps.links import SHIFTS, Choice
+from nmt.maps.links import Choice
+from nmt.maps.words import PIECE_ROWS
 from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.load import Trained, load_run
 from nmt.tables import Table
@@ -29,7 +30,7 @@ def measured(run_dir: Path, split: str) -> Run:
 
 def of_runs(runs: list[Run]) -> Table:
     """What is chosen on the validation split, and what it reaches."""
-    header = ["run", "model", "scorer", "window", "shift", "layer", "head", "AER valid", "AER", "precision", "recall"]
+    header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
     for run_dir, trained, found in runs:
@@ -43,18 +44,18 @@ def of_runs(runs: list[Run]) -> Table:
 
 
 def of_maps(found: Links) -> Iterator[Table]:
-    """AER of every map: for each shift a table with a row for each layer, means first."""
+    """AER of every map: for each row (predicts, reads) a table with a row for each layer, means first."""
     layers, heads = (
         list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in found.table), strict=True)
     )
     names = ["mean of layers" if layer is None else f"layer {layer}" for layer in layers]
-    for shift in SHIFTS:
-        rates = [[found.table.get(Choice(shift, layer, head)) for head in heads] for layer in layers]
+    for piece_row in PIECE_ROWS:
+        rates = [[found.table.get(Choice(piece_row, layer, head)) for head in heads] for layer in layers]
         rows = [
             [name, *(f"{each.aer:.3f}" if each else "" for each in row)] for name, row in zip(names, rates, strict=True)
         ]
         columns = ["mean of heads" if head is None else f"head {head}" for head in heads]
-        yield Table([f"shift {shift}", *columns], rows)
+        yield Table([f"row that {piece_row}", *columns], rows)
 
 
 def main() -> int:

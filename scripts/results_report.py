@@ -73,7 +73,7 @@ def report(runs: Sequence[Run]) -> str:
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
     facts = provenance(made, [run["metrics"] for run in finished], scores) | {
         "Spread": "of several seeds: mean ± standard deviation" if len(rows(runs)) < len(runs) else "",
-        "AER": "from 0, perfect, to 1; shift, layer and head chosen on the validation split",
+        "AER": "from 0, perfect, to 1; row, layer and head chosen on the validation split",
         "Minutes": "of training, validation left out",
     }
     tables = [_markdown([list(COLUMNS), *(cells(pair) for pair in rows(runs))])]

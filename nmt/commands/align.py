@@ -13,11 +13,11 @@ from nmt.runs.load import Trained, load_run
 from nmt.tables import Table
 
 _RATES = ["AER", "precision", "recall"]
-_HEADER = ["shift", "layer", "head", "AER valid", *_RATES]
+_HEADER = ["row", "layer", "head", "AER valid", *_RATES]
 
 
 def align(job: Job) -> None:
-    """Prints and saves the rates of the argmax links of every shift, layer and head of the cross attention.
+    """Prints and saves the rates of the argmax links of every row, layer and head of the cross attention.
 
     The best on the validation split come first; where that has no alignments, the best on the sentences themselves.
     Of the map that is chosen the other kinds of links follow. Raises ValueError where there are no gold alignments.
@@ -68,7 +68,7 @@ def _with_alignments(trained: Trained) -> str:
 
 
 def _place(choice: Choice) -> list[str]:
-    return [str(choice.shift), *("mean" if part is None else str(part) for part in (choice.layer, choice.head))]
+    return [choice.row, *("mean" if part is None else str(part) for part in (choice.layer, choice.head))]
 
 
 def _valid(found: Links, choice: Choice) -> str:

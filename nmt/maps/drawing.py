@@ -8,6 +8,7 @@ from nmt.config.messages import check_share, unknown
 from nmt.maps.diagnostics import Measures
 from nmt.maps.links import Choice
 from nmt.maps.plots import Look
+from nmt.maps.words import PIECE_ROWS
 
 PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "csv", "alignments", "diagnostics", "viewer")
@@ -28,7 +29,7 @@ class Drawing:
     head: Any
     grid: bool
     words: bool
-    shift: int
+    row: Any
     width: Any
     """In inches, None for as large as the map needs."""
     max_weight: Any
@@ -50,8 +51,8 @@ class Drawing:
                 raise ValueError(f"{key} is '{value}'; it must be a whole number from 0, all, or null for the mean.")
         if self.grid and (self.layer, self.head) != (None, None):
             raise ValueError("grid=true draws every layer and head; leave out layer and head.")
-        if self.shift not in (0, 1):
-            raise ValueError(f"shift is {self.shift}; it must be 0 (rows predict their piece) or 1 (rows read it).")
+        if self.row not in PIECE_ROWS:
+            raise ValueError(unknown("row", str(self.row), PIECE_ROWS))
         if self.width is not None and not 1 <= _number(self.width) <= 100:
             raise ValueError(f"width is {self.width}; it must be from 1 to 100 inches, such as 3.3, or null.")
         check_share("threshold", self.threshold)
@@ -78,7 +79,7 @@ class Drawing:
     def choice(self) -> Choice:
         """The map that alignments are read from: means where no single layer or head is chosen."""
         layer, head = (value if isinstance(value, int) else None for value in (self.layer, self.head))
-        return Choice(self.shift, layer, head)
+        return Choice(self.row, layer, head)
 
     def look(self, sites: Mapping[str, Mapping[str, Any]], site: str, line: int, rank: int, detail: str) -> Look:
         """Of a picture of a site, of the manifest's `sites`; what it shows stands in the caption of one for print."""

@@ -78,7 +78,7 @@ def _pictures(
     drawn, refused = 0, ""
     for sentence in folder.sentences(lines):
         for site in drawing.sites(item.site for item in sentence.maps):
-            shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
+            shown = labelled(sentence.site(site), drawing.row, words=drawing.words)
             look = partial(drawing.look, folder.manifest["sites"], site, sentence.line, sentence.rank)
             for parts, draw_it in _drawings(shown, drawing, look):
                 name = ".".join([file_stem(sentence.line, sentence.rank), site, *parts])
@@ -136,7 +136,7 @@ def _tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]
             writer = csv.writer(file)
             writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
             for site in drawing.sites(item.site for item in sentence.maps):
-                shown = labelled(sentence.site(site), drawing.shift, words=drawing.words)
+                shown = labelled(sentence.site(site), drawing.row, words=drawing.words)
                 writer.writerows(_cells(site, shown, drawing))
         yield str(path)
         pace(1, total)

@@ -11,9 +11,7 @@ from jaxtyping import Float
 
 from nmt.data.corpus import read_lines
 from nmt.maps.attention_map import selected
-from nmt.maps.words import word_map
-
-SHIFTS = (0, 1)
+from nmt.maps.words import PIECE_ROWS, PieceRow, word_map
 
 Link = tuple[int, int]
 """(source word, target word), both from 0."""
@@ -31,8 +29,9 @@ class Alignment(NamedTuple):
 class Choice(NamedTuple):
     """The map that links are read from."""
 
-    shift: int
-    """1: the row one step later, where the target piece is the decoder's input (Chen et al. 2020, Shift-Att)."""
+    row: PieceRow
+    """'predicts': a target piece's row is that of the step that predicts it; 'reads': the next step's, which has the
+    piece as its input (Chen et al. 2020, Shift-Att)."""
     layer: int | None
     """None: the mean of the layers."""
     head: int | None
@@ -41,7 +40,7 @@ class Choice(NamedTuple):
     def __str__(self) -> str:
         layer = "mean of layers" if self.layer is None else f"layer {self.layer}"
         head = "mean of heads" if self.head is None else f"head {self.head}"
-        return f"shift {self.shift}, {layer}, {head}"
+        return f"row that {self.row}, {layer}, {head}"
 
 
 class Rates(NamedTuple):
@@ -133,7 +132,7 @@ def chosen_map(
     choice: Choice,
 ) -> Float[np.ndarray, "target_words source_words"]:
     """The word map of one sentence pair's cross attention under `choice`; see `word_map` for rows and columns."""
-    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.shift)
+    return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.row)
 
 
 def table(
@@ -142,7 +141,7 @@ def table(
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
 ) -> dict[Choice, Rates]:
-    """The rates of the argmax links of every shift, layer and head, and of the means where there are several.
+    """The rates of the argmax links of every row, layer and head, and of the means where there are several.
 
     These are of a layer's heads, and of all. One item per sentence pair in each argument. Raises ValueError when there
     is none.
@@ -154,16 +153,16 @@ def table(
     of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
     places = [*of_all, *itertools.product(range(layers), of_heads)]
     found = {}
-    for shift in SHIFTS:
-        maps = [word_map(*pair, shift) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
+    for row in PIECE_ROWS:
+        maps = [word_map(*pair, row) for pair in zip(weights, source_pieces, target_pieces, strict=True)]
         for layer, head in places:
             predicted = [argmax_links(selected(sentence, layer, head)) for sentence in maps]
-            found[Choice(shift, layer, head)] = rates(predicted, gold)
+            found[Choice(row, layer, head)] = rates(predicted, gold)
     return found
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice of lowest error rate; of equals the first: shift 0, means before single ones, then by layer."""
+    """The choice with the lowest error rate; among equals `predicts` first, then means, then the lowest layer."""
     return min(choices, key=lambda choice: choices[choice].aer)
 
 

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from nmt.maps.attention_map import BOS, EOS, AttentionMap
+
+PieceRow = Literal["predicts", "reads"]
+"""Which row of a decoder map belongs to a target piece: of the step that predicts it, or of the step that reads it."""
+PIECE_ROWS: tuple[PieceRow, ...] = get_args(PieceRow)
 
 _WORD_START = "\u2581"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -21,14 +25,13 @@ class LabelledMap(NamedTuple):
     columns: list[str]
 
 
-def labelled(item: AttentionMap, shift: int = 0, *, words: bool = False) -> LabelledMap:
-    """A map whose rows are called after what they predict, or with `shift` 1 after what they read.
+def labelled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = False) -> LabelledMap:
+    """A map whose rows are labeled by the pieces that they predict, or by those that they read.
 
     With `words` a column is the sum of a word's pieces, a row the mean of its pieces: rows sum to what they did. BOS
-    and EOS stay on their own. Raises ValueError for another shift.
+    and EOS stay on their own.
     """
-    _check_shift(shift)
-    rows = item.inputs if shift else item.outputs
+    rows = item.inputs if row == "reads" else item.outputs
     if not words:
         return LabelledMap(item.weights, rows, item.columns)
     means, sums = _membership(rows), _membership(item.columns)
@@ -75,31 +78,25 @@ def word_map(
     weights: Float[np.ndarray, "*stack rows columns"],
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
-    shift: int,
+    row: PieceRow,
 ) -> Float[np.ndarray, "*stack target_words source_words"]:
     """Attention of target words on source words: the sum over a word's source pieces, the mean over its target pieces.
 
     `weights` has a row per target piece and one for EOS, a column per source piece and one for EOS. The EOS column is
-    dropped and nothing renormalised: a row keeps what it gave to words. Row t predicts piece t and has piece t - 1 as
-    input, so with shift 1 piece t reads row t + 1, where it is the input; the last piece reads the row of EOS.
-    Raises ValueError for another shift or another shape.
+    dropped without renormalization. Row t predicts piece t and reads piece t - 1, so the row that reads piece t is row
+    t + 1; that of the last piece predicts EOS. Raises ValueError for another shape.
     """
-    _check_shift(shift)
     rows, columns = len(target_pieces), len(source_pieces)
     if weights.shape[-2:] != (rows + 1, columns + 1):
         raise ValueError(
             f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
             f"{columns} source pieces: it must have one more of each, for EOS."
         )
+    start = 1 if row == "reads" else 0
     sums = _membership(source_pieces)
     means = _membership(target_pieces)
     means = means / means.sum(1, keepdims=True)
-    return means @ weights[..., shift : shift + rows, :columns] @ sums.T
-
-
-def _check_shift(shift: int) -> None:
-    if shift not in (0, 1):
-        raise ValueError(f"shift is {shift}; it must be 0 (row that predicts the piece) or 1 (row that is fed it).")
+    return means @ weights[..., start : start + rows, :columns] @ sums.T
 
 
 def _texts(pieces: Sequence[str]) -> list[str]:

@@ -37,7 +37,7 @@ class Gold(NamedTuple):
 
 
 class Links(NamedTuple):
-    """How the argmax links of a choice of shift, layer and head agree with the gold ones."""
+    """How the argmax links of a choice of row, layer and head agree with the gold ones."""
 
     rates: Rates
     choice: Choice
@@ -97,9 +97,9 @@ def read_valid_gold(trained: Trained) -> Gold | None:
 
 
 def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
-    """AER, precision and recall against `gold`; shift, layer and head are those of lowest AER on `valid`.
+    """AER, precision and recall against `gold`; row, layer and head are those of lowest AER on `valid`.
 
-    Without `valid` the rows that predict (shift 0) of the last layer are read, mean of the heads.
+    Without `valid` the choice is the row that predicts, last layer, mean of heads.
     """
     return chosen_links(*both_maps(trained, gold, valid, batch_tokens))
 
@@ -123,7 +123,7 @@ def chosen_links(maps: Maps, valid: Maps | None) -> Links:
             reason += ", which these sentences are"
     else:
         layers, heads = maps.weights[0].shape[:2]
-        choice = Choice(0, layers - 1, None if heads > 1 else 0)
+        choice = Choice("predicts", layers - 1, None if heads > 1 else 0)
         reason = "not chosen: the validation split has no alignments"
     return Links(found[choice], choice, reason, diagonal, found, of_valid)
 

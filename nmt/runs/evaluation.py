@@ -45,7 +45,7 @@ class Task:
     """One or more lists with a reference for each source."""
     gold: Gold | None
     valid_gold: Gold | None
-    """On which layer, head and shift of the alignments are chosen."""
+    """On which row, layer and head of the alignments are chosen."""
     out: Path
     tokenized: bool
     """Whether the references are tokenised already, so that BLEU is over their own tokens."""

@@ -24,7 +24,7 @@ def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[st
     valid = [float(row["AER valid"]) for row in rows]
     assert valid == sorted(valid)
     assert (diagonal["layer"], diagonal["AER"]) == ("diagonal", "0.000")
-    assert f"AER {rows[0]['AER']} (shift {rows[0]['shift']}" in output
+    assert f"AER {rows[0]['AER']} (row that {rows[0]['row']}" in output
     with (Path(run) / "evaluation" / "test" / "alignment_links.csv").open(newline="") as file:
         ways = {row["links"]: row for row in csv.DictReader(file)}
     assert list(ways) == [*LINKS, "diagonal"]
@@ -56,7 +56,7 @@ def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
     """A corpus of possible links only, and a threshold that no weight reaches."""
     weights = np.full((1, 1, 3, 4), 0.25)
     maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
-    found = rates_by_way(maps, Choice(0, 0, 0), 0.9)
+    found = rates_by_way(maps, Choice("predicts", 0, 0), 0.9)
     assert found["threshold"] is None
     assert found["argmax"] is not None
 

@@ -92,7 +92,7 @@ def test_the_hypotheses_of_the_search_have_maps_by_rank(run: str, tmp_path: Path
 
 
 def test_the_pharaoh_files_are_the_links_of_the_word_maps(here: Path, tmp_path: Path) -> None:
-    folder = export("maps_transformer", tmp_path, target="in.vi", formats=["alignments"], layer=1, head=0, shift=1)
+    folder = export("maps_transformer", tmp_path, target="in.vi", formats=["alignments"], layer=1, head=0, row="reads")
     links = {
         path.stem: [alignment.sure for alignment in read_alignments(path)]
         for path in (tmp_path / "alignments").glob("*.align")

@@ -43,7 +43,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         ("site", "self", "no attention at site 'self' in this model, only at encoder_self, cross"),
         ("site", "decoder_self", "no attention at site 'decoder_self' in this model"),
         ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
-        ("shift", 2, "shift is 2; it must be 0"),
+        ("row", "2", "Unknown row '2'. There are: predicts, reads."),
         ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
         ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
         ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),

@@ -17,6 +17,7 @@ from nmt.maps.links import (
     table,
     threshold_links,
 )
+from nmt.maps.words import PieceRow
 
 GOLD = [
     Alignment(frozenset({(0, 0), (1, 2)}), frozenset({(0, 0), (1, 2), (2, 1)})),
@@ -133,9 +134,9 @@ def test_each_target_word_links_to_its_largest_weight_if_it_has_any() -> None:
     assert argmax_links(np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])) == {(1, 0), (0, 2)}
 
 
-@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize(("row", "later"), [("predicts", 0), ("reads", 1)])
 @pytest.mark.parametrize(("layer", "head"), [(0, 2), (1, 0)])
-def test_the_best_choice_is_the_head_that_was_made_to_align(shift: int, layer: int, head: int) -> None:
+def test_the_best_choice_is_the_head_that_was_made_to_align(row: PieceRow, later: int, layer: int, head: int) -> None:
     draw = np.random.default_rng(11)
     sizes = [(5, 3), (7, 5), (4, 6), (6, 4)]
     sources = [[f"▁{i}" for i in range(n)] for n, _ in sizes]
@@ -145,13 +146,13 @@ def test_the_best_choice_is_the_head_that_was_made_to_align(shift: int, layer: i
         true = draw.integers(n, size=m)
         weights = draw.dirichlet(np.ones(n + 1), size=(2, 3, m + 1))
         weights[layer, head] *= 1e-4
-        weights[layer, head, np.arange(m) + shift, true] = 1e-3
+        weights[layer, head, np.arange(m) + later, true] = 1e-3
         maps.append(weights)
         gold.append(Alignment(*[frozenset((int(i), j) for j, i in enumerate(true))] * 2))
     found = table(maps, sources, targets, gold)
     assert len(found) == 2 * (1 + 2 + 2 * 3)
     choice = best(found)
-    assert choice == (shift, layer, head)
+    assert choice == (row, layer, head)
     assert found[choice] == (0, 1, 1)
     for each, of_each in found.items():
         words = [chosen_map(*pair, each) for pair in zip(maps, sources, targets, strict=True)]
@@ -159,12 +160,12 @@ def test_the_best_choice_is_the_head_that_was_made_to_align(shift: int, layer: i
 
 
 def test_of_equal_choices_the_simplest_wins() -> None:
-    assert best(table([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])) == (0, None, None)
+    assert best(table([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])) == ("predicts", None, None)
 
 
 def test_a_choice_says_what_it_is() -> None:
-    assert str(Choice(1, None, None)) == "shift 1, mean of layers, mean of heads"
-    assert str(Choice(0, 2, 3)) == "shift 0, layer 2, head 3"
+    assert str(Choice("reads", None, None)) == "row that reads, mean of layers, mean of heads"
+    assert str(Choice("predicts", 2, 3)) == "row that predicts, layer 2, head 3"
 
 
 def test_choosing_from_nothing_is_refused() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nmt.maps.attention_map import AttentionMap, site_labels
-from nmt.maps.words import labelled, merge_pieces, spaced, word_ids, word_map
+from nmt.maps.words import PIECE_ROWS, labelled, merge_pieces, spaced, word_ids, word_map
 
 SOURCE = ["▁red", "▁ca", "t", "s", "."]
 TARGET = ["▁mè", "o", "▁đỏ"]
@@ -22,34 +22,32 @@ def test_by_hand() -> None:
     rows = np.array(
         [[0.1, 0.2, 0.3, 0.0, 0.0, 0.4], [0.5, 0.1, 0.1, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [1] + [0] * 5]
     )
-    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 0), [[0.3, 0.5], [0.0, 1.0]])
-    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, 1), [[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, "predicts"), [[0.3, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, "reads"), [[0.25, 0.75], [1.0, 0.0]])
 
 
 def test_a_row_keeps_what_it_gave_to_words() -> None:
-    for shift in (0, 1):
-        kept = weights()[:, :, shift : shift + 3, :5].sum(-1)
-        merged = word_map(weights(), SOURCE, TARGET, shift).sum(-1)
+    for start, row in enumerate(PIECE_ROWS):
+        kept = weights()[:, :, start : start + 3, :5].sum(-1)
+        merged = word_map(weights(), SOURCE, TARGET, row).sum(-1)
         np.testing.assert_allclose(merged[..., 0], kept[..., :2].mean(-1))
         np.testing.assert_allclose(merged[..., 1], kept[..., 2])
 
 
 def test_one_piece_words_change_nothing() -> None:
     source, target = [f"▁{i}" for i in range(5)], [f"▁{i}" for i in range(3)]
-    np.testing.assert_allclose(word_map(weights(), source, target, 0), weights()[:, :, :3, :5])
-    np.testing.assert_allclose(word_map(weights(), source, target, 1), weights()[:, :, 1:, :5])
+    np.testing.assert_allclose(word_map(weights(), source, target, "predicts"), weights()[:, :, :3, :5])
+    np.testing.assert_allclose(word_map(weights(), source, target, "reads"), weights()[:, :, 1:, :5])
 
 
 def test_a_stack_is_its_maps() -> None:
-    stack = word_map(weights(), SOURCE, TARGET, 1)
-    np.testing.assert_allclose(stack[1, 2], word_map(weights()[1, 2], SOURCE, TARGET, 1))
+    stack = word_map(weights(), SOURCE, TARGET, "reads")
+    np.testing.assert_allclose(stack[1, 2], word_map(weights()[1, 2], SOURCE, TARGET, "reads"))
 
 
-def test_another_shape_or_shift_is_refused() -> None:
+def test_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="4 rows and 6 columns does not fit 2 target and 5 source"):
-        word_map(weights(), SOURCE, TARGET[:2], 0)
-    with pytest.raises(ValueError, match="shift is 2"):
-        word_map(weights(), SOURCE, TARGET, 2)
+        word_map(weights(), SOURCE, TARGET[:2], "predicts")
 
 
 def cross(rows: int, columns: int) -> AttentionMap:
@@ -66,10 +64,10 @@ def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_th
     assert shown.weights[1, 2, 1, 0] == pytest.approx(by_hand)
 
 
-def test_with_shift_1_rows_belong_to_what_they_read() -> None:
+def test_rows_may_be_labeled_by_what_they_read() -> None:
     item = cross(5, 4)
-    assert labelled(item, 1).rows == ["<s>", "▁x", "▁y", "z", "w"]
-    shown = labelled(item, 1, words=True)
+    assert labelled(item, "reads").rows == ["<s>", "▁x", "▁y", "z", "w"]
+    shown = labelled(item, "reads", words=True)
     assert shown.rows == ["<s>", "x", "yzw"]
     expected = item.weights[0, 1, 2:5].mean(0)
     np.testing.assert_allclose(shown.weights[0, 1, 2], [expected[:2].sum(), expected[2], expected[3]])

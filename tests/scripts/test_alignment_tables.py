@@ -10,6 +10,7 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import make
 from nmt.data.corpus import Direction
 from nmt.maps.links import Choice, Rates
+from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes
 from nmt.runs.alignment_error import Links
 from nmt.runs.directory import RunDirectory
@@ -17,14 +18,14 @@ from nmt.runs.load import Trained
 
 
 def found() -> Links:
-    """Of 2 layers and 1 head: the error rate of shift s and layer l is 0.s(l + 1), that of the mean of layers 0.s9."""
+    """Of 2 layers and 1 head: the error rate of row s and layer l is 0.s(l + 1), that of the mean of layers 0.s9."""
     places = [(None, None), (0, 0), (1, 0)]
     table = {
-        Choice(shift, layer, head): Rates(shift / 10 + (9 if layer is None else layer + 1) / 100, 0.5, 0.25)
-        for shift in (0, 1)
+        Choice(row, layer, head): Rates(number / 10 + (9 if layer is None else layer + 1) / 100, 0.5, 0.25)
+        for number, row in enumerate(PIECE_ROWS)
         for layer, head in places
     }
-    choice = Choice(0, 1, 0)
+    choice = Choice("predicts", 1, 0)
     return Links(table[choice], choice, "", Rates(0.75, 0.5, 0.5), table, table)
 
 
@@ -34,12 +35,12 @@ def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
     model = make(configuration("explain", ["model=transformer"])["model"])(vocabulary=sizes)
     trained = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, model, torch.device("cpu"))
     [run] = of_runs([(tmp_path / "one", trained, found())]).rows
-    choice, rates = ["0", "1", "0"], ["0.020", "0.020", "0.500", "0.250"]
+    choice, rates = ["predicts", "1", "0"], ["0.020", "0.020", "0.500", "0.250"]
     assert run == [str(tmp_path / "one"), "Transformer", "ScaledDot", "Global", *choice, *rates, "0.750"]
 
 
 def test_every_map_has_a_cell() -> None:
     first, second = of_maps(found())
-    assert first.header == ["shift 0", "mean of heads", "head 0"]
+    assert first.header == ["row that predicts", "mean of heads", "head 0"]
     assert first.rows == [["mean of layers", "0.090", ""], ["layer 0", "", "0.010"], ["layer 1", "", "0.020"]]
     assert [row[1:] for row in second.rows] == [["0.190", ""], ["", "0.110"], ["", "0.120"]]

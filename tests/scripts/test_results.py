@@ -34,7 +34,7 @@ CONFIG = {"model": {"dim": 5}, "search": {"beam_size": 3}, "direction": "en-vi",
 def scores(bleu: float, aer: float | None = None) -> dict:
     found = [("BLEU", bleu), ("chrF2", bleu + 11)]
     rows = [{"name": name, "value": value, "signature": f"{name}|sig"} for name, value in found]
-    return {"scores": rows, **({"aer": {"value": aer, "note": "(shift 1)"}} if aer is not None else {})}
+    return {"scores": rows, **({"aer": {"value": aer, "note": "(row that reads)"}} if aer is not None else {})}
 
 
 @pytest.fixture
