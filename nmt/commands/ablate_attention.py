@@ -23,7 +23,8 @@ from nmt.maps.drawing import unknown_site
 from nmt.pace import Pace
 from nmt.runs.evaluation import Task, conditions
 from nmt.runs.forced_scores import log_probs, mean_log_prob
-from nmt.runs.load import Trained, build_translator, load_run
+from nmt.runs.load import Trained, load_run
+from nmt.runs.search import build_translator
 from nmt.tables import Table
 from nmt.text import normalize
 

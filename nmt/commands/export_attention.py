@@ -14,8 +14,9 @@ from nmt.maps.formats import LEFT_OUT, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
 from nmt.runs.forced_maps import IdPair, first_ranked, forced_maps
-from nmt.runs.load import Trained, build_translator, load_run, search_config
+from nmt.runs.load import Trained, load_run
 from nmt.runs.provenance import described_files, described_run, described_sites
+from nmt.runs.search import build_translator, search_config
 from nmt.tables import Table
 from nmt.text import Tokenizer, normalize
 

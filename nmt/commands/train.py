@@ -25,9 +25,10 @@ from nmt.files import cache_folder, check_unlocked, locked, write_json
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, choose_device, longest_source, save_weights
+from nmt.runs.load import Trained, choose_device, save_weights
 from nmt.runs.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.runs.references import read_references
+from nmt.runs.search import longest_source
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 from nmt.training.begin import (

@@ -13,7 +13,8 @@ from nmt.data.corpus import Direction, text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
 from nmt.files import existing_file
-from nmt.runs.load import build_translator, load_runs
+from nmt.runs.load import load_runs
+from nmt.runs.search import build_translator
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,9 @@ from nmt.maps.links import Alignment
 from nmt.pace import Pace
 from nmt.runs.alignment_error import Gold, Links, alignment_error
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
-from nmt.runs.load import Trained, build_translator, longest_source, search_config
+from nmt.runs.load import Trained
 from nmt.runs.record import scores_record
+from nmt.runs.search import build_translator, longest_source, search_config
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)

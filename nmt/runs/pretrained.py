@@ -8,7 +8,8 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
-from nmt.runs.load import build_translator, load_runs, named_search, search_config
+from nmt.runs.load import load_runs
+from nmt.runs.search import build_translator, named_search, search_config
 from nmt.text import normalize
 
 

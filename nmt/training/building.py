@@ -20,7 +20,7 @@ from nmt.data.sampling import DrawnPairs, SubwordSampling
 from nmt.errors import is_mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
-from nmt.runs.load import build_search
+from nmt.runs.search import build_search
 from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 from nmt.training.objectives import Objective, RDrop, SimCut

@@ -8,7 +8,8 @@ import torch
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.decoding.sampling import Sampling
-from nmt.runs.load import build_model, build_search, choose_device, longest_source
+from nmt.runs.load import build_model, choose_device
+from nmt.runs.search import build_search, longest_source
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 
