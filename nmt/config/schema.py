@@ -21,7 +21,7 @@ _MONITORS = {"bleu": ("valid_bleu", "max", -1), "loss": ("valid_loss", "min", 1)
 _WITHOUT: Config = {
     "nonfinite_steps": 0,
     "objective": {"_target_": "nmt.training.objectives.CrossEntropy"},
-    "initializer": {"_target_": "nmt.models.initializers.as_made", "_partial_": True},
+    "initializer": {"_target_": "nmt.models.initializers.default", "_partial_": True},
     "word_dropout": 0.0,
     "subword_sampling": None,
     "start_from": None,

@@ -14,7 +14,7 @@ from nmt.models.base import Seq2Seq
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
-def as_made(model: Seq2Seq) -> None:
+def default(model: Seq2Seq) -> None:
     """The weights stay those with which torch makes linear maps and recurrent nets, and our models embeddings."""
 
 

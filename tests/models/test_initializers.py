@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.models import Seq2Seq
-from nmt.models.initializers import as_made, small, uniform, xavier
+from nmt.models.initializers import default, small, uniform, xavier
 
 MODELS = ["bahdanau", "luong", "transformer"]
 # Of a scorer and of norms, and embeddings, which the Transformer's output layer is too.
@@ -21,10 +21,10 @@ def values(model: Seq2Seq) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_as_made_changes_nothing(make_model: Callable[..., Seq2Seq], model: str) -> None:
+def test_default_changes_nothing(make_model: Callable[..., Seq2Seq], model: str) -> None:
     made = make_model(model, "additive")
     before = values(made)
-    as_made(made)
+    default(made)
     torch.testing.assert_close(values(made), before, rtol=0, atol=0)
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("initializer", [as_made, partial(uniform, bound=0.1), xavier, partial(small, dim=12)])
+@pytest.mark.parametrize("initializer", [default, partial(uniform, bound=0.1), xavier, partial(small, dim=12)])
 def test_weights_of_which_the_direction_counts_stay(
     make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], model: str
 ) -> None:

@@ -141,9 +141,9 @@ def test_a_run_with_unit_embeddings_hands_them_on(job: Callable[..., Job], corpu
 
 
 def test_another_initializer_gives_another_training(job: Callable[..., Job], corpus_copy: Path) -> None:
-    for name in ("as_made", "small"):
+    for name in ("default", "small"):
         train(job("train", run_dir=name, initializer=name, optimizer__lr=1e-20, trainer__max_steps=2))
-    made, small = (weights(corpus_copy / name) for name in ("as_made", "small"))
+    made, small = (weights(corpus_copy / name) for name in ("default", "small"))
     changed = {name for name in made if not made[name].equal(small[name])}
     assert "decoder.0.cross.query.weight" in changed
     assert "target_embedding.weight" not in changed
@@ -157,4 +157,4 @@ def test_an_older_run_goes_on_only_with_the_first_weights_that_it_had(
     (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     with pytest.raises(ValueError, match=r"initializer._target_ is .*small, but nmt.models.init.* in the run that"):
         train(job("train", initializer="small", resume="true", run_dir="run", trainer__max_steps=12))
-    train(job("train", initializer="as_made", resume="true", run_dir="run", trainer__max_steps=12))
+    train(job("train", initializer="default", resume="true", run_dir="run", trainer__max_steps=12))
