@@ -23,12 +23,12 @@ from typing import Any
 import results_report
 from mistakes import told
 from nmt.cli.compose import configuration
-from nmt.commands.compare import System, run_system
 from nmt.config.nodes import Config
 from nmt.config.schema import Settings
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
 from nmt.files import check_folder, write_json
+from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
 from nmt.training.building import check_buildable

@@ -9,11 +9,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+<<<<<<< HEAD
 from nmt.commands.evaluate import split_task
 from nmt.maps.links import Choice
 from nmt.maps.words import PIECE_ROWS
+=======
+from nmt.maps.links import SHIFTS, Choice
+>>>>>>> 82a19b7 (Test sets and comparisons below the commands that share them)
 from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.load import Trained, load_run
+from nmt.runs.test_sets import split_test_set
 from nmt.tables import Table
 
 Run = tuple[Path, Trained, Links]
@@ -22,10 +27,10 @@ Run = tuple[Path, Trained, Links]
 def measured(run_dir: Path, split: str) -> Run:
     """The rates of a run. Raises ValueError for a split without gold alignments."""
     trained = load_run(run_dir, "cpu")
-    task = split_task(trained, split)
-    if task.gold is None:
+    test_set = split_test_set(trained, split)
+    if test_set.gold is None:
         raise ValueError(f"Split '{split}' of {run_dir} has no gold alignments; give one that has.")
-    return run_dir, trained, alignment_error(trained, task.gold, task.valid_gold, batch_tokens=4096)
+    return run_dir, trained, alignment_error(trained, test_set.gold, test_set.valid_gold, batch_tokens=4096)
 
 
 def of_runs(runs: list[Run]) -> Table:

@@ -14,17 +14,17 @@ from torch import Tensor
 
 from nmt.attention import Attention
 from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, with_parts
-from nmt.commands.evaluate import check_files_given, chosen_task
 from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json
 from nmt.maps.drawing import unknown_site
 from nmt.pace import Pace
-from nmt.runs.evaluation import Task, conditions
+from nmt.runs.evaluation import conditions
 from nmt.runs.forced_scores import log_probs, mean_log_prob
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
+from nmt.runs.test_sets import TestSet, check_files_given, chosen_test_set
 from nmt.tables import Table
 from nmt.text import normalize
 
@@ -58,48 +58,52 @@ def ablate_attention(job: Job) -> None:
     Raises ValueError for an unknown way or site, and where no sentence pair can be measured.
     """
     config = job.config
-    check_files_given(config)
+    check_files_given(config["source"], config["reference"])
     _check(config["ways"], config["sentences"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
     sites = _sites(trained, str(config["site"]))
-    task = chosen_task(trained, config)
-    out = folder_to_write("out", config["out"] or task.out)
-    task = measurable(trained, task, config["sentences"])
-    measure = partial(quality, trained, task, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
+    test_set = chosen_test_set(
+        trained, str(config["split"]), config["source"], config["reference"], None, config["out"]
+    )
+    out = folder_to_write("out", config["out"] or test_set.out)
+    test_set = measurable(trained, test_set, config["sentences"])
+    measure = partial(quality, trained, test_set, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
     intact = measure()
-    without = sorted(_ablated(trained, task, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
+    without = sorted(_ablated(trained, test_set, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
     table = _table(intact, without)
     (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
-    record = {"command": job.command, "sentences": len(task.sources), "intact": intact._asdict()}
-    record |= conditions([trained], task, batch_tokens=config["batch_tokens"])
+    record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
+    record |= conditions([trained], test_set, batch_tokens=config["batch_tokens"])
     write_json(out / "ablation.json", record)
     bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
-    print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(task.sources)} sentences")
+    print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(test_set.sources)} sentences")
     print(table.markdown())
     print(out / "ablation.csv")
     print(out / "ablation.json")
 
 
-def quality(trained: Trained, task: Task, *, bleu: bool, batch_tokens: int) -> Quality:
+def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
     """The log-probability of the first references, and BLEU."""
-    references = task.references[0]
-    log_prob = mean_log_prob(log_probs([trained], task.sources, references, batch_tokens), trained, references)
+    references = test_set.references[0]
+    log_prob = mean_log_prob(log_probs([trained], test_set.sources, references, batch_tokens), trained, references)
     if not bleu:
         return Quality(log_prob, None, None)
-    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(task.sources)
-    metric = headline_metrics(task.tokenized)["BLEU"]
-    score = metric.corpus_score(hypotheses, task.references).score
+    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(test_set.sources)
+    metric = headline_metrics(test_set.tokenized)["BLEU"]
+    score = metric.corpus_score(hypotheses, test_set.references).score
     return Quality(log_prob, score, str(metric.get_signature()))
 
 
-def measurable(trained: Trained, task: Task, sentences: int | None) -> Task:
+def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> TestSet:
     """The first sentence pairs that have text on both sides and are not too long for the model; of one, or of all."""
-    pairs = enumerate(zip(task.sources, task.references[0], strict=True))
+    pairs = enumerate(zip(test_set.sources, test_set.references[0], strict=True))
     kept = list(itertools.islice((i for i, pair in pairs if _can_be_read(trained, pair)), sentences))
     if not kept:
         raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
-    references = [[lines[i] for i in kept] for lines in task.references]
-    return replace(task, sources=[task.sources[i] for i in kept], references=references, gold=None, valid_gold=None)
+    references = [[lines[i] for i in kept] for lines in test_set.references]
+    return replace(
+        test_set, sources=[test_set.sources[i] for i in kept], references=references, gold=None, valid_gold=None
+    )
 
 
 def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:
@@ -108,8 +112,8 @@ def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:
     return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
 
 
-def mean_queries(trained: Trained, task: Task) -> MeanQueries:
-    """The mean of what each head asks, over all positions of the task's sources and first references."""
+def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
+    """The mean of what each head asks, over all positions of the test_set's sources and first references."""
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
@@ -121,7 +125,7 @@ def mean_queries(trained: Trained, task: Task) -> MeanQueries:
     attentions = [attention for layers in trained.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
     # One sentence at a time: padding asks nothing then.
-    log_probs([trained], task.sources, task.references[0], batch_tokens=1)
+    log_probs([trained], test_set.sources, test_set.references[0], batch_tokens=1)
     for hook in hooks:
         hook.remove()
     return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}
@@ -144,10 +148,10 @@ ABLATIONS: dict[str, Ablation] = {
 
 
 def _ablated(
-    trained: Trained, task: Task, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
+    trained: Trained, test_set: TestSet, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
 ) -> Iterator[tuple[Place, str, Quality]]:
     """The quality without each head, by each way."""
-    queries = mean_queries(trained, task) if "frozen" in ways else {}
+    queries = mean_queries(trained, test_set) if "frozen" in ways else {}
     places = [
         (Place(site, layer, head), attention)
         for site in sites

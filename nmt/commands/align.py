@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.commands.evaluate import check_files_given, chosen_task, splits
 from nmt.config.job import Job
 from nmt.config.messages import check_share
 from nmt.files import check_writable, folder_to_write
 from nmt.maps.links import Choice, Rates
 from nmt.runs.alignment_error import Links, both_maps, chosen_links, gold_file, rates_by_way
 from nmt.runs.load import Trained, load_run
+from nmt.runs.test_sets import check_files_given, chosen_test_set, splits
 from nmt.tables import Table
 
 _RATES = ["AER", "precision", "recall"]
@@ -23,20 +23,22 @@ def align(job: Job) -> None:
     Of the map that is chosen the other kinds of links follow. Raises ValueError where there are no gold alignments.
     """
     config = job.config
-    check_files_given(config, config["alignment"])
+    check_files_given(config["source"], config["reference"], config["alignment"])
     check_share("threshold", config["threshold"])
     trained = load_run(Path(str(config["run_dir"])), config["device"])
-    task = chosen_task(trained, config, config["alignment"])
-    if task.gold is None:
+    test_set = chosen_test_set(
+        trained, str(config["split"]), config["source"], config["reference"], config["alignment"], config["out"]
+    )
+    if test_set.gold is None:
         raise ValueError(
             f"There is no gold alignment of {config['source'] or 'split ' + str(config['split'])}; "
             f"{_with_alignments(trained)} Give alignment=FILE with files of your own, or put it beside the split as "
             "PREFIX.SOURCE-TARGET.align."
         )
-    check_writable("out", task.out)
-    maps, valid = both_maps(trained, task.gold, task.valid_gold, config["batch_tokens"])
+    check_writable("out", test_set.out)
+    maps, valid = both_maps(trained, test_set.gold, test_set.valid_gold, config["batch_tokens"])
     found = chosen_links(maps, valid)
-    out = folder_to_write("out", task.out)
+    out = folder_to_write("out", test_set.out)
     ways = rates_by_way(maps, found.choice, float(config["threshold"]))
     tables = {"alignment": _table(found), "alignment_links": _ways(ways, found.diagonal)}
     for name, table in tables.items():

@@ -4,13 +4,13 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from nmt.commands.evaluate import score_test_split
 from nmt.config.job import Job
 from nmt.config.schema import monitor_of
 from nmt.files import check_writable, locked
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
+from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, build_model, choose_device, load_run, save_weights
 from nmt.runs.record import print_run, scores_record
 from nmt.training.averaging import mean_weights

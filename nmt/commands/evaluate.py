@@ -2,26 +2,17 @@
 
 import logging
 import math
-from pathlib import Path
-from typing import Any
 
 from nmt.config.job import Job
-from nmt.config.messages import check_source_tokens, unknown
+from nmt.config.messages import check_source_tokens
 from nmt.config.nodes import Config
-from nmt.config.schema import becomes_plain, held_out_prefixes
-from nmt.data.corpus import Pairs, read_parallel
 from nmt.errors import CheckFailed
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
-from nmt.evaluation.sanity import looks_tokenized
-from nmt.evaluation.scores import Score
-from nmt.files import check_folder, check_writable, existing_file
-from nmt.runs.alignment_error import gold_file, read_gold, read_valid_gold
-from nmt.runs.evaluation import Task, evaluate_runs
-from nmt.runs.load import Trained, load_runs
-from nmt.runs.record import corpus_hashes, score_line
-from nmt.runs.references import is_tokenized, read_references, warn_of_references
-from nmt.text import normalize
+from nmt.runs.evaluation import evaluate_runs
+from nmt.runs.load import load_runs
+from nmt.runs.record import score_line
+from nmt.runs.test_sets import check_files_given, chosen_test_set
 
 logger = logging.getLogger(__name__)
 
@@ -40,12 +31,14 @@ def evaluate(job: Job) -> None:
         raise ValueError(
             f"{len(runs)} runs have {len(runs)} different alignments: give one run_dir, or leave out alignment."
         )
-    task = chosen_task(runs[0], config, config["alignment"])
+    test_set = chosen_test_set(
+        runs[0], str(config["split"]), config["source"], config["reference"], config["alignment"], config["out"]
+    )
     # A large model, and perhaps a download: after all that may be refused.
     comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
     found = evaluate_runs(
         runs,
-        task,
+        test_set,
         config["search"],
         config["batch_tokens"],
         max_source_tokens=config["max_source_tokens"],
@@ -76,94 +69,8 @@ def check_band(value: float, expected: float, band: float) -> None:
     print(f"inside: {where}, at most {band:.2f}")
 
 
-def chosen_task(trained: Trained, config: Config, alignment: Any = None) -> Task:
-    """The user's own files if any are given, with their gold alignment, else the split.
-
-    Raises ValueError where its folder may not be written to, as split_task and own_files do for what they cannot take.
-    """
-    if config["source"] is None:
-        task = split_task(trained, str(config["split"]), config["out"], " Your own: source=FILE reference=FILE.")
-    else:
-        task = own_files(trained, config["source"], config["reference"], alignment, config["out"])
-    check_writable("out", task.out)
-    return task
-
-
-def split_task(trained: Trained, name: str, out: str | Path | None = None, otherwise: str = "") -> Task:
-    """A split of the run's corpus. Raises ValueError for one that it does not have, which says what to do otherwise."""
-    known = splits(trained)
-    if name not in known:
-        raise ValueError(unknown("split", name, known) + otherwise)
-    data = trained.config["data"]
-    pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
-    _warn_of_another(trained, known[name])
-    folder = Path(str(out)) if out else trained.run.path / "evaluation" / name
-    gold = gold_file(trained, known[name])
-    return _task(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
-
-
-def _warn_of_another(trained: Trained, prefix: str) -> None:
-    """Warns where the files of a split are not those that the run was trained beside."""
-    then = trained.run.metrics().get("corpora", {})
-    for file, digest in corpus_hashes([prefix], trained.direction).items():
-        if then.get(file, digest) != digest:
-            logger.warning(
-                "%s is another file than when %s was trained: these scores do not compare with those of then.",
-                file,
-                trained.run.path,
-            )
-
-
-def score_test_split(trained: Trained) -> list[Score]:
-    """The scores of the test split, which its `evaluation` folder gets too; none where there is no such split."""
-    if "test" not in splits(trained):
-        return []
-    logger.info("Scoring the test split")
-    return evaluate_runs([trained], split_task(trained, "test")).scores
-
-
-def splits(trained: Trained) -> dict[str, str]:
-    """The prefixes of the run's corpora by name, its training corpus aside."""
-    return held_out_prefixes(trained.config["data"])
-
-
-def own_files(trained: Trained, source: Any, reference: Any, alignment: Any = None, out: Any = None) -> Task:
-    """The user's own files: source, one or more references, and a gold alignment if there is one."""
-    source_file = existing_file("source", source)
-    references = []
-    for name in reference if isinstance(reference, list) else [reference]:
-        file = existing_file("reference", name)
-        lines, translations = read_parallel(source_file, file)
-        warn_of_references(file, translations)
-        references.append(translations)
-    pairs = Pairs([normalize(line) for line in lines], references[0])
-    gold = existing_file("alignment", alignment) if alignment else None
-    folder = Path(str(out)) if out else trained.run.path / "evaluation" / "files" / source_file.stem
-    return _task(trained, pairs, references, gold, folder, looks_tokenized(references[0]))
-
-
-def check_files_given(config: Config, alignment: Any = None) -> None:
-    """Raises ValueError when of source and reference one is given without the other, or an alignment without them."""
-    if (config["source"] is None) != (config["reference"] is None):
-        given, missing = ("source", "reference") if config["source"] else ("reference", "source")
-        raise ValueError(f"{given} is given without {missing}; your own files need both.")
-    if config["reference"] == []:
-        raise ValueError("reference is an empty list; name at least one file.")
-    if alignment is not None and config["source"] is None:
-        raise ValueError("alignment belongs to files of your own; give source and reference too.")
-
-
-def _task(
-    trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
-) -> Task:
-    # Before the long part: what does not fit is told at once.
-    check_folder("out", out)
-    gold = read_gold(gold_file, pairs, trained.direction) if gold_file else None
-    return Task(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out, tokenized)
-
-
 def _check(config: Config) -> None:
-    check_files_given(config, config["alignment"])
+    check_files_given(config["source"], config["reference"], config["alignment"])
     check_source_tokens(config["max_source_tokens"])
     if config["expect"] is not None and not _finite(config["expect"]):
         raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli.sweep import settings
-from nmt.commands.compare import report, run_system
 from nmt.config.job import JobRecord
+from nmt.runs.comparison import report, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
 

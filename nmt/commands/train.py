@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.commands.evaluate import score_test_split
 from nmt.config.job import Job
 from nmt.config.nodes import Config, make
 from nmt.config.schema import Settings, becomes_plain
@@ -25,6 +24,7 @@ from nmt.files import cache_folder, check_unlocked, locked, write_json
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
+from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, choose_device, save_weights
 from nmt.runs.record import corpus_hashes, peak_memory_mib, print_run, scores_record, training_record
 from nmt.runs.references import read_references

@@ -6,9 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.schema import becomes_plain, training_prefixes
@@ -21,11 +19,12 @@ from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_me
 from nmt.files import write_json
 from nmt.maps.links import Alignment
 from nmt.pace import Pace
-from nmt.runs.alignment_error import Gold, Links, alignment_error
+from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.load import Trained
 from nmt.runs.record import scores_record
 from nmt.runs.search import build_translator, longest_source, search_config
+from nmt.runs.test_sets import TestSet, split_test_set, splits
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -35,28 +34,6 @@ _FORMER_MAX_SOURCE_TOKENS = 256
 
 _SACREBLEU_SEED = "12345"
 """What sacrebleu resamples with where the environment has no SACREBLEU_SEED."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is scored: normalised sources, references as they stand, gold alignments if there are any; and where to."""
-
-    sources: list[str]
-    references: list[list[str]]
-    """One or more lists with a reference for each source."""
-    gold: Gold | None
-    valid_gold: Gold | None
-    """On which row, layer and head of the alignments are chosen."""
-    out: Path
-    tokenized: bool
-    """Whether the references are tokenised already, so that BLEU is over their own tokens."""
-
-    def __post_init__(self) -> None:
-        for lines in self.references:
-            if len(lines) != len(self.sources):
-                raise ValueError(
-                    f"{len(self.sources)} sources but {len(lines)} references: they must be the same lines."
-                )
 
 
 class Evaluation(NamedTuple):
@@ -75,7 +52,7 @@ class Evaluation(NamedTuple):
 
 def evaluate_runs(
     runs: Sequence[Trained],
-    task: Task,
+    test_set: TestSet,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     *,
@@ -83,42 +60,52 @@ def evaluate_runs(
     minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
 ) -> Evaluation:
-    """Translates and scores, logs warnings, and writes all of it to the task's folder.
+    """Translates and scores, logs warnings, and writes all of it to the test_set's folder.
 
     Alignments are those of a single run, COMET looks at the first references. The folder gets hypotheses.txt,
     sentences.tsv, sentences.jsonl and scores.json.
     """
     translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk)
     start = time.monotonic()
-    hypotheses = translator.translate(task.sources, report=Pace("sentences translated"))
+    hypotheses = translator.translate(test_set.sources, report=Pace("sentences translated"))
     seconds = time.monotonic() - start
-    for sentence in hypothesis_warnings(hypotheses, task.sources, task.references[0]):
+    for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
-    headline = {"BLEU": headline_metrics(task.tokenized)["BLEU"]}
+    headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}
     counts = training_counts(runs[0])
-    gold = task.gold if len(runs) == 1 else None
-    if task.gold and not gold:
+    gold = test_set.gold if len(runs) == 1 else None
+    if test_set.gold and not gold:
         logger.info("No alignment error rate: %d runs have %d different alignments", len(runs), len(runs))
     found = Evaluation(
         hypotheses,
-        _scores(task, hypotheses, runs[0].direction.target, comet),
-        by_length(hypotheses, task.references, task.sources, headline),
-        by_rarest_word(hypotheses, task.references, task.sources, counts, headline) if counts else [],
-        alignment_error(runs[0], gold, task.valid_gold, batch_tokens) if gold else None,
-        perplexity(log_probs(runs, task.sources, task.references[0], batch_tokens), runs[0], task.references[0]),
+        _scores(test_set, hypotheses, runs[0].direction.target, comet),
+        by_length(hypotheses, test_set.references, test_set.sources, headline),
+        by_rarest_word(hypotheses, test_set.references, test_set.sources, counts, headline) if counts else [],
+        alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
+        perplexity(
+            log_probs(runs, test_set.sources, test_set.references[0], batch_tokens), runs[0], test_set.references[0]
+        ),
         len(hypotheses) / seconds,
     )
-    save(task, found, conditions(runs, task, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
-    logger.info("Written to %s", task.out)
+    save(test_set, found, conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
+    logger.info("Written to %s", test_set.out)
     return found
 
 
-def _scores(task: Task, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
-    scores = corpus_scores(hypotheses, task.references, all_metrics(task.tokenized))
-    if task.tokenized or looks_tokenized(task.references[0]):
-        scores.append(plain_text_bleu(hypotheses, task.references, language))
+def score_test_split(trained: Trained) -> list[Score]:
+    """The scores of the test split, which its `evaluation` folder gets too; none where there is no such split."""
+    if "test" not in splits(trained):
+        return []
+    logger.info("Scoring the test split")
+    return evaluate_runs([trained], split_test_set(trained, "test")).scores
+
+
+def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
+    scores = corpus_scores(hypotheses, test_set.references, all_metrics(test_set.tokenized))
+    if test_set.tokenized or looks_tokenized(test_set.references[0]):
+        scores.append(plain_text_bleu(hypotheses, test_set.references, language))
     if comet:
-        scores.append(comet(task.sources, hypotheses, task.references[0]))
+        scores.append(comet(test_set.sources, hypotheses, test_set.references[0]))
     return scores
 
 
@@ -135,7 +122,7 @@ def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str
 
 def conditions(
     runs: Sequence[Trained],
-    task: Task,
+    test_set: TestSet,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     max_source_tokens: int | None = None,
@@ -155,14 +142,14 @@ def conditions(
     longest = max_source_tokens or longest_source(runs[0].config)
     if longest != _FORMER_MAX_SOURCE_TOKENS:
         keyed = keyed | {"max_source_tokens": longest}
-    if task.tokenized != looks_tokenized(task.references[0]):
-        keyed = keyed | {"tokenized": task.tokenized}
-    if task.gold:
-        golds = [gold for gold in (task.gold, task.valid_gold) if gold]
+    if test_set.tokenized != looks_tokenized(test_set.references[0]):
+        keyed = keyed | {"tokenized": test_set.tokenized}
+    if test_set.gold:
+        golds = [gold for gold in (test_set.gold, test_set.valid_gold) if gold]
         keyed = keyed | {"gold": [(gold.pairs, _sorted_links(gold.alignments)) for gold in golds]}
     if (seed := os.environ.get("SACREBLEU_SEED", _SACREBLEU_SEED)) != _SACREBLEU_SEED:
         keyed = keyed | {"seed": seed}
-    made_with = content_key([keyed, weights, task.sources, task.references])
+    made_with = content_key([keyed, weights, test_set.sources, test_set.references])
     more = {"precision": precision, "max_source_tokens": longest, "made_with": made_with}
     return {"runs": [str(run.run.path) for run in runs], **found, **more}
 
@@ -187,11 +174,11 @@ def training_counts(trained: Trained) -> Counter[str]:
     return counts
 
 
-def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:
+def save(test_set: TestSet, found: Evaluation, under: Mapping[str, Any]) -> None:
     """Writes the hypotheses, chrF of each line, and all figures with their conditions."""
-    task.out.mkdir(parents=True, exist_ok=True)
-    (task.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
-    _save_sentences(task, found.hypotheses)
+    test_set.out.mkdir(parents=True, exist_ok=True)
+    (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
+    _save_sentences(test_set, found.hypotheses)
     record: dict[str, Any] = {
         **under,
         "scores": scores_record(found.scores),
@@ -208,23 +195,29 @@ def save(task: Task, found: Evaluation, under: Mapping[str, Any]) -> None:
             "diagonal": round(found.links.diagonal.aer, 4),
             "note": found.links.note,
         }
-    write_json(task.out / "scores.json", record)
+    write_json(test_set.out / "scores.json", record)
 
 
-def _save_sentences(task: Task, hypotheses: Sequence[str]) -> None:
+def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
     """A row for each line, as a table and as JSON, which has the references too."""
     rows = [
         {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
         for number, (chrf, source, hypothesis, *references) in enumerate(
-            zip(sentence_scores(hypotheses, task.references), task.sources, hypotheses, *task.references, strict=True),
+            zip(
+                sentence_scores(hypotheses, test_set.references),
+                test_set.sources,
+                hypotheses,
+                *test_set.references,
+                strict=True,
+            ),
             start=1,
         )
     ]
     columns = ("line", "chrF2", "source", "hypothesis")
     table = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in rows)]
-    (task.out / "sentences.tsv").write_text("".join(f"{line}\n" for line in table), encoding="utf-8")
+    (test_set.out / "sentences.tsv").write_text("".join(f"{line}\n" for line in table), encoding="utf-8")
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    (task.out / "sentences.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (test_set.out / "sentences.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:

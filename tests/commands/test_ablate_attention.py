@@ -11,10 +11,9 @@ import torch
 from attention_runs import job
 
 from nmt.commands.ablate_attention import ABLATIONS, ablate_attention, mean_queries, measurable, quality
-from nmt.commands.evaluate import split_task
 from nmt.models import Luong
-from nmt.runs.evaluation import Task
 from nmt.runs.load import load_run
+from nmt.runs.test_sets import TestSet, split_test_set
 from nmt.text import EOS
 
 
@@ -46,33 +45,35 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ABLATIONS)
 def test_an_ablation_changes_the_model_inside_and_leaves_it_as_it_was(run: str, way: str) -> None:
     trained = load_run(Path(run), "cpu")
-    task = measurable(trained, split_task(trained, "valid"), 3)
-    intact = quality(trained, task, bleu=False, batch_tokens=1000)
+    test_set = measurable(trained, split_test_set(trained, "valid"), 3)
+    intact = quality(trained, test_set, bleu=False, batch_tokens=1000)
     attention = trained.model.sites["cross"][0]
-    with ABLATIONS[way](attention, 0, mean_queries(trained, task)):
-        assert quality(trained, task, bleu=False, batch_tokens=1000) != intact
-    assert quality(trained, task, bleu=False, batch_tokens=1000) == intact
+    with ABLATIONS[way](attention, 0, mean_queries(trained, test_set)):
+        assert quality(trained, test_set, bleu=False, batch_tokens=1000) != intact
+    assert quality(trained, test_set, bleu=False, batch_tokens=1000) == intact
 
 
 def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> None:
     trained = load_run(Path("maps_transformer"), "cpu")
-    task = measurable(trained, split_task(trained, "valid"), 2)
+    test_set = measurable(trained, split_test_set(trained, "valid"), 2)
     attention = trained.model.sites["encoder_self"][0]
     asked: list[torch.Tensor] = []
     hook = attention.register_forward_pre_hook(lambda _, arguments: asked.append(arguments[0][0]))
-    for source in task.sources:
+    for source in test_set.sources:
         ids = torch.tensor([[*trained.tokenizers.source.encode(source), EOS]])
         trained.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
     hook.remove()
-    torch.testing.assert_close(mean_queries(trained, task)[attention], torch.cat(asked, dim=1).mean(dim=1))
+    torch.testing.assert_close(mean_queries(trained, test_set)[attention], torch.cat(asked, dim=1).mean(dim=1))
 
 
 def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
-    task = split_task(trained, "valid")
-    mixed = Task(["", *task.sources], [["x", *task.references[0]]], None, None, task.out, tokenized=False)
-    assert measurable(trained, mixed, 2).sources == task.sources[:2]
-    empty = Task([""], [["x"]], None, None, task.out, tokenized=False)
+    test_set = split_test_set(trained, "valid")
+    mixed = TestSet(
+        ["", *test_set.sources], [["x", *test_set.references[0]]], None, None, test_set.out, tokenized=False
+    )
+    assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
+    empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
     with pytest.raises(ValueError, match="No sentence pair has text on both sides that the model can read"):
         measurable(trained, empty, None)
 
@@ -94,9 +95,9 @@ def test_what_cannot_be_ablated_is_told(here: Path, changes: dict[str, Any], sen
 
 def test_what_the_model_cannot_read_is_not_measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
-    task = split_task(trained, "valid")
-    lengths = [len(trained.tokenizers.source.encode(line)) for line in task.sources]
+    test_set = split_test_set(trained, "valid")
+    lengths = [len(trained.tokenizers.source.encode(line)) for line in test_set.sources]
     monkeypatch.setattr(Luong, "max_source", property(lambda _: max(lengths)))
-    kept = measurable(trained, task, None).sources
-    assert kept == [line for line, length in zip(task.sources, lengths, strict=True) if length < max(lengths)]
-    assert len(kept) < len(task.sources)
+    kept = measurable(trained, test_set, None).sources
+    assert kept == [line for line, length in zip(test_set.sources, lengths, strict=True) if length < max(lengths)]
+    assert len(kept) < len(test_set.sources)

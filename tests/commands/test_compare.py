@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from nmt.cli.compose import configuration
-from nmt.commands.compare import System, compare, comparison_table, pooled_table, report
+from nmt.commands.compare import compare
 from nmt.config.job import Job
+from nmt.runs.comparison import System, comparison_table, pooled_table, report
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 

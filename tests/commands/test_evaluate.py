@@ -11,16 +11,17 @@ import pytest
 import torch
 
 import nmt.commands.evaluate
-from nmt.commands.evaluate import check_band, evaluate, split_task
+from nmt.commands.evaluate import check_band, evaluate
 from nmt.config.job import Job
 from nmt.data.corpus import Direction, Pairs
 from nmt.errors import CheckFailed, report
 from nmt.maps.links import Alignment
 from nmt.runs.alignment_error import Gold, read_valid_gold
 from nmt.runs.directory import RunDirectory
-from nmt.runs.evaluation import Task, conditions, training_counts
+from nmt.runs.evaluation import conditions, training_counts
 from nmt.runs.load import Trained
 from nmt.runs.record import corpus_hashes
+from nmt.runs.test_sets import TestSet, split_test_set
 
 
 class TranslatedError(Exception):
@@ -50,7 +51,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def job(files: Path, **changes: Any) -> Job:
-    own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None}
+    own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None, "split": "test"}
     config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, "precision": "float32"}
     config |= {
         "expect": None,
@@ -61,6 +62,7 @@ def job(files: Path, **changes: Any) -> Job:
         **own,
         **changes,
     }
+    config = {key: str(value) if isinstance(value, Path) else value for key, value in config.items()}
     return Job(config, (), "", None)
 
 
@@ -141,10 +143,10 @@ def test_a_split_that_is_another_file_than_in_training_is_told(
 ) -> None:
     trained = run._replace(config={"data": {"valid": str(files / "t")}, "search": {}})
     trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
-    split_task(trained, "valid")
+    split_test_set(trained, "valid")
     assert "another file" not in caplog.text
     (files / "t.vi").write_text("một hai\nba năm\n", encoding="utf-8")
-    split_task(trained, "valid")
+    split_test_set(trained, "valid")
     assert f"{files}/t.vi is another file than when {files} was trained" in caplog.text
     assert "t.en is another file" not in caplog.text
 
@@ -154,11 +156,16 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
 ) -> None:
     run.run.weights.write_bytes(b"weights")
     trained = run._replace(config=run.config | {"filters": {"max_tokens": 9}}, device=torch.device("cpu"))
-    plain = Task(["a b"], [["c d"]], None, None, files, tokenized=False)
+    plain = TestSet(["a b"], [["c d"]], None, None, files, tokenized=False)
     gold = Gold(Pairs(["a b"], ["c d"]), [Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))])
     other = Gold(gold.pairs, [Alignment(frozenset(), frozenset({(1, 0)}))])
-    tasks = [plain, replace(plain, gold=gold), replace(plain, gold=other), replace(plain, gold=gold, valid_gold=other)]
-    keys = [conditions([trained], task)["made_with"] for task in tasks]
+    test_sets = [
+        plain,
+        replace(plain, gold=gold),
+        replace(plain, gold=other),
+        replace(plain, gold=gold, valid_gold=other),
+    ]
+    keys = [conditions([trained], test_set)["made_with"] for test_set in test_sets]
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     keys.append(conditions([trained], plain)["made_with"])
     assert len(set(keys)) == len(keys)

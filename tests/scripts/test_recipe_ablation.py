@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.compose import configuration
-from nmt.commands.compare import System
 from nmt.config.nodes import Config
 from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.runs.comparison import System
 from nmt.runs.record import scores_record
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ablation.py"

@@ -1,0 +1,128 @@
+"""What is scored: a split of a run's corpus, or the user's own files."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.config.messages import unknown
+from nmt.config.schema import becomes_plain, held_out_prefixes
+from nmt.data.corpus import Pairs, read_parallel
+from nmt.evaluation.sanity import looks_tokenized
+from nmt.files import check_folder, check_writable, existing_file
+from nmt.runs.alignment_error import Gold, gold_file, read_gold, read_valid_gold
+from nmt.runs.load import Trained
+from nmt.runs.record import corpus_hashes
+from nmt.runs.references import is_tokenized, read_references, warn_of_references
+from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """What is scored: normalised sources, references as they stand, gold alignments if there are any; and where to."""
+
+    __test__ = False  # pytest collects classes of this name
+
+    sources: list[str]
+    references: list[list[str]]
+    """One or more lists with a reference for each source."""
+    gold: Gold | None
+    valid_gold: Gold | None
+    """The alignments on which row, layer and head are chosen."""
+    out: Path
+    tokenized: bool
+    """Whether the references are tokenised already, so that BLEU is over their own tokens."""
+
+    def __post_init__(self) -> None:
+        for lines in self.references:
+            if len(lines) != len(self.sources):
+                raise ValueError(
+                    f"{len(self.sources)} sources but {len(lines)} references: they must be the same lines."
+                )
+
+
+def chosen_test_set(
+    trained: Trained,
+    split: str,
+    source: str | None = None,
+    reference: str | list[str] | None = None,
+    alignment: str | None = None,
+    out: str | None = None,
+) -> TestSet:
+    """The user's own files if a source is given, else a split of the run's corpus.
+
+    Raises ValueError if `out` is not writable, and as `split_test_set` and `own_test_set`.
+    """
+    if source is None:
+        chosen = split_test_set(trained, split, out, " Your own: source=FILE reference=FILE.")
+    else:
+        chosen = own_test_set(trained, source, reference or [], alignment, out)
+    check_writable("out", chosen.out)
+    return chosen
+
+
+def split_test_set(trained: Trained, name: str, out: str | None = None, otherwise: str = "") -> TestSet:
+    """A split of the run's corpus. Raises ValueError for an unknown one; `otherwise` is added to the message."""
+    known = splits(trained)
+    if name not in known:
+        raise ValueError(unknown("split", name, known) + otherwise)
+    data = trained.config["data"]
+    pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
+    _warn_of_another(trained, known[name])
+    folder = Path(out) if out else trained.run.path / "evaluation" / name
+    gold = gold_file(trained, known[name])
+    return _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
+
+
+def _warn_of_another(trained: Trained, prefix: str) -> None:
+    """Warns where the files of a split are not those that the run was trained beside."""
+    then = trained.run.metrics().get("corpora", {})
+    for file, digest in corpus_hashes([prefix], trained.direction).items():
+        if then.get(file, digest) != digest:
+            logger.warning(
+                "%s is another file than when %s was trained: these scores do not compare with those of then.",
+                file,
+                trained.run.path,
+            )
+
+
+def splits(trained: Trained) -> dict[str, str]:
+    """The prefixes of the run's corpora by name, its training corpus aside."""
+    return held_out_prefixes(trained.config["data"])
+
+
+def own_test_set(
+    trained: Trained, source: str, reference: str | list[str], alignment: str | None = None, out: str | None = None
+) -> TestSet:
+    """The user's own files: a source, one or more references, and a gold alignment if there is one."""
+    source_file = existing_file("source", source)
+    references = []
+    for name in reference if isinstance(reference, list) else [reference]:
+        file = existing_file("reference", name)
+        lines, translations = read_parallel(source_file, file)
+        warn_of_references(file, translations)
+        references.append(translations)
+    pairs = Pairs([normalize(line) for line in lines], references[0])
+    gold = existing_file("alignment", alignment) if alignment else None
+    folder = Path(out) if out else trained.run.path / "evaluation" / "files" / source_file.stem
+    return _test_set(trained, pairs, references, gold, folder, looks_tokenized(references[0]))
+
+
+def check_files_given(source: str | None, reference: str | list[str] | None, alignment: str | None = None) -> None:
+    """Raises ValueError if only one of source and reference is given, or an alignment without them."""
+    if (source is None) != (reference is None):
+        given, missing = ("source", "reference") if source else ("reference", "source")
+        raise ValueError(f"{given} is given without {missing}; your own files need both.")
+    if reference == []:
+        raise ValueError("reference is an empty list; name at least one file.")
+    if alignment is not None and source is None:
+        raise ValueError("alignment belongs to files of your own; give source and reference too.")
+
+
+def _test_set(
+    trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
+) -> TestSet:
+    check_folder("out", out)
+    gold = read_gold(gold_file, pairs, trained.direction) if gold_file else None
+    return TestSet(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out, tokenized)
