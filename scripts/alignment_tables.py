@@ -9,13 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-<<<<<<< HEAD
-from nmt.commands.evaluate import split_task
 from nmt.maps.links import Choice
 from nmt.maps.words import PIECE_ROWS
-=======
-from nmt.maps.links import SHIFTS, Choice
->>>>>>> 82a19b7 (Test sets and comparisons below the commands that share them)
 from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.load import Trained, load_run
 from nmt.runs.test_sets import split_test_set
