@@ -43,15 +43,15 @@ lint: .venv/installed-dev
 
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py
-	.venv/bin/python scripts/kill_study.py
-	.venv/bin/python scripts/soak.py
+	$(VENV) scripts.studies.kill_study
+	$(VENV) scripts.studies.soak
 
-# On a corpus of your own: .venv/bin/python scripts/benchmark.py --help
+# On a corpus of your own: .venv/bin/python -m scripts.bench.benchmark --help
 bench: .venv/installed
-	.venv/bin/python scripts/benchmark.py parts
+	$(VENV) scripts.bench.benchmark parts
 	@for model in bahdanau luong transformer; do \
 	  echo; echo "== $$model"; \
-	  .venv/bin/python scripts/benchmark.py train --data data/sample/train,data/sample/phrases model=$$model tokenizer.size=2000 || exit; \
+	  $(VENV) scripts.bench.benchmark train --data data/sample/train,data/sample/phrases model=$$model tokenizer.size=2000 || exit; \
 	done
 
 .venv/installed-dev: .venv/installed

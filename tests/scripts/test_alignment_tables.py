@@ -1,11 +1,10 @@
-"""scripts/alignment_tables.py: the rates of runs as tables."""
+"""scripts/studies/alignment_tables.py: the rates of runs as tables."""
 
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from alignment_tables import of_maps, of_runs
 from nmt.cli.compose import configuration
 from nmt.config.nodes import make
 from nmt.data.corpus import Direction
@@ -15,6 +14,7 @@ from nmt.models import VocabularySizes
 from nmt.runs.alignment_error import Links
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
+from scripts.studies.alignment_tables import of_maps, of_runs
 
 
 def found() -> Links:

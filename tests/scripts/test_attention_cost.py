@@ -1,4 +1,4 @@
-"""scripts/benchmark.py attention: all ways give the same context, and their memory is counted."""
+"""scripts/bench/benchmark.py attention: all ways give the same context, and their memory is counted."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -6,11 +6,11 @@ from argparse import ArgumentParser, Namespace
 import pytest
 import torch
 
-import attention_cost
 from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
 from nmt.kernels import additive_score as kernel
+from scripts.bench import attention_cost
 
 CPU = torch.device("cpu")
 

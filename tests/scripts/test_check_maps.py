@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from check_maps import check, check_map, main
 from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.map_files import write_maps
+from scripts.studies.check_maps import check, check_map, main
 
 LABELS = site_labels(["▁a", "▁b", "▁c"], ["▁x", "▁y"])
 DRAW = np.random.default_rng(1)

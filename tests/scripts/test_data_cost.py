@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from data_cost import made_up, run, start, table
+from scripts.bench.data_cost import made_up, run, start, table
 
 
 def test_a_made_up_corpus_is_parallel_and_the_same_each_time(tmp_path: Path) -> None:

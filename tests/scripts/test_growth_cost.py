@@ -1,13 +1,12 @@
-"""scripts/benchmark.py growth, with models of a few numbers."""
+"""scripts/bench/benchmark.py growth, with models of a few numbers."""
 
 import json
 from argparse import ArgumentParser, Namespace
 
 import pytest
 
-import growth_cost
-import training_cost
 from nmt.text import EOS, PAD
+from scripts.bench import growth_cost, training_cost
 
 
 def options(*given: str) -> Namespace:

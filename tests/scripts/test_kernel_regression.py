@@ -1,15 +1,9 @@
-"""scripts/kernel_regression.py: the estimate is Nadaraya's and Watson's, and learning the width helps."""
-
-import importlib.util
-from pathlib import Path
+"""scripts/studies/kernel_regression.py: the estimate is Nadaraya's and Watson's, and learning the width helps."""
 
 import pytest
 import torch
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "kernel_regression.py"
-spec = importlib.util.spec_from_file_location("kernel_regression", SCRIPT)
-script = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(script)
+from scripts.studies import kernel_regression as script
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-"""scripts/map_gallery.py: a panel for each run, in one picture."""
+"""scripts/studies/map_gallery.py: a panel for each run, in one picture."""
 
 import numpy as np
 import pytest
 import torch
 
-import map_gallery
 from nmt.cli.compose import configuration
 from nmt.config.nodes import make
 from nmt.data.corpus import Direction
@@ -12,6 +11,7 @@ from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
+from scripts.studies import map_gallery
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-import near_duplicates
+from scripts.sample_corpus import near_duplicates
 
 SOURCES = ["a b c d e", "A b C d x y z w", "a b c", "q r s t"]
 TRAINING = ["z a b c d e f", "d x y z", "c d x y z"]

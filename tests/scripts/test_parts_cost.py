@@ -1,4 +1,4 @@
-"""scripts/benchmark.py parts: the two ways of each part compute the same, here on sizes of a few numbers."""
+"""scripts/bench/benchmark.py parts: the two ways of each part compute the same, here on sizes of a few numbers."""
 
 import json
 from argparse import Namespace
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import parts_cost
+from scripts.bench import parts_cost
 
 
 @pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 2e-2)])

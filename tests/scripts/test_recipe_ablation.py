@@ -1,6 +1,5 @@
-"""What scripts/ablation.py trains, takes as it is, and prints."""
+"""What scripts/studies/ablation.py trains, takes as it is, and prints."""
 
-import importlib.util
 import json
 import os
 from functools import cache
@@ -13,11 +12,7 @@ from nmt.config.nodes import Config
 from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.runs.comparison import System
 from nmt.runs.record import scores_record
-
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ablation.py"
-spec = importlib.util.spec_from_file_location("ablation", SCRIPT)
-ablation = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(ablation)
+from scripts.studies import ablation
 
 REFERENCES = [[f"câu số {number} có vài từ đây" for number in range(20)]]
 WORSE = [line.replace("vài", "ít") for line in REFERENCES[0]]

@@ -1,6 +1,5 @@
-"""What scripts/results.py begins, goes on with, takes as it is, and prints."""
+"""What scripts/studies/results.py begins, goes on with, takes as it is, and prints."""
 
-import importlib.util
 import json
 import os
 import shlex
@@ -8,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import results_report as report
-
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "results.py"
-spec = importlib.util.spec_from_file_location("results", SCRIPT)
-results = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(results)
+from scripts.studies import results
+from scripts.studies import results_report as report
 
 METRICS = {
     "finished": True,
@@ -26,7 +21,7 @@ METRICS = {
     "versions": {"python": "3.11.7", "torch": "2.13.0"},
     "git_commit": "abc123",
 }
-MADE = results.circumstances("results.py", ["--jobs", "7"], jobs=7, threads=5)
+MADE = results.circumstances("results", ["--jobs", "7"], jobs=7, threads=5)
 DATA = {"name": "sample", "valid": "sample:valid", **{split: f"sample:{split}" for split in results.SPLITS}}
 CONFIG = {"model": {"dim": 5}, "search": {"beam_size": 3}, "direction": "en-vi", "data": DATA}
 
@@ -133,7 +128,7 @@ def test_a_missing_score_is_an_empty_cell_and_told(finished):
 def test_below_the_table_stands_what_makes_it_again(finished):
     text = report.report([results.record(finished)])
     for part in (
-        "python scripts/results.py --jobs 7",
+        "python -m scripts.studies.results --jobs 7",
         "Seed: 3",
         "torch 2.13.0",
         "`BLEU|sig`",

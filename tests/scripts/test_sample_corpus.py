@@ -1,26 +1,23 @@
 """The sample corpus: the laws of its grammar, and of the files as they are."""
 
 import re
-import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from nmt.data.cache import file_digest
+from scripts.sample_corpus import make_sample_corpus as script
+from scripts.sample_corpus.checks import best_single_link_error, check_text
+from scripts.sample_corpus.grammar import Pair, article, asks_about_many
+from scripts.sample_corpus.lexicon import Lexicon
+from scripts.sample_corpus.phrase import compose, inflect, lexical
+from scripts.sample_corpus.referents import Referents
+from scripts.sample_corpus.sampler import NothingFitsError, Sampler
+from scripts.sample_corpus.splits import LEAST_WORD, SIZES, Collector, Corpus, held_out, words
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import make_sample_corpus as script  # noqa: E402
-from nmt.data.cache import file_digest  # noqa: E402
-from sample_corpus.checks import best_single_link_error, check_text  # noqa: E402
-from sample_corpus.grammar import Pair, article, asks_about_many  # noqa: E402
-from sample_corpus.lexicon import Lexicon  # noqa: E402
-from sample_corpus.phrase import compose, inflect, lexical  # noqa: E402
-from sample_corpus.referents import Referents  # noqa: E402
-from sample_corpus.sampler import NothingFitsError, Sampler  # noqa: E402
-from sample_corpus.splits import LEAST_WORD, SIZES, Collector, Corpus, held_out, words  # noqa: E402
-
 SAMPLE = ROOT / "data" / "sample"
 
 

@@ -1,8 +1,8 @@
-"""scripts/search_study.py: the wide beam is always best, and every sentence is tried."""
+"""scripts/studies/search_study.py: the wide beam is always best, and every sentence is tried."""
 
 import pytest
 
-import search_study
+from scripts.studies import search_study
 
 
 def test_the_wide_beam_finds_the_best_of_all_sentences_under_every_penalty():

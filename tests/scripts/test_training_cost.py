@@ -1,4 +1,4 @@
-"""What scripts/benchmark.py train counts; nothing here depends on the clock."""
+"""What scripts/bench/benchmark.py train counts; nothing here depends on the clock."""
 
 import json
 import random
@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import benchmark
-import training_cost
 from nmt.data.batch import collate
 from nmt.kernels.vocabulary_loss import summed_nll
+from scripts.bench import benchmark, training_cost
 
 # Lightning remarks on a short training.
 pytestmark = pytest.mark.filterwarnings(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mistakes import told
-from trainings import threads_each
+from scripts.mistakes import told
+from scripts.studies.trainings import threads_each
 
 
 def test_trainings_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import translation_cost
 from nmt.text.tokenizer import train_tokenizer
-from translation_cost import run, table
+from scripts.bench import translation_cost
+from scripts.bench.translation_cost import run, table
 
 
 @pytest.fixture

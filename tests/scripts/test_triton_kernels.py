@@ -15,7 +15,7 @@ from nmt.kernels.additive_score import additive_score
 triton = pytest.importorskip("triton", reason="it comes with torch's CUDA builds, and with nmt[dev]")
 if not torch.cuda.is_available() and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7):
     pytest.skip("the interpreter of triton before 3.7 does not run with numpy 2.4", allow_module_level=True)
-triton_additive_score = importlib.import_module("triton_kernels").triton_additive_score
+triton_additive_score = importlib.import_module("scripts.bench.triton_kernels").triton_additive_score
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -69,7 +69,7 @@ COMPILE = """
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from triton_kernels import BLOCKS, _gradients, _scores
+from scripts.bench.triton_kernels import BLOCKS, _gradients, _scores
 
 for kernel in (_scores, _gradients):
     for dtype in ("fp32", "bf16"):
@@ -84,8 +84,8 @@ for kernel in (_scores, _gradients):
 def test_they_compile_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(tmp_path)
-    scripts = Path(__file__).resolve().parents[2] / "scripts"
+    checkout = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", COMPILE], env=environment, cwd=scripts, capture_output=True, text=True, check=True
+        [sys.executable, "-c", COMPILE], env=environment, cwd=checkout, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["fp32 True", "bf16 True"] * 2

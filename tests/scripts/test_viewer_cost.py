@@ -1,4 +1,4 @@
-"""scripts/benchmark.py viewer, on a page of two short sentences."""
+"""scripts/bench/benchmark.py viewer, on a page of two short sentences."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
-import viewer_cost
+from scripts.bench import viewer_cost
 
 
 def options(*given: str) -> Namespace:

@@ -1,8 +1,8 @@
 """What each part of the recipe brings: a base training, and the same again with one part changed.
 
-  python scripts/ablation.py experiment=envi_transformer_small trainer.max_steps=1500
-  python scripts/ablation.py --parts dropout,bpe --jobs 1 --out runs/two_parts experiment=envi_transformer_small
-  python scripts/ablation.py --table-only OVERRIDES     the table of what there is; the overrides are those of before
+  python -m scripts.studies.ablation experiment=envi_transformer_small trainer.max_steps=1500
+  python -m scripts.studies.ablation --parts dropout,bpe --jobs 1 --out runs/two_parts experiment=envi_transformer_small
+  python -m scripts.studies.ablation --table-only OVERRIDES      writes the table of the finished runs
 
 Overrides of nmt.train go to every training; all have as many updates. Each has its directory OUT/PART and, beside it,
 OUT/PART.log and where it was trained; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed.
@@ -20,8 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import results_report
-from mistakes import told
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
 from nmt.config.schema import Settings
@@ -32,7 +30,9 @@ from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
 from nmt.training.building import check_buildable
-from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
+from scripts.mistakes import told
+from scripts.studies import results_report
+from scripts.studies.trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
 BASE = "base"
 PARTS = {
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str]) -> None:
     check_begun(names, options.overrides, options.out)
     if not options.table_only:
         trained = [name for name in names if name not in without]
-        made = circumstances("ablation.py", arguments, options.jobs, threads)
+        made = circumstances("ablation", arguments, options.jobs, threads)
         all_done(options.jobs, [partial(complete, name, options.overrides, options.out, made) for name in trained])
     table, facts = report(names, options.out, without)
     facts["p"] = (

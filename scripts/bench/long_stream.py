@@ -1,6 +1,6 @@
 """Sends many short lines through `nmt.translate`: time of the first line out, memory on the way, order, ends.
 
-    python scripts/long_stream.py runs/demo --lines 1000000
+    python -m scripts.bench.long_stream runs/demo --lines 1000000
 
 Each line is drawn from the sentences of the sample's short phrases, so that a line that is lost, doubled or out of
 place shows: every thousandth output is compared with its line translated alone. Afterwards the same command is stopped
@@ -22,7 +22,7 @@ from typing import IO
 
 import nmt
 
-PHRASES = Path(__file__).resolve().parents[1] / "data" / "sample" / "phrases.en"
+PHRASES = Path(__file__).resolve().parents[2] / "data" / "sample" / "phrases.en"
 SEARCH = ("search.beam_size=1", "search.constraints.max_length=4")
 EVERY = 1000
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import torch
 
-from attention_cost import SCORERS
-from nmt.cli import compose
+from nmt.config.nodes import make
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
 from nmt.text import EOS
 from nmt.training import TranslationTask
 from nmt.training.building import build_task
-from size_lists import size_list
-from training_cost import SIZES, configuration, matrix_rate, operations_per_token
+from scripts.bench.attention_cost import SCORERS
+from scripts.bench.size_lists import size_list
+from scripts.bench.training_cost import SIZES, configuration, matrix_rate, operations_per_token
 
 AXES = {
     "length": (16, 32, 64, 128, 256, 512),
@@ -66,9 +66,9 @@ def measure(
     """Medians of some steps after one that warms up, in this process; the memory is the most that it held."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = configuration([f"model={model}", *([f"scorer={scorer}"] if scorer else []), *widths(model, width)])
-    made = compose.make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
+    made = make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
     task = build_task(config, made).to(device).train()
-    optimizer = compose.make(config["optimizer"])(task.model.parameters())
+    optimizer = make(config["optimizer"])(task.model.parameters())
     batch = Batch(*(part.to(device) for part in made_up(length, vocabulary, tokens)))
     step(task, optimizer, batch)
     seconds = [step(task, optimizer, batch) for _ in range(steps)]

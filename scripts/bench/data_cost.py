@@ -20,7 +20,7 @@ from nmt.data.module import TranslationData
 from nmt.data.sampling import DrawnPairs
 from nmt.data.vocabulary import tokenizers
 from nmt.runs.record import corpus_hashes
-from size_lists import size_list
+from scripts.bench.size_lists import size_list
 
 _WORDS, _MEAN_LENGTH = 20_000, 16
 _CHUNK = 100_000

@@ -1,7 +1,7 @@
 """How good beam search is where every sentence can be tried: random models of three words and up to six pieces.
 
-  python scripts/search_study.py                1,000 random models, every penalty; some minutes
-  python scripts/search_study.py --models 100
+  python -m scripts.studies.search_study                1,000 random models, every penalty; some minutes
+  python -m scripts.studies.search_study --models 100
 
 A model's next piece depends on the sentence so far by a random table. For each pair of penalties it prints how often a
 beam wide enough for every prefix (3^6) finds the best of all sentences, which has to be always, and how often beams 2
@@ -18,10 +18,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mistakes import told
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.text import BOS, EOS, PAD, UNK
+from scripts.mistakes import told
 
 WORDS = (4, 5, 6)
 WORDS_AT_MOST = 6

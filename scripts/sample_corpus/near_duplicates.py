@@ -1,6 +1,6 @@
 """BLEU of a test corpus by how much of each sentence stands in one sentence of the training corpora.
 
-  python scripts/near_duplicates.py --source data/envi/news_test.en --reference data/envi/news_test.vi \\
+  python -m scripts.sample_corpus.near_duplicates --source data/envi/news_test.en --reference data/envi/news_test.vi \\
     --hypotheses RUN/evaluation/test/hypotheses.txt data/envi/news.en data/envi/basic.en
 
 The filters leave out sentences that are equal; this tells what those bring that nearly are. How much stands there is
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
 
-from mistakes import told
 from nmt.data.corpus import iter_lines, read_lines
 from nmt.evaluation.scores import check_lines
 from nmt.tables import Table
+from scripts.mistakes import told
 
 WORDS = 4
 BOUNDS = (0.0, 0.25, 0.5, 1.0)

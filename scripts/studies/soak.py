@@ -1,6 +1,6 @@
 """A long training of a tiny model, watched from outside: memory, open files and threads from its start to its end.
 
-    python scripts/soak.py --steps 20000
+    python -m scripts.studies.soak --steps 20000
 
 It validates, translates, writes checkpoints and logs all the way. Ends with 1 when memory has grown by more than a
 twentieth from the first tenth to the last, or there are more files or threads. Linux only.
@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from mistakes import told
+from scripts.mistakes import told
 
 TRAINING = [
     "model=transformer",

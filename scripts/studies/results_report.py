@@ -1,4 +1,4 @@
-"""The tables of scripts/results.py: a row for each pair of model and scorer, its seeds pooled."""
+"""The tables of scripts/studies/results.py: a row for each pair of model and scorer, its seeds pooled."""
 
 import statistics
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,8 @@
 """One picture of what several runs attend to in one sentence pair, a panel for each run.
 
-  python scripts/map_gallery.py --source "These two cats are very cute." --target "Hai con mèo này rất dễ thương." \\
-    --out gallery.png dot=runs/results/luong_dot_seed1 additive=runs/results/luong_additive_seed1
+  python -m scripts.studies.map_gallery --out gallery.png \\
+    --source "These two cats are very cute." --target "Hai con mèo này rất dễ thương." \\
+    dot=runs/results/luong_dot_seed1 additive=runs/results/luong_additive_seed1
 
 The maps are of the cross attention (mean of layers and heads) by forced decoding of the target, so that all panels are
 of the same two sentences; a row is the step that predicts a target piece, a column a source piece. With a score of what
@@ -21,9 +22,9 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 
-from mistakes import told
 from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.load import load_run
+from scripts.mistakes import told
 
 COLUMNS = 3
 

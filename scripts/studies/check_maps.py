@@ -2,7 +2,7 @@
 largest distance of a row's sum from 1 (of local_p: of the sum before the Gaussian), blocked weights that are not 0, and
 heads without any weight.
 
-  python scripts/check_maps.py maps
+  python -m scripts.studies.check_maps maps
 
 Ends with exit code 1 where a map breaks its law.
 """

@@ -1,19 +1,17 @@
 """Write or check the embedded English-Vietnamese sample corpus, which a synchronous grammar derives (CC0).
 
-python scripts/make_sample_corpus.py            write data/sample/{train,valid,test,test_new}.{en,vi} and .en-vi.align
-python scripts/make_sample_corpus.py --check    derive again, compare byte by byte, check what the corpus promises
+python -m scripts.sample_corpus.make_sample_corpus            write data/sample/{train,valid,test,test_new}.*
+python -m scripts.sample_corpus.make_sample_corpus --check    derive it again and compare byte by byte
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from .checks import check_corpus
+from .splits import Corpus, make_corpus
 
-from sample_corpus.checks import check_corpus
-from sample_corpus.splits import Corpus, make_corpus
-
-FOLDER = Path(__file__).resolve().parent.parent / "data" / "sample"
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "sample"
 SEED = 1
 
 

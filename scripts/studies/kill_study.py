@@ -1,6 +1,6 @@
 """Kills a training at random moments, resumes it each time, and compares it with one that nobody stopped.
 
-    python scripts/kill_study.py --kills 30 --seed 1
+    python -m scripts.studies.kill_study --kills 30 --seed 1
 
 The moments are drawn: in the middle of a training batch, also between two that make one step; in the middle of a
 validation, while the loss is measured or while it translates; while a checkpoint is written, after some of its bytes,
@@ -109,7 +109,7 @@ def train(overrides: list[str], moment: Moment | None = None) -> subprocess.Comp
     """A training in a process of its own, on one thread: sums must not depend on how they are split."""
     script = ["-m", "nmt.train"]
     if moment is not None:
-        script = [__file__, "--child", moment.name, str(moment.number), str(moment.share)]
+        script = ["-m", "scripts.studies.kill_study", "--child", moment.name, str(moment.number), str(moment.share)]
     return subprocess.run(
         [sys.executable, *script, *overrides],
         env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -1,7 +1,7 @@
 """Attention as kernel regression: a curve from noisy points, with a kernel of width 1 and with a learned width.
 
-  python scripts/kernel_regression.py                          writes kernel_regression.png
-  python scripts/kernel_regression.py --out PATH --points 40 --seed 2
+  python -m scripts.studies.kernel_regression                          writes kernel_regression.png
+  python -m scripts.studies.kernel_regression --out PATH --points 40 --seed 2
 
 The estimate at x is a weighted mean of the points' y, with weights softmax(-((x - x_i) w)^2 / 2) (Nadaraya 1964,
 Watson 1964): queries are the x to estimate at, keys the x_i, values the y_i, and the Attention is the one that the
@@ -22,11 +22,11 @@ import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
-from mistakes import told
 from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Gaussian, GaussianLearned, Scorer
 from nmt.attention.windows import Global
+from scripts.mistakes import told
 
 NOISE = 0.3
 STEPS = 200

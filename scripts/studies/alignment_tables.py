@@ -1,7 +1,7 @@
 """Alignment error rates of several runs on a split with gold alignments, as Markdown: a row for each run with the
 row, layer and head of lowest rate on its validation split, then every map of the runs named in --all.
 
-  python scripts/alignment_tables.py runs/luong runs/transformer --all runs/transformer
+  python -m scripts.studies.alignment_tables runs/luong runs/transformer --all runs/transformer
 """
 
 import argparse

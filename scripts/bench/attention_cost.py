@@ -17,7 +17,7 @@ from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
 from nmt.config.nodes import CONFIGS, make
 from nmt.kernels import products
-from size_lists import size_list
+from scripts.bench.size_lists import size_list
 
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
 """way(site, queries, keys, values, mask) is the context, which all ways agree on."""

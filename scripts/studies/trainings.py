@@ -69,10 +69,10 @@ def all_done(jobs: int, tasks: Sequence[Callable[[], None]]) -> None:
             raise
 
 
-def circumstances(script: str, arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
+def circumstances(study: str, arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
     """Where and how the runs are made."""
     return {
-        "command": shlex.join(["python", f"scripts/{script}", *arguments]),
+        "command": shlex.join(["python", "-m", f"scripts.studies.{study}", *arguments]),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "jobs": jobs,

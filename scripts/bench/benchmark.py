@@ -1,14 +1,14 @@
 """Speed on this machine. Figures of a shared machine are noisy: quote ratios of alternating runs, not one figure.
 
-  python scripts/benchmark.py train --data PREFIX,PREFIX
-  python scripts/benchmark.py train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
-  python scripts/benchmark.py attention --lengths 16,64,256
-  python scripts/benchmark.py parts
-  python scripts/benchmark.py viewer
-  python scripts/benchmark.py growth --model luong
-  python scripts/benchmark.py data --lines 10000,100000,1000000
-  python scripts/benchmark.py translate in.en --tokenizer PATH/tokenizer.model --system 'ours=python -m nmt.translate
-    run_dir=PATH' --system 'other=COMMAND'
+  python -m scripts.bench.benchmark train --data PREFIX,PREFIX
+  python -m scripts.bench.benchmark train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
+  python -m scripts.bench.benchmark attention --lengths 16,64,256
+  python -m scripts.bench.benchmark parts
+  python -m scripts.bench.benchmark viewer
+  python -m scripts.bench.benchmark growth --model luong
+  python -m scripts.bench.benchmark data --lines 10000,100000,1000000
+  python -m scripts.bench.benchmark translate in.en --tokenizer PATH/tokenizer.model \\
+    --system 'ours=python -m nmt.translate run_dir=PATH' --system 'other=COMMAND'
 
 `train` measures target tokens a second (EOS counted, padding not) of training steps through the parts of nmt.train: a
 Transformer of 3 + 3 layers, width 256, feed-forward 1024, 4 heads; or one recurrent layer of width 512 with embeddings
@@ -28,15 +28,17 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import attention_cost
-import data_cost
-import growth_cost
-import parts_cost
-import training_cost
-import translation_cost
-import viewer_cost
-from mistakes import told
 from nmt.training.loop import quiet
+from scripts.bench import (
+    attention_cost,
+    data_cost,
+    growth_cost,
+    parts_cost,
+    training_cost,
+    translation_cost,
+    viewer_cost,
+)
+from scripts.mistakes import told
 
 MODES = {
     "train": (training_cost, "target tokens per second of training steps"),

@@ -1,9 +1,9 @@
 """The results table: every model with every scorer, trained and scored on the sample corpus.
 
-  python scripts/results.py                                    trains what is not finished yet, then writes the table
-  python scripts/results.py --models luong --scorers dot,general --seeds 1,2,3 --jobs 1
-  python scripts/results.py --out runs/quick trainer.max_steps=100
-  python scripts/results.py --table-only                       the table of what there is
+  python -m scripts.studies.results                        trains what is not finished yet, then writes the table
+  python -m scripts.studies.results --models luong --scorers dot,general --seeds 1,2,3 --jobs 1
+  python -m scripts.studies.results --out runs/quick trainer.max_steps=100
+  python -m scripts.studies.results --table-only           writes the table of the finished runs
 
 Every run has its directory OUT/MODEL_SCORER_seedN and, beside it, OUT/MODEL_SCORER_seedN.log with all that its commands
 wrote. A finished run is taken as it is, a stopped one is resumed; overrides of nmt.train at the line's end go to every
@@ -21,12 +21,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mistakes import told
 from nmt.config.nodes import CONFIGS
 from nmt.files import check_folder, write_json
 from nmt.runs.directory import RunDirectory
-from results_report import SPLITS, report
-from trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
+from scripts.mistakes import told
+from scripts.studies.results_report import SPLITS, report
+from scripts.studies.trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
 
 OWN = ("model", "scorer", "seed", "run_dir")
 """What the options say of a run."""
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str]) -> None:
     check_folder("--out", options.out)
     if not options.table_only:
         check_overrides(rows, options.overrides)
-        complete_all(rows, options.overrides, circumstances("results.py", arguments, options.jobs, threads))
+        complete_all(rows, options.overrides, circumstances("results", arguments, options.jobs, threads))
     records = [record(pair) for pair in rows]
     text = report(records)
     write_json(options.out / "results.json", records)

@@ -1,0 +1,1 @@
+"""What trainings, translations and their parts cost on this machine."""

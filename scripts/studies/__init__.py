@@ -1,0 +1,1 @@
+"""Studies that a person runs now and then: results, ablations, alignments, robustness."""
