@@ -1,4 +1,4 @@
-"""Several models that decide together: the mean of their probabilities."""
+"""Ensembles: several models that translate together with the mean of their probabilities."""
 
 import math
 from collections.abc import Sequence
@@ -11,15 +11,19 @@ from nmt.decoding.state import Decodable, Memory, State
 
 
 class Ensemble:
-    """A Decodable of Decodables with one vocabulary: p(next) is the mean of theirs.
+    """p(next piece) is the arithmetic mean of the models' probabilities; the models must share one vocabulary.
 
-    Its Memory and State are the tuples of theirs. Raises ValueError for no models.
+    Memory and State are tuples with those of each model. Raises ValueError for an empty list.
     """
 
     def __init__(self, models: Sequence[Decodable]) -> None:
         if not models:
-            raise ValueError("An ensemble needs at least one model: give the models that shall decide together.")
+            raise ValueError("An ensemble of 0 models cannot translate; give at least one model.")
         self.models = list(models)
+
+    @property
+    def device(self) -> torch.device:
+        return self.models[0].device
 
     @property
     def training(self) -> bool:
@@ -53,7 +57,7 @@ class Ensemble:
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
-        """The weights are the mean of the models'."""
+        """The weights are the mean over the models."""
         steps = [model.attending_step(tokens, *parts) for model, *parts in zip(self.models, state, memory, strict=True)]
         weights = torch.stack([found for _, found, _ in steps]).mean(dim=0)
         return self._mean([log_probs for log_probs, _, _ in steps]), weights, tuple(after for _, _, after in steps)

@@ -1,4 +1,4 @@
-"""Cutting a line that is too long for a model into parts that are not."""
+"""Cuts lines that are too long for a model into parts."""
 
 import re
 from collections.abc import Callable
@@ -7,17 +7,18 @@ _SENTENCE_END = re.compile(r"[.!?…][\"')\]”’»]* ")
 _SPACE = re.compile(" ")
 
 
-def split_line(text: str, length: Callable[[str], int], longest: int) -> list[str]:
-    """Consecutive parts of `text` with length(part) <= longest, without the spaces between them.
+def split_line(text: str, ids: list[int], encode: Callable[[str], list[int]], longest: int) -> list[list[int]]:
+    """The ids of consecutive parts of `text` with at most `longest` ids each; [ids] if the line fits.
 
-    A part that is too long is cut at the sentence end nearest to its middle, if there is one in its middle half, else
-    at the nearest space there, else between two characters. A single character is never cut.
+    `ids` is encode(text). A line that is too long is cut in two, and each part is encoded and cut again in the same
+    way: at the sentence end nearest to the middle, if there is one in the middle half, else at the nearest space in the
+    middle half, else between two characters. Spaces at the cuts are dropped. A single character is never cut.
     """
-    if length(text) <= longest or len(text) == 1:
-        return [text]
+    if len(ids) <= longest or len(text) == 1:
+        return [ids]
     cut = _cut(text)
     parts = (text[:cut].strip(), text[cut:].strip())
-    return [segment for part in parts if part for segment in split_line(part, length, longest)]
+    return [segment for part in parts if part for segment in split_line(part, encode(part), encode, longest)]
 
 
 def _cut(text: str) -> int:

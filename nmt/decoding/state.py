@@ -1,4 +1,4 @@
-"""What search asks of a model, and how its values are cut to the rows that go on."""
+"""The interface between search and models, and operations on the rows of a model's Memory and State."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -8,13 +8,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Memory = Any
-"""A NamedTuple of tensors, nested where needed, with one row per sentence on axis 0: what a source sentence fixes."""
+"""What depends on the source sentence alone: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
 
 State = Any
-"""A NamedTuple of tensors, nested where needed, with row sentence * beams + beam on axis 0: what changes each step.
+"""What changes at each step: a (nested) NamedTuple of tensors, row = sentence * beams + beam on axis 0.
 
-It belongs to the search, which writes into it: what `step` gives shares no memory between its leaves or with anything
-else, and no leaf is expanded.
+The search owns it and writes into it, so the leaves that `step` returns share memory neither with each other nor with
+anything else, and none is an expanded view.
 """
 
 
@@ -26,66 +26,71 @@ class Hypothesis(NamedTuple):
     log_prob: float
     """Sum over the pieces and EOS, in nats."""
     score: float
-    """What hypotheses are ranked by: log_prob, and the penalties of the search."""
+    """What hypotheses are ranked by: log_prob with the penalties of the search."""
 
 
-# The test run checks the types of arguments, and can check protocols only so.
+# Needed by the runtime type checks of the tests.
 @runtime_checkable
 class Decodable(Protocol):
-    """A model seen from search. Beams are a query axis: `memory` is never copied per beam."""
+    """A model as search sees it. Beams are a query axis: `memory` is never copied per beam."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device that inputs must be on."""
+        ...
 
     @property
     def training(self) -> bool:
-        """Whether the model drops units."""
+        """Whether dropout is active."""
         ...
 
     @property
     def max_source(self) -> int | None:
-        """The most pieces of a source, EOS counted; None where there is no limit."""
+        """The largest number of source pieces, EOS counted; None if there is no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """The most pieces of an output, EOS counted; None where there is no limit."""
+        """The largest number of target pieces, EOS counted; None if there is no limit."""
         ...
 
     def train(self, mode: bool = True) -> Any:
-        """Switch between training (dropout) and evaluation."""
+        """Switches dropout on or off."""
         ...
 
     def encode(self, source: Int[Tensor, "sentences source"], source_mask: Bool[Tensor, "sentences source"]) -> Memory:
-        """Everything that depends on the source alone."""
+        """What depends on the source alone."""
         ...
 
     def start(self, memory: Memory, beams: int) -> State:
-        """The state before the first token of every beam."""
+        """The state before the first token."""
         ...
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
-        """Log-probabilities (nats) of the token after `tokens`. The `state` passed in may not be used again."""
+        """Log-probabilities (nats) of the token after `tokens`, and the new state. `state` must not be used again."""
         ...
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
-        """The same as `step`, with what each beam attended to: the last layer's cross weights, mean of the heads."""
+        """The same as `step`, plus the last layer's cross attention weights, averaged over the heads."""
         ...
 
 
 @runtime_checkable
 class Search(Protocol):
-    """How the translations of a batch are found: beam search, or sampling."""
+    """Finds translations of a batch: beam search or sampling."""
 
     @property
     def n_best(self) -> int:
-        """The most hypotheses that a sentence gets."""
+        """The largest number of hypotheses returned per sentence."""
         ...
 
     @property
     def rows_per_sentence(self) -> int:
-        """How many hypotheses of a sentence are searched at the same time."""
+        """How many hypotheses per sentence are extended at the same time."""
         ...
 
     def __call__(
@@ -95,14 +100,17 @@ class Search(Protocol):
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """At least one hypothesis per sentence, best first, that begins with its row of `prefix` (PAD fills up)."""
+        """At least one hypothesis per sentence, best first, beginning with the sentence's row of `prefix`.
+
+        Rows of `prefix` are padded with PAD.
+        """
         ...
 
 
 def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
-    """The rows of every tensor of a nested tuple, in the order of `rows`; named tuples keep their type.
+    """Indexes every tensor of a nested tuple by `rows` on axis 0; named tuples keep their type.
 
-    Raises ValueError where a leaf is neither a tensor nor a tuple.
+    Raises ValueError for a leaf that is neither a tensor nor a tuple.
     """
     if isinstance(tree, Tensor):
         return tree.index_select(0, rows)
@@ -110,10 +118,10 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
 
 
 def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
-    """`select_rows` in place: only rows that move are copied, over the first ones, and the rest is cut off.
+    """`select_rows` in place: copies only the rows that change their place, and returns views of the first rows.
 
-    What `tree` held before is lost, and leaves may share no memory. Raises ValueError where a leaf is neither a tensor
-    nor a tuple.
+    Overwrites `tree`, whose leaves must not share memory. Raises ValueError for a leaf that is neither a tensor nor a
+    tuple.
     """
     moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
     return _move(tree, len(rows), rows[moved], moved)
@@ -129,10 +137,10 @@ def _move(tree: Any, size: int, origins: Int[Tensor, " moved"], places: Int[Tens
 
 def _children(tree: Any) -> tuple[Any, ...]:
     if not isinstance(tree, tuple):
-        raise ValueError(f"Memory and State hold tensors and tuples, not {type(tree).__name__}: make it a tensor.")
+        raise ValueError(f"Memory and State hold tensors and tuples, not {type(tree).__name__}; make it a tensor.")
     return tree
 
 
 def _rebuilt(tree: Any, children: Sequence[Any]) -> Any:
-    """A tuple of the same type with other children."""
+    """A tuple of the type of `tree` with new children."""
     return type(tree)(*children) if hasattr(tree, "_fields") else tuple(children)

@@ -1,10 +1,10 @@
-"""From lines of text to translated lines: normalise, encode, batch by length, search, decode, restore the order."""
+"""From lines of text to translated lines: normalize, encode, batch by length, search, decode, restore the order."""
 
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 import torch
@@ -19,34 +19,34 @@ from nmt.text.tokenizer import TokenizerPair
 logger = logging.getLogger(__name__)
 
 _ROWS_PER_SENTENCE = 8
-"""As many hypotheses of each sentence at a time are within what a batch is meant for; of n times as many, 1/n of it."""
+"""Batch budgets assume at most this many hypotheses per sentence; a search with n times as many gets 1/n of it."""
 
 Report = Callable[[int, int], None]
-"""report(new, all) is told how many sentences have been searched since the last time, and how many there are."""
+"""report(new, all): how many sentences were searched since the last call, and how many there are in total."""
 
 
 class Translation(NamedTuple):
-    """A translation of a line; the sums of those of its parts where a long line was cut."""
+    """A translation of one line; if the line was cut, `log_prob` and `score` are sums over its parts."""
 
     text: str
     log_prob: float
-    """Natural logarithm of its probability, that of its end included."""
+    """log p(text and EOS | source), in nats."""
     score: float
     """What the search ranks by."""
 
 
 MAX_SOURCE_TOKENS = 256
-"""The most source pieces of one search, EOS counted, where nobody says otherwise."""
+"""Default limit on the source pieces of one search, EOS counted."""
 
 
 class Translator:
-    """A model, its tokenizers and a search: line in, line out.
+    """Translates lines of text with a model, its tokenizers and a search.
 
-    `batch_tokens` bounds rows x longest source of a batch (padded, EOS counted; less where a search holds 16 or more
-    hypotheses of a sentence at a time), `max_source_tokens` the source pieces of one search (EOS counted), which the
-    model may bound too: a longer line is cut into parts. `choose` says which of the texts that the search found for a
-    line is the best; without it that is the first. `device` is where the model's parameters are. The model searches in
-    evaluation mode and is given back in the mode it was in. Raises ValueError for sizes too small.
+    `batch_tokens` limits rows x longest source in a batch (padded, EOS counted); the limit is lower if the search keeps
+    16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (EOS counted); the
+    model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of the texts
+    that the search found for a line; by default the first one is best. The model runs in evaluation mode and is
+    returned to its previous mode. Raises ValueError for a size that is too small.
     """
 
     def __init__(
@@ -56,7 +56,6 @@ class Translator:
         search: Search,
         batch_tokens: int = 4096,
         max_source_tokens: int = MAX_SOURCE_TOKENS,
-        device: torch.device | str = "cpu",
         choose: Callable[[Sequence[str]], int] | None = None,
     ) -> None:
         if batch_tokens < 1:
@@ -68,37 +67,36 @@ class Translator:
         self.search = search
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
-        self.device = torch.device(device)
         self.choose = choose
 
     def translate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
     ) -> list[str]:
-        """The best of `n_best` for each line, in order; an empty line gives an empty one."""
+        """The best translation of each line, in order; an empty line gives an empty translation."""
         return [_best(found) for found in self.n_best(lines, prefixes, report)]
 
     def n_best(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
     ) -> list[list[Translation]]:
-        """The translations of each line that the search finds, best first, each one line; none of an empty line.
+        """All translations that the search finds for each line, best first; an empty list for an empty line.
 
-        Those of a line begin with its prefix, given in whole words. A line longer than `max_source_tokens` is
-        translated in parts, joined by a space, with a warning in the log. Raises ValueError for a single string, whose
-        letters would be taken for lines, and for another number of prefixes.
+        Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
+        longer than `max_source_tokens` is translated in parts, which are joined by a space; a warning is logged. Raises
+        ValueError if `lines` or `prefixes` is a single string, or if their lengths differ.
         """
         if isinstance(lines, str):
             raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
         if isinstance(prefixes, str):
-            raise ValueError("prefixes are a list with one for each line, not a string; write [prefix].")
+            raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
             raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: give one for each line, '' for none.")
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)
 
     def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:
-        """n_best() for lines and their prefixes of any number, in windows of 1, 4, 16, ... lines up to `read_ahead`.
+        """n_best() for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
 
-        The first translations come soon, the many later ones in full batches; line numbers in warnings go on. A
-        ValueError of `lines` is raised after the translations of the lines before it. Raises ValueError when
+        The small first windows return the first translations quickly, the large later ones fill batches. A ValueError
+        raised by `lines` is raised again after the translations of the lines before it. Raises ValueError if
         `read_ahead` is below 1.
         """
         if read_ahead < 1:
@@ -119,20 +117,21 @@ class Translator:
         prefixes: Sequence[Sequence[int]] | None = None,
         report: Report | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each source, given as ids without EOS, best first; those of a source begin with its prefix.
+        """The hypotheses of each source, best first, each beginning with the source's prefix.
 
-        There are none for a source that is empty or longer than the model can read.
+        Sources and prefixes are ids without EOS. A source that is empty or too long for the model has no hypotheses.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         most = self.model.max_source or math.inf
         lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
-        # FixNorm, for one, makes its weights anew at each use: here once.
+        device = self.model.device
+        # Parametrized weights (FixNorm) are computed once here, instead of at every use.
         with _evaluating(self.model), torch.inference_mode(), parametrize.cached():
             budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
             for indices in batches_by_length(lengths, budget):
                 source, mask = pad_source([sources[index] for index in indices])
-                begin = pad([prefixes[index] for index in indices]).to(self.device) if prefixes else None
-                found = self.search(self.model, source.to(self.device), mask.to(self.device), begin)
+                begin = pad([prefixes[index] for index in indices]).to(device) if prefixes else None
+                found = self.search(self.model, source.to(device), mask.to(device), begin)
                 for index, hypotheses in zip(indices, found, strict=True):
                     results[index] = hypotheses
                 if report:
@@ -142,22 +141,39 @@ class Translator:
     def _translate(
         self, lines: Sequence[tuple[str, str]], first_line: int, report: Report | None = None
     ) -> list[list[Translation]]:
-        parts = [self._parts(line, number) for number, (line, _) in enumerate(lines, first_line)]
-        # The first part of a line begins with its prefix.
+        texts = [normalize(line) for line, _ in lines]
+        encoded = self.tokenizers.source.encode_all(texts)
+        parts = [self._parts(*line) for line in zip(texts, encoded, count(first_line))]
+        # Only the first part of a line begins with the line's prefix.
         begins = [
             prefix if index == 0 else ""
             for line, (_, prefix) in zip(parts, lines, strict=True)
             for index, _ in enumerate(line)
         ]
-        sources = self.tokenizers.source.encode_all([part for line in parts for part in line])
+        sources = [ids for line in parts for ids in line]
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
         found = iter(self.search_ids(sources, prefixes, report))
         return [self._joined([*islice(found, len(line))]) for line in parts]
 
+    def _parts(self, text: str, ids: list[int], number: int) -> list[list[int]]:
+        """The ids of the parts of line `number`; one part unless the line is too long."""
+        if not text:
+            return []
+        parts = split_line(text, ids, self.tokenizers.source.encode, self.max_source_tokens - 1)
+        if len(parts) > 1:
+            logger.warning(
+                "Line %d has %d source tokens, more than the limit of %d: it is translated in %d parts.",
+                number,
+                len(ids) + 1,
+                self.max_source_tokens,
+                len(parts),
+            )
+        return parts
+
     def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
-        """A line's translations: those of rank 1 of its parts, those of rank 2, ..., and the chosen one in front."""
+        """The translations of a line: its parts joined rank by rank, with the chosen translation moved to the front."""
         decode = self.tokenizers.target.decode
-        # A model may write any byte, line feeds too: only what is normalised is one line for sure.
+        # The model can generate any byte, line feeds included; normalizing makes the text a single line.
         joined = [
             Translation(
                 normalize(" ".join(decode(hypothesis.ids) for hypothesis in hypotheses)),
@@ -170,29 +186,11 @@ class Translator:
             joined.insert(0, joined.pop(self.choose([translation.text for translation in joined])))
         return joined
 
-    def _parts(self, line: str, number: int) -> list[str]:
-        text = normalize(line)
-        if not text:
-            return []
-        parts = split_line(text, self._source_tokens, self.max_source_tokens)
-        if len(parts) > 1:
-            logger.warning(
-                "Line %d has %d source tokens, more than the %d of one search: translated in %d parts.",
-                number,
-                self._source_tokens(text),
-                self.max_source_tokens,
-                len(parts),
-            )
-        return parts
-
-    def _source_tokens(self, text: str) -> int:
-        return len(self.tokenizers.source.encode(text)) + 1
-
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Indices of the lengths above 0 in batches with rows x longest <= batch_tokens, longest first.
+    """Batches of the indices of all lengths above 0, longest first, with rows x longest <= batch_tokens.
 
-    One index that is longer than `batch_tokens` makes a batch of its own.
+    A length above `batch_tokens` gets a batch of its own.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -210,10 +208,10 @@ def _best(found: Sequence[Translation]) -> str:
 
 
 def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], ValueError | None]:
-    """Up to `size` lines, and the error that ended them."""
+    """Up to `size` lines, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
     try:
-        # Not a list of islice: what was read before an error would be lost with it.
+        # list(islice(...)) would lose the lines read before an error.
         window.extend(islice(lines, size))
     except ValueError as error:
         return window, error
@@ -222,7 +220,7 @@ def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, 
 
 @contextmanager
 def _evaluating(model: Decodable) -> Iterator[None]:
-    """Evaluation mode inside, the mode of before afterwards."""
+    """Puts the model into evaluation mode inside the block, and back into its previous mode afterwards."""
     was_training = model.training
     model.train(False)
     try:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -39,6 +40,11 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
         """Each layer's attention at each site that `queries` names."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the parameters."""
+        return next(self.parameters()).device
 
     @property
     def max_source(self) -> int | None:

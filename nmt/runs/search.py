@@ -38,7 +38,7 @@ def build_translator(
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
     longest = longest_source(first.config) if max_source_tokens is None else max_source_tokens
-    return Translator(model, first.tokenizers, found, batch_tokens, longest, first.device, choose)
+    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose)
 
 
 def longest_source(config: Config) -> int:

@@ -72,7 +72,6 @@ class ValidationBleu(Callback):
         if not trainer.is_global_zero:
             return math.nan
         start = time.monotonic()
-        self._translator.device = pl_module.device
         outputs = self._translator.translate(self._sources)
         self._latest = time.monotonic() - start
         self._spent += self._latest

@@ -41,6 +41,7 @@ class State(NamedTuple):
 class Table:
     """log p(next) and the attention of a step, for each prefix of up to six words, drawn at random."""
 
+    device = torch.device("cpu")
     max_source = max_target = None
     training = False
 

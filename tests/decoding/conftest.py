@@ -29,7 +29,7 @@ class Markov:
     """Random log-probabilities that depend on the whole source and the whole prefix, through hashes of both."""
 
     def __init__(self, vocab: int, seed: int, *, sharpness: float = 1.0, max_target: int | None = None) -> None:
-        self.max_source, self.max_target = None, max_target
+        self.device, self.max_source, self.max_target = torch.device("cpu"), None, max_target
         scores = sharpness * torch.randn(STATES, vocab, generator=torch.Generator().manual_seed(seed)).double()
         scores[:, UNK] = -torch.inf
         self.table = scores.log_softmax(-1)

@@ -1,4 +1,5 @@
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
-from nmt.decoding.state import Search
+from nmt.decoding.state import Hypothesis, Search
 from nmt.decoding.translator import Translation, Translator, batches_by_length
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
@@ -55,7 +56,7 @@ class Echo:
 
     def __init__(self, vocab: int, max_source: int | None = None) -> None:
         self.vocab = vocab
-        self.max_source, self.max_target = max_source, None
+        self.device, self.max_source, self.max_target = torch.device("cpu"), max_source, None
         self.training = True
         self.modes: list[tuple[bool, bool]] = []
         self.shapes: list[tuple[int, ...]] = []
@@ -267,7 +268,8 @@ def test_the_parts_of_a_long_line_are_joined_rank_by_rank(
     model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
     subject = Translator(model, tokenizers, search, max_source_tokens=6)
     line = "red cat sits. blue dog runs."
-    parts = [subject.n_best([part])[0] for part in split_line(line, subject._source_tokens, 6)]
+    encode, decode = tokenizers.source.encode, tokenizers.source.decode
+    parts = [subject.n_best([decode(ids)])[0] for ids in split_line(line, encode(line), encode, 5)]
     assert len(parts) > 1
     for rank, whole in enumerate(subject.n_best([line])[0]):
         assert whole.score == pytest.approx(sum(part[rank].score for part in parts))
@@ -292,18 +294,69 @@ def test_what_is_chosen_comes_first(tokenizers: TokenizerPair, markov: Callable[
     assert chosen == [plain_order[2], plain_order[0], plain_order[1]]
 
 
+def split_characters(text: str, longest: int) -> list[str]:
+    """split_line with one id per character."""
+
+    def encode(part: str) -> list[int]:
+        return [ord(character) for character in part]
+
+    return ["".join(map(chr, ids)) for ids in split_line(text, encode(text), encode, longest)]
+
+
 @pytest.mark.parametrize("longest", [1, 2, 7, 19, 1000])
 @pytest.mark.parametrize("text", [" ".join(WORDS * 3), "x" * 37, "One. Two? Three! " * 5 + "end", "a"])
 def test_parts_hold_the_text_and_the_length(text: str, longest: int) -> None:
-    parts = split_line(text, len, longest)
+    parts = split_characters(text, longest)
     assert all(0 < len(part) <= longest for part in parts)
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
 
 
 def test_a_line_is_cut_at_sentence_ends_before_spaces() -> None:
-    assert split_line("one two three. four five six seven", len, 20) == ["one two three.", "four five six seven"]
-    assert split_line('He said "no." and left the house', len, 20) == ['He said "no."', "and left the house"]
-    assert split_line("one two three four", len, 10) == ["one two", "three four"]
+    assert split_characters("one two three. four five six seven", 20) == ["one two three.", "four five six seven"]
+    assert split_characters('He said "no." and left the house', 20) == ['He said "no."', "and left the house"]
+    assert split_characters("one two three four", 10) == ["one two", "three four"]
+
+
+class Counting(Tokenizer):
+    """Counts how often each text is encoded."""
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__(model)
+        self.texts = Counter[str]()
+
+    def encode(self, text: str) -> list[int]:
+        self.texts[text] += 1
+        return super().encode(text)
+
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
+        self.texts.update(texts)
+        return super().encode_all(texts)
+
+
+class Recording(BeamSearch):
+    """Remembers the ids of every source."""
+
+    def __init__(self) -> None:
+        super().__init__(beam_size=2)
+        self.sources: list[list[int]] = []
+
+    def __call__(self, model: Any, source: Tensor, source_mask: Tensor, prefix: Any = None) -> list[list[Hypothesis]]:
+        self.sources += [ids[: ids.index(EOS)] for ids in source.tolist()]
+        return super().__call__(model, source, source_mask, prefix)
+
+
+def test_every_line_and_every_part_of_a_long_line_is_encoded_once(tokenizers: TokenizerPair) -> None:
+    """And the ids that are searched are those of each part encoded by itself."""
+    source, search, long = Counting(tokenizers.source.model), Recording(), " ".join(WORDS)
+    pair = TokenizerPair(source, tokenizers.target)
+    subject = Translator(Echo(tokenizers.target.size), pair, search, max_source_tokens=6)
+    assert texts(subject.stream(plain(["red cat", "", long, "blue"]))) == ["red cat", "", long, "blue"]
+    assert set(source.texts.values()) == {1}
+    assert {"red cat", "blue", long} < set(source.texts)
+    parts = [tokenizers.source.decode(ids) for ids in search.sources]
+    assert sorted(" ".join(parts).split()) == sorted(["red", "cat", *WORDS, "blue"])
+    assert len(parts) > 4
+    assert search.sources == tokenizers.source.encode_all(parts)
 
 
 @pytest.mark.parametrize("setting", [{"batch_tokens": 0}, {"max_source_tokens": 1}])
