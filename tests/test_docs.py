@@ -1,36 +1,195 @@
-"""The examples in docs/ print what they say, and the pages name every choice."""
+"""What the documents say holds: links lead somewhere, examples run, commands are ones that the program reads."""
 
 import doctest
 import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from nmt.cli.arguments import gathered, is_sweep, single_values
+from nmt.cli.compose import configuration
+from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-ATTENTION = DOCS / "attention.md"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+# The notebook and the changelog have the commands and names of their time.
+MANUAL = [page for page in PAGES if page.name not in ("lab_notebook.md", "CHANGELOG.md")]
+KEYS = DOCS / "reference" / "commands.md"
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
+ONE_LINE = re.compile(r"\s*\\?\n\s*")
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+NOT_ARGUMENTS = ("-m", "--help", "--cfg", "job", "--resolve")
 
 
-def test_the_examples_of_the_attention_page_hold():
-    failures, examples = doctest.testfile(str(ATTENTION), module_relative=False)
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def without_code(text: str) -> str:
+    """A page's text without blocks and spans of code."""
+    return CODE.sub("", FENCE.sub("", text))
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links and pictures."""
+    text = without_code(page.read_text(encoding="utf-8"))
+    return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^]]+\]: (\S+)$", text, re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page: those that GitHub makes of its headings, and its own."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+def code(page: Path) -> Iterator[str]:
+    """What a page shows as code: each command of its blocks, and each span, on one line."""
+    text = page.read_text(encoding="utf-8")
+    for kind, block in FENCE.findall(text):
+        if kind == "":
+            yield from re.sub(r"\\\n\s*", "", block).splitlines()
+    for span in CODE.findall(FENCE.sub("", text)):
+        yield ONE_LINE.sub(" ", span)
+
+
+def commands(page: Path) -> list[str]:
+    """The commands of the application on a page, without pipes, redirections and comments."""
+    found = (re.search(r"(?<!=)\b(?:python|torchrun .*) -m nmt\.([a-z_]+.*)", line) for line in code(page))
+    return [re.split(r" [<>|] | #", match[1])[0].strip() for match in found if match]
+
+
+MANUAL_COMMANDS = sorted({(name(page), line) for page in MANUAL for line in commands(page)})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path):
+    for link in links(page):
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_citation_is_a_link(page: Path):
+    """A label such as [Luong et al. 2015] is shown with its brackets where its address is missing."""
+    text = page.read_text(encoding="utf-8")
+    labels = set(re.findall(r"\[([A-Z][^\]\n]*\d{4}[ab]?)\](?![(:])", without_code(text)))
+    assert labels <= set(re.findall(r"^\[([^]]+)\]: ", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=name)
+def test_every_file_that_is_named_is_there(page: Path):
+    for line in code(page):
+        for path in re.findall(r"(?<![\w/.])((?:docs|scripts|configs|nmt|tests|data/sample)/[\w/]*[\w/]\.?\w+)", line):
+            assert (ROOT / path).exists(), path
+
+
+def test_pages_name_each_other_by_links():
+    for page in MANUAL:
+        named = [span for span in code(page) if re.fullmatch(r"[\w/]+\.md", span)]
+        assert not named, f"{name(page)} names {named} without a link"
+
+
+def test_every_page_is_in_the_contents():
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
+    assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
+
+
+@pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)
+def test_every_command_is_one_that_the_program_reads(page: str, line: str):
+    command, *arguments = shlex.split(line)
+    several = is_sweep(arguments)
+    arguments = [each for each in arguments if each not in NOT_ARGUMENTS and not each.startswith("$")]
+    if command == "download":
+        arguments = gathered(arguments, "what")
+    if several:
+        arguments = [each.split(",")[0] for each in arguments if not each.startswith("hydra")]
+    assert single_values(arguments) == arguments
+    if command in ("train", "prepare"):  # the default run_dir has the names of the choices, which Hydra tells only a command
+        arguments = ["run_dir=RUN", *arguments]
+    configuration("train" if command == "prepare" else command, arguments)
+
+
+@pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)
+def test_every_command_can_be_pasted_into_a_shell(page: str, line: str):
+    """bash and zsh take brackets, braces, stars and question marks for patterns unless they are quoted."""
+    assert not re.search(r"[][{}*?()~!;&]", QUOTED.sub("", line)), line
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=name)
+def test_every_block_of_commands_is_one_that_bash_reads(page: Path):
+    for kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "" and re.search(r"^(python|make|pip|source|echo|#!/bin/bash)", block, re.MULTILINE):
+            if "==" in block:
+                continue  # what a command prints
+            read = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+            assert read.returncode == 0, read.stderr
+
+
+@pytest.mark.parametrize(
+    "line", sorted({line for _, line in MANUAL_COMMANDS if line.startswith("explain ") and "--" not in line})
+)
+def test_what_takes_seconds_runs(line: str, command: Callable):
+    ended = command(*shlex.split(line))
+    assert ended.code == 0, ended.errors
+    assert "score" in ended.output
+
+
+def test_every_target_of_make_is_there():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in MANUAL:
+        named = {match[1] for line in code(page) if (match := re.match(r"make ([a-z]+)", line))}
+        assert named <= targets, name(page)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```pycon" in page.read_text(encoding="utf-8")], ids=name)
+def test_examples_print_what_they_say(page: Path):
+    failures, examples = doctest.testfile(str(page), module_relative=False)
     assert failures == 0
     assert examples > 30
 
 
+@pytest.mark.parametrize("page", [page for page in MANUAL if "```python" in page.read_text(encoding="utf-8")], ids=name)
+def test_examples_in_python_run(page: Path, here: Path, tmp_path: Path, job: Callable):
+    (here / "in.en").write_text("one two.\n", encoding="utf-8")
+    maps = tmp_path / "maps"
+    export_attention(job("export_attention", run_dir="maps_luong", input="in.en", out=maps, formats=[]))
+    for kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "python":
+            exec(block.replace("runs/demo", "maps_luong").replace('"maps"', repr(str(maps))), {})
+
+
 @pytest.mark.parametrize("group", ["scorer", "window", "normalizer"])
 def test_every_choice_has_its_section(group: str):
-    sections = re.findall(r"^### (\w+)$", ATTENTION.read_text(encoding="utf-8"), re.MULTILINE)
+    text = (DOCS / "explanation" / "attention.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^### (\w+)$", text, re.MULTILINE)
     assert {path.stem for path in (CONFIGS / group).glob("*.yaml")} <= set(sections)
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_every_picture_is_there(page: Path):
-    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
-        assert (DOCS / picture).is_file(), picture
+def test_the_page_of_keys_has_every_choice_and_every_key():
+    text = KEYS.read_text(encoding="utf-8") + (DOCS / "how_to" / "draw_a_figure.md").read_text(encoding="utf-8")
+    spans = {part for span in CODE.findall(text) for part in re.split(r"[ =@]", span)}
+    for file in CONFIGS.glob("*.yaml"):
+        keys = set(yaml.safe_load(file.read_text(encoding="utf-8"))) - {"defaults", "hydra"}
+        assert {key for key in keys if not any(span.split(".")[0] == key for span in spans)} == set(), file.name
+    groups = {path.parent.name for path in CONFIGS.glob("*/*.yaml")} - {"corpus", "experiment"}
+    for group in groups:
+        assert group in spans, group
+        assert {path.stem for path in (CONFIGS / group).glob("*.yaml")} <= spans, group
 
 
-@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"], ids=lambda page: page.name)
-def test_every_page_that_is_named_is_there(page: Path):
-    for named in re.findall(r"`((?:docs|data|scripts|configs)/[\w./]+|[A-Z]+\.md)`", page.read_text(encoding="utf-8")):
-        assert (DOCS.parent / named).exists(), named
+def test_the_first_screen_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
