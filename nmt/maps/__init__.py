@@ -1,1 +1,1 @@
-"""Attention maps as data, and what people look at."""
+"""Attention maps as arrays and files, and the pictures, tables and page made of them."""

@@ -1,6 +1,6 @@
-"""Attention maps of a sentence pair as arrays, with their labels."""
+"""The attention maps of a sentence pair as labeled arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,40 +8,42 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 BOS, EOS = "<s>", "</s>"
+ALL = "all"
+"""Selects every site, layer or head."""
 
 
 @dataclass(frozen=True)
 class LocalWindow:
-    """What a local window left of a map (Luong et al. 2015, section 3.2)."""
+    """The local window of each row (Luong et al. 2015, section 3.2)."""
 
     center: Float[np.ndarray, "layers heads rows"]
-    """p_t, the source position around which a row looks, from 0."""
+    """p_t, the source position at the center of the window, from 0."""
     allowed: Bool[np.ndarray, "layers heads rows columns"]
-    """|s - p_t| <= D; the weights of the others are 0."""
+    """|s - p_t| <= D; weights outside are 0."""
     prior: Float[np.ndarray, "layers heads rows columns"] | None
-    """The Gaussian g(s) around p_t of local-p, over all columns."""
+    """The Gaussian g(s) around p_t, over all columns; None for local-m, which has none."""
 
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights of one sentence at one site, with labels.
+    """The weights of one sentence pair at one site.
 
-    Row t of the sites in the decoder is step t, which reads `inputs[t]` and predicts `outputs[t]`; in the encoder both
-    are the source piece. Columns are what is attended to.
+    At a decoder site row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder both are the
+    source piece. The columns are what the rows attend to.
     """
 
     site: str
     """'encoder_self', 'decoder_self' or 'cross'."""
     weights: Float[np.ndarray, "layers heads rows columns"]
-    """After the normaliser and the window, before dropout; what is blocked is 0."""
+    """After normalizer and window, before dropout; a blocked weight is exactly 0."""
     inputs: list[str]
-    """What each row reads."""
+    """The piece that each row reads."""
     outputs: list[str]
-    """What each row predicts."""
+    """The piece that each row predicts."""
     columns: list[str]
-    """What is attended to."""
+    """The piece at each column."""
     local: LocalWindow | None = None
-    """Of a site with a local window."""
+    """None without a local window."""
 
 
 @dataclass(frozen=True)
@@ -49,27 +51,27 @@ class SentenceMaps:
     """A sentence pair as pieces, and its maps at every site."""
 
     line: int
-    """Its line in the input, from 1."""
+    """Line number in the input, from 1."""
     rank: int
-    """1 for the given or the best translation, 2 for the second best, ..."""
+    """1 for a given target or the best translation, 2 for the second best, ..."""
     source_pieces: list[str]
     target_pieces: list[str]
     maps: list[AttentionMap]
     score: float | None = None
-    """Of the search that found the target: its log-probability with the penalties; None for a given target."""
+    """The search's score of the target, its log-probability with the penalties; None for a given target."""
 
     def site(self, name: str) -> AttentionMap:
-        """The map of a site, such as 'cross'. Raises ValueError when the model has no such site."""
+        """The map of a site, such as 'cross'. Raises ValueError if the model has no such site."""
         found = [item for item in self.maps if item.site == name]
         if not found:
             raise ValueError(
-                f"There is no attention at site '{name}', only at {', '.join(item.site for item in self.maps)}."
+                f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}."
             )
         return found[0]
 
 
 class Labels(NamedTuple):
-    """What the rows read and predict, and what the columns are; EOS and BOS are pieces too."""
+    """The pieces that the rows read and predict, and those at the columns, with BOS and EOS."""
 
     inputs: list[str]
     outputs: list[str]
@@ -77,7 +79,7 @@ class Labels(NamedTuple):
 
 
 def site_labels(source_pieces: Sequence[str], target_pieces: Sequence[str]) -> dict[str, Labels]:
-    """The labels of the maps of a sentence pair, by site."""
+    """The labels of a sentence pair's maps, by site."""
     source = [*source_pieces, EOS]
     inputs, outputs = [BOS, *target_pieces], [*target_pieces, EOS]
     return {
@@ -87,10 +89,18 @@ def site_labels(source_pieces: Sequence[str], target_pieces: Sequence[str]) -> d
     }
 
 
+def selected_sites(site: str, known: Iterable[str]) -> list[str]:
+    """The sites that a setting selects: one, or every one for 'all'. Raises ValueError if the model lacks the site."""
+    known = list(known)
+    if site not in (*known, ALL):
+        raise ValueError(f"This model has no attention at site '{site}', only at {', '.join(known)}; give one, or all.")
+    return known if site == ALL else [site]
+
+
 def selected(
     weights: Float[np.ndarray, "layers heads *map"], layer: int | None, head: int | None
 ) -> Float[np.ndarray, "*map"]:
-    """The map of a layer and a head, the mean of them where it is None."""
+    """The map of one layer and head; None takes the mean over them."""
     of_layer = weights.mean(0) if layer is None else weights[layer]
     found: Float[np.ndarray, "*map"] = of_layer.mean(0) if head is None else of_layer[head]
     return found

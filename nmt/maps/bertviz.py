@@ -1,4 +1,4 @@
-"""Maps in the form that BertViz draws (Vig 2019)."""
+"""Maps as the arguments of BertViz (Vig 2019)."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -30,9 +30,9 @@ _ARGUMENTS = {
 
 
 def arguments(sentence: SentenceMaps) -> EncoderDecoder:
-    """`bertviz.model_view(**arguments(sentence))`: a tensor for each layer of every site that the model has.
+    """For `bertviz.model_view(**arguments(sentence))`: a tensor for each layer of every site of the model.
 
-    Decoder tokens are its inputs, BOS first.
+    The decoder tokens are the decoder's inputs, BOS first.
     """
     labels = {item.site: item for item in sentence.maps}
     found: EncoderDecoder = {

@@ -1,4 +1,4 @@
-"""Word alignments: Pharaoh files, alignment error rate, and links read off attention maps."""
+"""Word alignments: Pharaoh files, the alignment error rate, and links read off attention maps."""
 
 import itertools
 import re
@@ -14,13 +14,13 @@ from nmt.maps.attention_map import selected
 from nmt.maps.words import PIECE_ROWS, PieceRow, word_map
 
 Link = tuple[int, int]
-"""(source word, target word), both from 0."""
+"""(source word, target word), each from 0."""
 
 _LINK = re.compile(r"(\d+)([-?])(\d+)", re.ASCII)
 
 
 class Alignment(NamedTuple):
-    """A human alignment of one sentence pair; every sure link is possible too."""
+    """A human alignment of one sentence pair; every sure link is also possible."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
@@ -44,50 +44,50 @@ class Choice(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How predicted links agree with gold ones (Och & Ney 2003), from 0 to 1."""
+    """How well predicted links agree with gold links (Och & Ney 2003), from 0 to 1."""
 
     aer: float
     precision: float
-    """Share of the predicted links that are possible; 1 where none is predicted."""
+    """Share of the predicted links that are possible; 1 if none is predicted."""
     recall: float
-    """Share of the sure links that are predicted; 1 where none is sure."""
+    """Share of the sure links that are predicted; 1 if there are none."""
 
 
 def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
-    """A Pharaoh file: per line links 'i-j' (sure) and 'i?j' (possible), source word first, from 0.
+    """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
-    `flip` swaps source and target: for a file of the other direction. Raises FileNotFoundError, and ValueError naming
+    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError, and ValueError with
     file and line.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
 
 def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Raise ValueError where `alignments`, read from `path`, are not those of the sentence pairs."""
+    """Raises ValueError if `alignments`, read from `path`, do not fit the sentence pairs."""
     if not len(alignments) == len(sources) == len(targets):
         raise ValueError(
             f"{path} has {len(alignments)} lines, but there are {len(sources)} source and {len(targets)} target "
-            "sentences: one line per sentence pair is needed."
+            "sentences: it must have one line for each sentence pair."
         )
     for number, (gold, source, target) in enumerate(zip(alignments, sources, targets, strict=True), 1):
         words = len(source.split()), len(target.split())
         for i, j in sorted(gold.sure | gold.possible):
             if i >= words[0] or j >= words[1]:
                 raise ValueError(
-                    f"{path}, line {number}: link {i}-{j} is outside of a pair of {words[0]} source and {words[1]} "
-                    "target words; words are counted from 0, source first (or should the file be flipped?)."
+                    f"{path}, line {number}: link {i}-{j} does not fit {words[0]} source and {words[1]} target words; "
+                    "count words from 0 and write the source first (or name the file after the other direction)."
                 )
 
 
 def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
     """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
-    A: predicted, S: sure, P: possible links, each summed over the corpus first. Raises ValueError when the numbers of
-    sentences differ or there is neither a predicted nor a sure link.
+    A are the predicted, S the sure and P the possible links of the whole corpus. Raises ValueError if the numbers of
+    sentences differ, and if there is neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
         raise ValueError(
-            f"{len(predicted)} predicted alignments but {len(gold)} gold ones: they must be the same pairs."
+            f"{len(predicted)} predicted but {len(gold)} gold alignments: give one of each for every sentence pair."
         )
     in_sure = in_possible = of_predicted = of_sure = 0
     for links, (sure, possible) in zip(map(frozenset, predicted), gold, strict=True):
@@ -96,7 +96,7 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
         of_predicted += len(links)
         of_sure += len(sure)
     if of_predicted + of_sure == 0:
-        raise ValueError("The alignment error rate of no links is not defined: neither side has one.")
+        raise ValueError("The alignment error rate is undefined: there are no predicted and no sure links.")
     return Rates(
         1 - (in_sure + in_possible) / (of_predicted + of_sure),
         in_possible / of_predicted if of_predicted else 1.0,
@@ -105,22 +105,22 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
 
 
 def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> frozenset[Link]:
-    """One link per target word, to the source word of largest weight (Luong et al. 2015, sec. 5.4).
+    """Links each target word to the source word of largest weight (Luong et al. 2015, section 5.4).
 
-    A target word without any weight on the source gets none.
+    A target word without any weight on the source gets no link.
     """
     return frozenset((int(row.argmax()), j) for j, row in enumerate(weights) if row.max() > 0)
 
 
 def threshold_links(weights: Float[np.ndarray, "target_words source_words"], least: float) -> frozenset[Link]:
-    """A link wherever the weight is at least `least`. Raises ValueError when that is not above 0 and at most 1."""
+    """A link wherever the weight is at least `least`. Raises ValueError unless 0 < least <= 1."""
     if not 0 < least <= 1:
         raise ValueError(f"The threshold is {least}; it must be above 0 and at most 1, such as 0.2.")
     return frozenset((int(i), int(j)) for j, i in zip(*np.nonzero(weights >= least), strict=True))
 
 
 def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
-    """What knows nothing but the lengths: target word j is linked to the source word at the same share of the way."""
+    """A baseline that knows only the lengths: links each target word to the source word at its relative position."""
     stretch = (source_words - 1) / max(1, target_words - 1)
     return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
 
@@ -131,7 +131,7 @@ def chosen_map(
     target_pieces: Sequence[str],
     choice: Choice,
 ) -> Float[np.ndarray, "target_words source_words"]:
-    """The word map of one sentence pair's cross attention under `choice`; see `word_map` for rows and columns."""
+    """The word map (see `word_map`) of one sentence pair's cross attention that `choice` selects."""
     return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.row)
 
 
@@ -141,13 +141,14 @@ def table(
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
 ) -> dict[Choice, Rates]:
-    """The rates of the argmax links of every row, layer and head, and of the means where there are several.
+    """The rates of the argmax links of every row, layer and head, of each layer's mean head and of the mean of all.
 
-    These are of a layer's heads, and of all. One item per sentence pair in each argument. Raises ValueError when there
-    is none.
+    Each argument has one item for each sentence pair. Raises ValueError if there are none.
     """
     if not weights:
-        raise ValueError("There are no attention maps to choose from: give at least one aligned sentence pair.")
+        raise ValueError(
+            "There are no attention maps to choose from: give at least one sentence pair with a gold alignment."
+        )
     layers, heads = weights[0].shape[:2]
     of_heads = [None, *range(heads)] if heads > 1 else [0]
     of_all: list[tuple[int | None, int | None]] = [(None, None)] if layers > 1 else []
@@ -162,7 +163,7 @@ def table(
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice with the lowest error rate; among equals `predicts` first, then means, then the lowest layer."""
+    """The choice of lowest error rate; among equals `predicts` comes first, then means, then the lowest layer."""
     return min(choices, key=lambda choice: choices[choice].aer)
 
 
@@ -171,9 +172,7 @@ def _parse(line: str, flip: bool, place: str) -> Alignment:
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
-            raise ValueError(
-                f"{place}: '{token}' is not a link; expected i-j (sure) or i?j (possible), counted from 0."
-            )
+            raise ValueError(f"{place}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
         i, kind, j = int(match[1]), match[2], int(match[3])
         link = (j, i) if flip else (i, j)
         possible.add(link)

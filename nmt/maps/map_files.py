@@ -1,7 +1,6 @@
-"""Attention maps on disk: manifest.json and an .npz for each sentence; docs/attention_maps.md is the specification."""
+"""Attention maps on disk: manifest.json and one .npz for each sentence, as specified in docs/attention_maps.md."""
 
 import json
-import os
 import re
 import shutil
 import zipfile
@@ -12,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from nmt.data.cache import file_digest
+from nmt.files import write_bytes
 from nmt.maps.attention_map import AttentionMap, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "nmt-attention-maps", 1
 CONVENTION = (
-    "Rows ask, columns are attended to. In the decoder row t is step t, which has y_(t-1) as input and predicts y_t: "
-    "inputs are BOS and the target pieces, outputs the target pieces and EOS. In the encoder rows and columns are the "
-    "source pieces and EOS."
+    "Rows are queries, columns are keys. In the decoder row t is step t, which reads y_(t-1) and predicts y_t: the "
+    "inputs are BOS and the target pieces, the outputs the target pieces and EOS. In the encoder rows and columns are "
+    "the source pieces and EOS."
 )
 _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
@@ -30,14 +30,14 @@ _SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
-    """A finished folder of maps. Raises FileNotFoundError or ValueError when it is none."""
+    """A complete folder of maps. Raises FileNotFoundError if it has no manifest, ValueError if that is damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         file = path / MANIFEST
         if not file.is_file():
             raise FileNotFoundError(
-                f"{path} is no folder of attention maps: it has no {MANIFEST}; give the folder (out=) that "
+                f"{path} is not a folder of attention maps, because it has no {MANIFEST}; give the folder (out=) that "
                 "nmt.export_attention wrote."
             )
         try:
@@ -47,29 +47,33 @@ class MapFolder:
             whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
             whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{file} is damaged or not a manifest of attention maps: export them again.") from error
+            raise ValueError(
+                f"{file} is damaged or not a manifest of attention maps: export the maps again."
+            ) from error
         if not known or not whole:
-            raise ValueError(f"{file} is not whole or not of format '{FORMAT}', version {VERSION}: export them again.")
+            raise ValueError(
+                f"{file} is incomplete or not of format '{FORMAT}', version {VERSION}: export the maps again."
+            )
 
     @property
     def lines(self) -> list[int]:
-        """The lines of the input that have maps, from 1, in order."""
+        """The input lines that have maps, from 1, in order."""
         return sorted({entry["line"] for entry in self.manifest["sentences"]})
 
     def number(self, lines: Iterable[int]) -> int:
-        """How many sentences some lines have: several where a line has several translations."""
+        """The number of sentences of some lines; a line with several translations counts once for each."""
         wanted = set(lines)
         return sum(entry["line"] in wanted for entry in self.manifest["sentences"])
 
     def sentences(self, lines: Iterable[int] | None = None) -> Iterator[SentenceMaps]:
-        """The maps of all sentences, or of some lines, by line and rank; each is read when it is asked for.
+        """The maps of all sentences, or of some lines, sorted by line and rank and read one at a time.
 
-        Raises ValueError for a line without maps, and for a file that is missing or damaged.
+        Raises ValueError for a line without maps, and for a missing or damaged file.
         """
         wanted = set(self.lines if lines is None else lines)
         if missing := sorted(wanted - set(self.lines)):
             raise ValueError(
-                f"{self.path} has no maps of line {missing[0]}; it has those of {len(self.lines)} lines from "
+                f"{self.path} has no maps of line {missing[0]}; it has maps of {len(self.lines)} lines from "
                 f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: give one of these."
             )
         for entry in self.manifest["sentences"]:
@@ -77,14 +81,14 @@ class MapFolder:
                 yield self._read(entry)
 
     def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
-        # The manifest may come from elsewhere: no name in it leads out of the folder.
+        # The manifest may come from a stranger: a name in it must not lead out of the folder.
         if not _FILE.fullmatch(str(entry["file"])):
             raise ValueError(
-                f"{self.path / MANIFEST} names '{entry['file']}', which is no file of maps: export the maps again."
+                f"{self.path / MANIFEST} names '{entry['file']}', which is not a file of maps: export the maps again."
             )
         path = self.path / entry["file"]
         if not path.is_file() or file_digest(path) != entry["sha256"]:
-            raise ValueError(f"{path} is missing or not the file of its manifest: export the maps again.")
+            raise ValueError(f"{path} is missing or differs from its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
         labels = site_labels(source_pieces, target_pieces)
         try:
@@ -104,13 +108,19 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local))
 
 
+def map_folders(path: Path) -> list[Path]:
+    """The folder itself, or the folders of maps in it if it has no manifest, sorted by name."""
+    inside = [] if (path / MANIFEST).is_file() else sorted(file.parent for file in path.glob(f"*/{MANIFEST}"))
+    return inside or [path]
+
+
 def write_maps(
     folder: Path, sentences: Iterable[SentenceMaps], sites: Mapping[str, Any], made_from: Mapping[str, Any]
 ) -> MapFolder:
-    """Writes maps as they come, in any order, and the manifest last: a folder that has one is complete.
+    """Writes maps as they come, in any order, and the manifest last: a folder with a manifest is complete.
 
-    `sites` describes each site, `made_from` the run and its input; both go into the manifest as they are. Maps that the
-    folder holds are replaced when all new ones are there. Raises ValueError where it has another program's manifest.
+    `sites` describes each site, `made_from` the run and its input; both are copied into the manifest. Maps already in
+    the folder are replaced once all new ones are written. Raises ValueError if its manifest is another program's.
     """
     if (folder / MANIFEST).exists():
         MapFolder(folder)
@@ -123,25 +133,7 @@ def write_maps(
         shutil.rmtree(new, ignore_errors=True)
         raise
     entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
-    _replace_maps(folder, new)
-    head = {
-        "format": FORMAT,
-        "version": VERSION,
-        "convention": CONVENTION,
-        "made_from": made_from,
-        "sites": sites,
-    }
-    # A line for each sentence: readable, and no longer than it has to be.
-    rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
-    part = folder / f"{MANIFEST}.part"
-    part.write_text(f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n', encoding="utf-8")
-    os.replace(part, folder / MANIFEST)
-    return MapFolder(folder)
-
-
-def _replace_maps(folder: Path, new: Path) -> None:
-    """Moves new files to where the maps lie, instead of those; the manifest goes first, and others' files stay."""
+    # Without its manifest the folder is incomplete until the new files are in place; files of others stay.
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / _FOLDER).mkdir(exist_ok=True)
     for old in (folder / _FOLDER).glob("*.npz"):
@@ -150,15 +142,27 @@ def _replace_maps(folder: Path, new: Path) -> None:
     for file in new.iterdir():
         file.rename(folder / _FOLDER / file.name)
     new.rmdir()
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "convention": CONVENTION,
+        "made_from": made_from,
+        "sites": sites,
+    }
+    # One line for each sentence: readable and short.
+    rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
+    write_bytes(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n'.encode())
+    return MapFolder(folder)
 
 
 def file_stem(line: int, rank: int) -> str:
-    """What the files of a sentence are called: its line, and its rank if that is not the first."""
+    """The name of a sentence's files: its line, and its rank unless that is 1."""
     return f"{line:05}" if rank == 1 else f"{line:05}-{rank}"
 
 
 def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
-    """Writes the arrays of a sentence into the folder; its entry in the manifest."""
+    """Writes the arrays of a sentence into a folder and returns its entry for the manifest."""
     arrays: dict[str, Any] = {}
     for item in sentence.maps:
         arrays[item.site] = item.weights

@@ -14,41 +14,41 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-# matplotlib brings it along, and it has all Vietnamese letters.
+# Comes with matplotlib and has all Vietnamese letters.
 _FONT = "DejaVu Sans"
-# Magma is perceptually uniform, but yellow at 0. White there keeps lightness falling evenly.
+# Magma is perceptually uniform but yellow at 0; white there keeps the lightness falling evenly.
 _STOPS = np.linspace(0, 1, 16)[2:]
-_COLOURS = LinearSegmentedColormap.from_list(
+_COLORS = LinearSegmentedColormap.from_list(
     "attention", [(0.0, "white"), *zip(_STOPS, colormaps["magma_r"](0.9 * _STOPS), strict=True)]
 )
 _FEW, _MANY = 20, 60
 _INK = "#333333"
-# A grid of many heads and long sentences is drawn coarser rather than too large for the memory.
+# A large grid is drawn at a lower resolution, so that it fits into memory.
 _DPI, _MOST_PIXELS = 160, 12_000
-# The smallest letters that can be read in print, in points, and a cell that is as high as they are, in inches.
+# The smallest legible letters in print, in points, and their height as the side of a cell in inches.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
 _GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
 _PAD = 0.02
-# Letters stay letters: TrueType in a PDF, which journals ask for; in an SVG outlines, which every program shows alike.
+# TrueType letters in a PDF, as journals require; outlines in an SVG, which every program shows alike.
 _EMBEDDED: Any = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "attention"}
 
 
 class Look(NamedTuple):
-    """What surrounds maps in a picture, and how large it is."""
+    """The title, names, size and color scale of a picture."""
 
     title: str = ""
     rows: str = "target"
-    """What the rows are called, and the columns."""
+    """The names of rows and columns."""
     columns: str = "source"
     width: float | None = None
-    """Of the whole picture in inches, for a page of print: then its letters have 6 points; None: by the map's size."""
+    """Width of the whole picture in inches, for print with letters of 6 points; None: as large as the map needs."""
     max_weight: float | None = None
-    """The weight of the darkest colour, one for all pictures that are compared; None: the largest in the picture."""
+    """The weight of the darkest color, to compare pictures; None: the largest weight in the picture."""
 
 
 class Picture:
-    """A drawing that can be saved in several formats."""
+    """A picture that can be saved in several formats."""
 
     def __init__(self, figure: Figure, width: float | None) -> None:
         self._figure = figure
@@ -59,9 +59,9 @@ class Picture:
         self._box = box
 
     def save(self, path: Path) -> None:
-        """Write it as .png, .svg or .pdf, by the path's extension, the same bytes each time."""
+        """Writes .png, .svg or .pdf, by the path's extension; the same picture gives the same bytes."""
         kind = path.suffix.removeprefix(".")
-        # Both write the date of the day otherwise.
+        # By default both contain the current date.
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
         with rc_context(_EMBEDDED):
             self._figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)
@@ -80,13 +80,14 @@ def heat_map(
     target_labels: Sequence[str],
     look: Look,
 ) -> Picture:
-    """Draw a map: source on top, target on the left, a square cell per pair, white at weight 0.
+    """Draws one map: the source at the top, the target at the left, a square cell for each pair, white at weight 0.
 
-    Cells are smaller for longer sentences. Raises ValueError when the labels do not fit the map, it is empty or the
-    width too small.
+    Longer sentences have smaller cells. Raises ValueError if the labels do not fit the map, if it is empty, and if the
+    width is too small.
     """
     _check_labels(weights.shape, source_labels, target_labels)
-    size = _Size(*_cell_and_font(max(weights.shape))) if look.width is None else _Size(_LARGEST, _PRINT)
+    share = min(max((max(weights.shape) - _FEW) / (_MANY - _FEW), 0.0), 1.0)
+    size = _Size(_LARGEST - 0.14 * share, 10 - 3 * share) if look.width is None else _Size(_LARGEST, _PRINT)
     labels = source_labels, target_labels
     figure, size = _fitted(weights[None, None], labels, look, size)
     if size.cell < _LETTER:
@@ -104,10 +105,10 @@ def heat_map_grid(
     target_labels: Sequence[str],
     look: Look,
 ) -> Picture:
-    """Draw the maps of all heads of a site: a row of maps for each layer, one scale of colours.
+    """Draws the maps of all heads of a site: a row of maps for each layer, with one color scale.
 
-    Pieces stand at the outer maps, where a given width leaves room for them. Raises ValueError when the labels do not
-    fit the maps, these are empty or the width too small.
+    The outer maps are labeled if a given width has room for that. Raises ValueError if the labels do not fit the maps,
+    if these are empty, and if the width is too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
     labels = source_labels, target_labels
@@ -137,12 +138,12 @@ def _fitted(
     look: Look,
     size: _Size,
 ) -> tuple[Figure, _Size]:
-    """The figure in that size, or with cells as large as its width allows, of size 0 where it allows none."""
+    """The figure in that size, or with the largest cells that its width allows; a cell of 0 if it allows none."""
     figure = _figure(weights, labels, look, size)
     if look.width is None:
         return figure, size
-    # All but the cells keeps its size when these shrink, but for slanted labels that lean out at the right; and text
-    # is measured in whole pixels.
+    # Only the cells shrink with the width, so one step nearly solves for their size. Slanted labels that overhang at
+    # the right, and text measured in whole pixels, need more steps.
     fitting = figure, size._replace(cell=0.0)
     for _ in range(12):
         room = look.width - figure.get_tightbbox().width - 2 * _PAD
@@ -162,7 +163,7 @@ def _least_width(
     look: Look,
     smallest: _Size,
 ) -> float:
-    """In inches, with the smallest cells, rounded up to a tenth."""
+    """The width with the smallest cells, in inches, rounded up to a tenth."""
     return math.ceil(10 * (_figure(weights, labels, look, smallest).get_tightbbox().width + 2 * _PAD)) / 10
 
 
@@ -172,22 +173,25 @@ def _figure(
     look: Look,
     size: _Size,
 ) -> Figure:
-    """The maps beside and below each other, in inches; labels, names and the bar of colours lie outside of them."""
+    """The maps side by side and below each other; labels, names and the color bar are outside of them."""
     layers, heads, rows, columns = weights.shape
     across, down = size.cell * columns, size.cell * rows
     gap = 0.12, 0.06 + 1.5 * _LETTER
     wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
-    # Text is measured at the resolution at which it is drawn.
+    # At the resolution of the picture, because text is measured at it.
     figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
     most = look.max_weight or max(float(weights.max()), 1e-6)
     for layer, head in np.ndindex(layers, heads):
         corner = head * (across + gap[0]) / wide, 1 - (layer * (down + gap[1]) + down) / high
         axes = figure.add_axes((*corner, across / wide, down / high))
-        image = axes.imshow(weights[layer, head], cmap=_COLOURS, vmin=0, vmax=most, aspect="auto")
+        image = axes.imshow(weights[layer, head], cmap=_COLORS, vmin=0, vmax=most, aspect="auto")
         _label(axes, labels[0] if layer == 0 else (), labels[1] if head == 0 else (), size.font)
         if layers * heads > 1:
-            _name(axes, f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}")
+            name = f"layer {layer}, head {head}" if across > 0.8 else f"L{layer} H{head}"
+            place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+            text: dict[str, Any] = {"fontsize": _PRINT, "fontfamily": _FONT, "color": _INK}
+            axes.annotate(name, (0.5, 0), (0, -2), ha="center", va="top", **place, **text)
         if layer == head == 0:
             _name_sides(axes, look, size.font)
     thick = 0.12 if look.width is None else 0.06
@@ -200,7 +204,7 @@ def _figure(
 
 
 def _name_sides(axes: Axes, look: Look, font: float) -> None:
-    """The names of rows and columns, and the title, at the first map."""
+    """Writes the names of rows and columns, and the title, at the first map."""
     text: dict[str, Any] = {"fontfamily": _FONT, "color": _INK, "parse_math": False}
     axes.xaxis.set_label_position("top")
     axes.set_xlabel(look.columns, fontsize=font or _PRINT, labelpad=3, loc="left", **text)
@@ -209,30 +213,9 @@ def _name_sides(axes: Axes, look: Look, font: float) -> None:
         axes.set_title(look.title, fontsize=(font or _PRINT) + 2, loc="left", pad=10, **text)
 
 
-def _name(axes: Axes, name: str) -> None:
-    axes.annotate(
-        name,
-        (0.5, 0),
-        (0, -2),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=_PRINT,
-        fontfamily=_FONT,
-        color=_INK,
-    )
-
-
-def _cell_and_font(tokens: int) -> tuple[float, float]:
-    """Width of a cell in inches and size of the letters in points: smaller for longer sentences."""
-    share = min(max((tokens - _FEW) / (_MANY - _FEW), 0.0), 1.0)
-    return _LARGEST - 0.14 * share, 10 - 3 * share
-
-
 def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str], font: float) -> None:
-    """Labels at the cells, or none where there are none or the font is 0."""
-    # A label is text: two dollar signs in it are no formula.
+    """Writes the labels of rows and columns, unless the font is 0, and draws the grid lines."""
+    # A label is plain text: two dollar signs do not enclose a formula.
     text: dict[str, Any] = {"fontsize": font, "fontfamily": _FONT, "color": _INK, "parse_math": False}
     sources, targets = (labels if font else () for labels in (source_labels, target_labels))
     axes.xaxis.tick_top()
@@ -240,7 +223,7 @@ def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str
     axes.set_yticks(range(len(targets)), targets, **text)
     axes.tick_params(length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
-    # Two sets of lines: as a grid of ticks they would take most of the time.
+    # Drawn as lines, because a grid of minor ticks would take most of the time.
     line: dict[str, Any] = {"color": "#eeeeee", "linewidth": 0.5 if font else 0.2}
     axes.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, **line)
     axes.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, **line)

@@ -1,4 +1,4 @@
-"""Links of two directions made into one alignment (Och & Ney 2003, section 4.4; Koehn et al. 2003, section 3)."""
+"""Symmetrization: one alignment from the links of two directions (Och & Ney 2003; Koehn et al. 2003, section 3)."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,11 +7,11 @@ from jaxtyping import Float
 
 from nmt.maps.links import Link, argmax_links, threshold_links
 
-_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+_NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def intersection(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
-    """The links that both directions have: few and precise."""
+    """The links of both directions: few and precise."""
     return forward & backward
 
 
@@ -23,16 +23,16 @@ def union(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link
 def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
     """The intersection, grown (Koehn et al. 2003, section 3; `final-and` as in Moses).
 
-    grow-diag: links of the union are added that touch one, diagonally too, and whose source or target word has none
-    yet, until nothing changes. final-and: then those links of the forward and after them of the backward direction of
-    which both words have none.
+    grow-diag repeatedly adds links of the union that touch an accepted link, also diagonally, and whose source or
+    target word has no link yet. final-and then adds links of the forward and afterwards of the backward direction
+    whose words both have no link yet.
     """
     grown = set(forward & backward)
     candidates = sorted(forward | backward, key=_by_target)
     while True:
         before = len(grown)
         for i, j in (link for link in candidates if link in grown):
-            near = [(i + down, j + right) for down, right in _NEIGHBOURS]
+            near = [(i + down, j + right) for down, right in _NEIGHBORS]
             for link in near:
                 if link in forward | backward and link not in grown and any(_unlinked(link, grown)):
                     grown.add(link)
@@ -53,20 +53,20 @@ SYMMETRIZATIONS: dict[str, Callable[[frozenset[Link], frozenset[Link]], frozense
 
 
 def all_links(weights: Float[np.ndarray, "target_words source_words"], threshold: float) -> dict[str, frozenset[Link]]:
-    """The links of a word map by name: argmax of each target word, of each source word, threshold, symmetrised."""
+    """The links of a word map by name: argmax of each target word, of each source word, threshold, symmetrized."""
     forward = argmax_links(weights)
     backward = frozenset((source, target) for target, source in argmax_links(weights.T))
-    symmetrised = {name: symmetrise(forward, backward) for name, symmetrise in SYMMETRIZATIONS.items()}
+    symmetrized = {name: symmetrize(forward, backward) for name, symmetrize in SYMMETRIZATIONS.items()}
     one_way = {"argmax": forward, "argmax-of-source": backward, "threshold": threshold_links(weights, threshold)}
-    return one_way | symmetrised
+    return one_way | symmetrized
 
 
 LINKS = ("argmax", "argmax-of-source", "threshold", *SYMMETRIZATIONS)
-"""The names of all links."""
+"""The names of `all_links`."""
 
 
 def pharaoh(links: Iterable[Link]) -> str:
-    """A line of a Pharaoh file: 'i-j' for each link, source word first, from 0."""
+    """One line of a Pharaoh file: 'i-j' for each link, source word first, from 0."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
@@ -75,5 +75,5 @@ def _by_target(link: Link) -> Link:
 
 
 def _unlinked(link: Link, links: set[Link]) -> tuple[bool, bool]:
-    """Whether its source word and whether its target word is without a link."""
+    """Whether its source word has no link, and whether its target word has none."""
     return all(i != link[0] for i, _ in links), all(j != link[1] for _, j in links)

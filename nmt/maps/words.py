@@ -1,4 +1,4 @@
-"""From pieces to words: attention between pieces becomes attention between space-separated tokens."""
+"""From pieces to words: attention between pieces becomes attention between space-separated words."""
 
 import re
 from collections.abc import Sequence
@@ -17,30 +17,30 @@ _WORD_START = "\u2581"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-class LabelledMap(NamedTuple):
-    """Maps as they are shown: between pieces or words, each row with the one that it belongs to."""
+class LabeledMap(NamedTuple):
+    """Maps as they are shown, between pieces or between words, with one label for each row and column."""
 
     weights: Float[np.ndarray, "*stack rows columns"]
     rows: list[str]
     columns: list[str]
 
 
-def labelled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = False) -> LabelledMap:
+def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = False) -> LabeledMap:
     """A map whose rows are labeled by the pieces that they predict, or by those that they read.
 
-    With `words` a column is the sum of a word's pieces, a row the mean of its pieces: rows sum to what they did. BOS
-    and EOS stay on their own.
+    With `words`, the columns of a word are summed and its rows averaged, so that each row keeps its sum. BOS and EOS
+    are words of their own.
     """
     rows = item.inputs if row == "reads" else item.outputs
     if not words:
-        return LabelledMap(item.weights, rows, item.columns)
+        return LabeledMap(item.weights, rows, item.columns)
     means, sums = _membership(rows), _membership(item.columns)
     weights = (means / means.sum(1, keepdims=True)) @ item.weights @ sums.T
-    return LabelledMap(weights, _texts(rows), _texts(item.columns))
+    return LabeledMap(weights, _texts(rows), _texts(item.columns))
 
 
 def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Start and end of each word: U+2581 starts one, all else (punctuation too) belongs to the word before it.
+    """Start and end of each word. U+2581 starts a word; every other piece, such as punctuation, continues one.
 
     BOS and EOS are words of their own.
     """
@@ -53,7 +53,7 @@ def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def text_of(pieces: Sequence[str]) -> str:
-    """The text that pieces make: U+2581 is a space, and a letter that the vocabulary lacks comes as bytes."""
+    """The text of some pieces: U+2581 is a space, and byte pieces (<0xC4>) are decoded as UTF-8."""
     joined = b"".join(
         bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(piece)) else piece.encode() for piece in pieces
     )
@@ -61,16 +61,16 @@ def text_of(pieces: Sequence[str]) -> str:
 
 
 def spaced(pieces: Sequence[str]) -> str:
-    """The words that pieces make with a space between them: word i of an alignment is the i-th one, from 0.
+    """The words of some pieces, separated by spaces: word i of an alignment is the i-th of them, from 0.
 
-    A model may write any byte: white space within a word, and a word of nothing, become U+2581.
+    A model may write any byte, so white space within a word and an empty word are written as U+2581.
     """
     words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in _texts(pieces))
     return " ".join(word or _WORD_START for word in words)
 
 
 def word_ids(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word, from 0."""
+    """The number of each piece's word, from 0."""
     return [word for word, (start, end) in enumerate(merge_pieces(pieces)) for _ in range(start, end)]
 
 
@@ -80,9 +80,9 @@ def word_map(
     target_pieces: Sequence[str],
     row: PieceRow,
 ) -> Float[np.ndarray, "*stack target_words source_words"]:
-    """Attention of target words on source words: the sum over a word's source pieces, the mean over its target pieces.
+    """Attention of target words to source words: the sum over a word's source pieces, the mean over its target pieces.
 
-    `weights` has a row per target piece and one for EOS, a column per source piece and one for EOS. The EOS column is
+    `weights` has a row for each target piece and EOS, and a column for each source piece and EOS. The EOS column is
     dropped without renormalization. Row t predicts piece t and reads piece t - 1, so the row that reads piece t is row
     t + 1; that of the last piece predicts EOS. Raises ValueError for another shape.
     """
@@ -104,6 +104,7 @@ def _texts(pieces: Sequence[str]) -> list[str]:
 
 
 def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:
+    """1 where a piece belongs to a word, else 0."""
     spans = merge_pieces(pieces)
     matrix = np.zeros((len(spans), len(pieces)))
     for word, (start, end) in enumerate(spans):

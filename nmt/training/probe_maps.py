@@ -9,9 +9,8 @@ from lightning.pytorch.callbacks import Callback
 
 from nmt.config.schema import Settings
 from nmt.data.corpus import Pairs, file_pair
-from nmt.maps.folders import map_folders, viewed_runs
-from nmt.maps.map_files import MapFolder, write_maps
-from nmt.maps.viewer import write_viewer
+from nmt.maps.map_files import MapFolder, map_folders, write_maps
+from nmt.maps.viewer import viewed_runs, write_viewer
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.forced_maps import IdPair, forced_maps

@@ -27,13 +27,13 @@ def test_a_picture_grows_with_its_map(tmp_path: Path, rows: int, columns: int) -
 
 def test_source_runs_to_the_right_and_target_down(tmp_path: Path) -> None:
     """The dark cell lies where row and column say, and is square."""
-    centres = {}
+    centers = {}
     for hot in ((0, 0), (0, 6), (4, 0)):
         picture = draw(tmp_path / "a.png", 5, 7, hot)[:, : -160 // 2]
         dark = (picture.max(-1) < 0.3) & (picture[:, :, 2] > picture[:, :, 1] + 0.05)
         y, x = dark.nonzero()
-        centres[hot] = (float(np.median(y)), float(np.median(x)))
-    (y, x), (y_right, x_right), (y_down, x_down) = centres.values()
+        centers[hot] = (float(np.median(y)), float(np.median(x)))
+    (y, x), (y_right, x_right), (y_down, x_down) = centers.values()
     assert y_right == pytest.approx(y, abs=2)
     assert x_down == pytest.approx(x, abs=2)
     assert (x_right - x) / 6 == pytest.approx((y_down - y) / 4, abs=1)
@@ -95,7 +95,7 @@ def test_a_picture_for_print_is_as_wide_as_asked_for(tmp_path: Path, width: floa
 @pytest.mark.parametrize("width", [None, 3.3])
 @pytest.mark.parametrize("word", ["ab", "a_very_long_word_indeed"])
 def test_nothing_is_cut_off_at_the_edges(tmp_path: Path, width: float | None, word: str) -> None:
-    """Labels, names, the bar of colours: a white rim goes round all of it."""
+    """Labels, names, the bar of colors: a white rim goes round all of it."""
     for draw_it, weights in ((heat_map, np.eye(7)), (heat_map_grid, np.eye(7)[None, None].repeat(2, 0))):
         look = Look("cross" if width is None else "", width=width)
         draw_it(weights, [word] * 7, [word] * 7, look).save(tmp_path / "a.png")
@@ -119,7 +119,7 @@ def test_labels_that_leave_no_room_for_the_map_are_refused(tmp_path: Path) -> No
         heat_map(np.eye(3), ["a"] * 3, ["x" * 90] * 3, Look(width=2)).save(tmp_path / "a.pdf")
 
 
-def test_pictures_with_one_largest_weight_have_one_scale_of_colours(tmp_path: Path) -> None:
+def test_pictures_with_one_largest_weight_have_one_scale_of_colors(tmp_path: Path) -> None:
     """Half of the largest weight is half dark, whatever else is in the picture."""
     pictures = []
     for others in (0.0, 0.5):

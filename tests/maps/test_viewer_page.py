@@ -225,7 +225,7 @@ def test_a_second_panel_has_its_own_head_and_lights_the_same_word(visit: Open) -
     address_has(page, "compare=1.0.1")
 
 
-def drawn_colours(page: Any, row: int, column: int, suffix: str = "") -> list[str]:
+def drawn_colors(page: Any, row: int, column: int, suffix: str = "") -> list[str]:
     """Of a weight as the word list and as the heat map draw it; the word has to be hovered."""
     panel = 1 if suffix else 0
     middle = f"""(() => {{
@@ -243,20 +243,20 @@ def drawn_colours(page: Any, row: int, column: int, suffix: str = "") -> list[st
 STRONGEST = "rgb(20, 14, 54)"
 
 
-def test_side_by_side_equal_colours_are_equal_weights(visit: Open) -> None:
+def test_side_by_side_equal_colors_are_equal_weights(visit: Open) -> None:
     """The mean of all heads has smaller weights than one of them; beside it, it keeps that head's scale."""
     page = visit("one.html#layer=mean&head=mean")
     weights = np.mean([peaky(9, 7)[layer, head, 4] for layer, head in np.ndindex(LAYERS, HEADS)], axis=0)
     column = int(weights.argmax())
     token(page, "target", 4).hover()
-    assert set(drawn_colours(page, 4, column)) == {STRONGEST}
+    assert set(drawn_colors(page, 4, column)) == {STRONGEST}
     alone = page.locator("#most").inner_text()
     page.check("#compare")
     choose(page, **{"layer-2": "0", "head-2": "0"})
     page.wait_for_selector('#heat-2[aria-label*="layer 0, head 0"]')
     token(page, "target", 4).hover()
-    assert STRONGEST not in drawn_colours(page, 4, column)
-    assert set(drawn_colours(page, 4, peak(0, 0, 4, 7), "-2")) == {STRONGEST}
+    assert STRONGEST not in drawn_colors(page, 4, column)
+    assert set(drawn_colors(page, 4, peak(0, 0, 4, 7), "-2")) == {STRONGEST}
     first, second = (page.locator(f"#most{suffix}").inner_text() for suffix in ("", "-2"))
     assert first == second != alone
     page.uncheck("#compare")
@@ -319,16 +319,16 @@ def test_a_telephone_shows_it_without_scrolling_sideways_and_a_tap_pins(visit: O
     assert lit(page) == [4, 5]
 
 
-def test_the_dark_scheme_has_its_own_colours(visit: Open) -> None:
-    colours = {}
+def test_the_dark_scheme_has_its_own_colors(visit: Open) -> None:
+    colors = {}
     for scheme in ("light", "dark"):
         page = visit("one.html", color_scheme=scheme)
-        colours[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 19, 26)"}
+        colors[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colors == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 19, 26)"}
 
 
 @pytest.mark.parametrize("unit", ["pieces", "words"])
-def test_a_film_has_one_scale_of_colours(visit: Open, unit: str) -> None:
+def test_a_film_has_one_scale_of_colors(visit: Open, unit: str) -> None:
     """So that a map which is not sharp yet is pale."""
     page = visit(f"film.html#layer=0&head=0&unit={unit}")
     darkness = []
@@ -337,7 +337,7 @@ def test_a_film_has_one_scale_of_colours(visit: Open, unit: str) -> None:
         shows(page, f"step {frame}")
         assert page.locator("#most").inner_text().startswith("1.00")
         token(page, "target", 0).hover()
-        cell, word = drawn_colours(page, 0, 0)
+        cell, word = drawn_colors(page, 0, 0)
         assert cell == word != STRONGEST
         darkness.append(-sum(map(int, re.findall(r"\d+", cell))))
         token(page, "target", 1).hover()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nmt.maps.attention_map import AttentionMap, site_labels
-from nmt.maps.words import PIECE_ROWS, labelled, merge_pieces, spaced, word_ids, word_map
+from nmt.maps.words import PIECE_ROWS, labeled, merge_pieces, spaced, word_ids, word_map
 
 SOURCE = ["▁red", "▁ca", "t", "s", "."]
 TARGET = ["▁mè", "o", "▁đỏ"]
@@ -57,7 +57,7 @@ def cross(rows: int, columns: int) -> AttentionMap:
 
 def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_they_did() -> None:
     item = cross(5, 4)
-    shown = labelled(item, words=True)
+    shown = labeled(item, words=True)
     assert (shown.rows, shown.columns) == (["x", "yzw", "</s>"], ["ab", "c", "</s>"])
     np.testing.assert_allclose(shown.weights.sum(-1), 1)
     by_hand = item.weights[1, 2, 1:4, :2].sum(-1).mean()
@@ -66,8 +66,8 @@ def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_th
 
 def test_rows_may_be_labeled_by_what_they_read() -> None:
     item = cross(5, 4)
-    assert labelled(item, "reads").rows == ["<s>", "▁x", "▁y", "z", "w"]
-    shown = labelled(item, "reads", words=True)
+    assert labeled(item, "reads").rows == ["<s>", "▁x", "▁y", "z", "w"]
+    shown = labeled(item, "reads", words=True)
     assert shown.rows == ["<s>", "x", "yzw"]
     expected = item.weights[0, 1, 2:5].mean(0)
     np.testing.assert_allclose(shown.weights[0, 1, 2], [expected[:2].sum(), expected[2], expected[3]])
@@ -75,7 +75,7 @@ def test_rows_may_be_labeled_by_what_they_read() -> None:
 
 def test_pieces_are_the_map_itself() -> None:
     item = cross(5, 4)
-    shown = labelled(item)
+    shown = labeled(item)
     assert shown.weights is item.weights
     assert (shown.rows, shown.columns) == (item.outputs, item.columns)
 
