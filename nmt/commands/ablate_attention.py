@@ -1,8 +1,8 @@
-"""nmt.ablate_attention: what a run loses when one head of its attention is made useless."""
+"""nmt.ablate_attention: how much log-probability and BLEU a run loses without each of its attention heads."""
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json
-from nmt.maps.drawing import unknown_site
+from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
 from nmt.runs.evaluation import conditions
 from nmt.runs.forced_scores import log_probs, mean_log_prob
@@ -29,48 +29,60 @@ from nmt.tables import Table
 from nmt.text import normalize
 
 MeanQueries = Mapping[Attention, Float[Tensor, "heads query_dim"]]
+"""The mean query of each head."""
 Ablation = Callable[[Attention, int, MeanQueries], AbstractContextManager[None]]
-"""ablation(attention, head, mean queries of the heads): a context in which the head is useless."""
-
-
-class Place(NamedTuple):
-    """A head of a model."""
-
-    site: str
-    layer: int
-    head: int
+"""ablation(attention, head, mean queries) is a context in which the head is ablated."""
+HEADER = ["site", "layer", "head", "way", "change of log-probability per piece", "change of BLEU"]
 
 
 class Quality(NamedTuple):
-    """How well a run does on some sentence pairs."""
+    """How well a model does on some sentence pairs."""
 
     log_prob: float
-    """log P(reference | source) in nats, the mean over the reference pieces, EOS counted."""
+    """log P(reference | source) in nats, the mean over the reference pieces and EOS."""
     bleu: float | None
-    """Of the translations by the run's own search; None where they are not asked for."""
+    """BLEU of the translations by the run's own search; None if not asked for."""
     signature: str | None
-    """sacrebleu's, of that BLEU."""
+    """sacrebleu's signature of that BLEU."""
 
 
 def ablate_attention(job: Job) -> None:
     """Prints and saves the change of log-probability and BLEU for each head and way, the greatest loss first.
 
-    Raises ValueError for an unknown way or site, and where no sentence pair can be measured.
+    Raises ValueError for an unknown way or site, and if no sentence pair can be measured.
     """
     config = job.config
     check_files_given(config["source"], config["reference"])
-    _check(config["ways"], config["sentences"])
+    ways, sentences = config["ways"], config["sentences"]
+    _check(ways, sentences)
     trained = load_run(Path(str(config["run_dir"])), config["device"])
-    sites = _sites(trained, str(config["site"]))
-    test_set = chosen_test_set(
-        trained, str(config["split"]), config["source"], config["reference"], None, config["out"]
-    )
-    out = folder_to_write("out", config["out"] or test_set.out)
-    test_set = measurable(trained, test_set, config["sentences"])
+    sites = selected_sites(str(config["site"]), trained.model.sites)
+    chosen = chosen_test_set(trained, str(config["split"]), config["source"], config["reference"], None, config["out"])
+    out = folder_to_write("out", chosen.out)
+    test_set = measurable(trained, chosen, sentences)
+
     measure = partial(quality, trained, test_set, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
     intact = measure()
-    without = sorted(_ablated(trained, test_set, sites, config["ways"], measure), key=lambda found: found[2].log_prob)
-    table = _table(intact, without)
+    queries = mean_queries(trained, test_set) if "frozen" in ways else {}
+    heads = [
+        (attention, site, layer, head)
+        for site in sites
+        for layer, attention in enumerate(trained.model.sites[site])
+        for head in range(attention.num_heads)
+    ]
+    pace = Pace("ablations measured")
+    ablated: list[tuple[list[str], Quality]] = []
+    for attention, site, layer, head in heads:
+        for way in ways:
+            with ABLATIONS[way](attention, head, queries):
+                ablated.append(([site, str(layer), str(head), way], measure()))
+            pace(1, len(heads) * len(ways))
+
+    rows = []
+    for cells, found in sorted(ablated, key=lambda each: each[1].log_prob):
+        bleu = "" if found.bleu is None or intact.bleu is None else f"{found.bleu - intact.bleu:+.2f}"
+        rows.append([*cells, f"{found.log_prob - intact.log_prob:+.4f}", bleu])
+    table = Table(HEADER, rows)
     (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
     record |= conditions([trained], test_set, batch_tokens=config["batch_tokens"])
@@ -83,7 +95,7 @@ def ablate_attention(job: Job) -> None:
 
 
 def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
-    """The log-probability of the first references, and BLEU."""
+    """The log-probability of the first references, and BLEU against all."""
     references = test_set.references[0]
     log_prob = mean_log_prob(log_probs([trained], test_set.sources, references, batch_tokens), trained, references)
     if not bleu:
@@ -95,25 +107,27 @@ def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: in
 
 
 def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> TestSet:
-    """The first sentence pairs that have text on both sides and are not too long for the model; of one, or of all."""
+    """The first sentence pairs, or all, that the model can read: neither side is empty or too long."""
+    limits = trained.model.max_source, trained.model.max_target
+
+    def can_be_read(pair: tuple[str, str]) -> bool:
+        lengths = [len(one.encode(normalize(line))) for one, line in zip(trained.tokenizers, pair, strict=True)]
+        return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
+
     pairs = enumerate(zip(test_set.sources, test_set.references[0], strict=True))
-    kept = list(itertools.islice((i for i, pair in pairs if _can_be_read(trained, pair)), sentences))
+    kept = list(itertools.islice((i for i, pair in pairs if can_be_read(pair)), sentences))
     if not kept:
-        raise ValueError("No sentence pair has text on both sides that the model can read; give others.")
+        raise ValueError(
+            "The model can read no sentence pair, because each has an empty or too long side; give other sentences."
+        )
     references = [[lines[i] for i in kept] for lines in test_set.references]
     return replace(
         test_set, sources=[test_set.sources[i] for i in kept], references=references, gold=None, valid_gold=None
     )
 
 
-def _can_be_read(trained: Trained, pair: tuple[str, str]) -> bool:
-    limits = trained.model.max_source, trained.model.max_target
-    lengths = [len(one.encode(normalize(line))) for one, line in zip(trained.tokenizers, pair, strict=True)]
-    return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
-
-
 def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
-    """The mean of what each head asks, over all positions of the test_set's sources and first references."""
+    """The mean query of each head over all positions of the sources and first references."""
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
@@ -124,7 +138,7 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
 
     attentions = [attention for layers in trained.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
-    # One sentence at a time: padding asks nothing then.
+    # One sentence at a time, so that there are no queries of padding.
     log_probs([trained], test_set.sources, test_set.references[0], batch_tokens=1)
     for hook in hooks:
         hook.remove()
@@ -147,34 +161,6 @@ ABLATIONS: dict[str, Ablation] = {
 }
 
 
-def _ablated(
-    trained: Trained, test_set: TestSet, sites: Sequence[str], ways: Sequence[str], measure: Callable[[], Quality]
-) -> Iterator[tuple[Place, str, Quality]]:
-    """The quality without each head, by each way."""
-    queries = mean_queries(trained, test_set) if "frozen" in ways else {}
-    places = [
-        (Place(site, layer, head), attention)
-        for site in sites
-        for layer, attention in enumerate(trained.model.sites[site])
-        for head in range(attention.num_heads)
-    ]
-    pace = Pace("ablations measured")
-    for place, attention in places:
-        for way in ways:
-            with ABLATIONS[way](attention, place.head, queries):
-                yield place, way, measure()
-            pace(1, len(places) * len(ways))
-
-
-def _table(intact: Quality, without: Sequence[tuple[Place, str, Quality]]) -> Table:
-    rows = []
-    for place, way, found in without:
-        bleu = "" if found.bleu is None or intact.bleu is None else f"{found.bleu - intact.bleu:+.2f}"
-        head = [place.site, str(place.layer), str(place.head), way]
-        rows.append([*head, f"{found.log_prob - intact.log_prob:+.4f}", bleu])
-    return Table(["site", "layer", "head", "way", "change of log-probability per piece", "change of BLEU"], rows)
-
-
 def _check(ways: Any, sentences: Any) -> None:
     if not ways:
         raise ValueError(f"ways is an empty list; give at least one of {', '.join(ABLATIONS)}.")
@@ -183,10 +169,3 @@ def _check(ways: Any, sentences: Any) -> None:
             raise ValueError(unknown("way", str(way), ABLATIONS))
     if sentences is not None and (not isinstance(sentences, int) or isinstance(sentences, bool) or sentences < 1):
         raise ValueError(f"sentences is {sentences}; it must be a whole number of at least 1, or null for all.")
-
-
-def _sites(trained: Trained, site: str) -> list[str]:
-    known = list(trained.model.sites)
-    if site not in (*known, "all"):
-        raise ValueError(unknown_site(site, known))
-    return known if site == "all" else [site]

@@ -25,7 +25,7 @@ CONVENTION = (
 _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
-_ENTRY = ("line", "rank", "file", "sha256", "source_pieces", "target_pieces")
+_ENTRY = ("line", "rank", "file", "sha256", "score", "source_pieces", "target_pieces")
 _SITE = ("layers", "heads", "rows", "columns")
 
 
@@ -97,7 +97,7 @@ class MapFolder:
                 maps = [_map(site, arrays, labels[site]) for site in sites]
         except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged: export the maps again.") from error
-        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry.get("score"))
+        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry["score"])
 
 
 def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -57,10 +57,11 @@ class Recorder:
         maps = []
         for site, recorded in self.layers.items():
             layers = [layer for _, layer in sorted(recorded.items())]
-            weights, center, allowed, prior = (
+            stacked: list[Any] = [
                 None if parts[0] is None else np.stack([part[index] for part in parts])
                 for parts in zip(*layers, strict=True)
-            )
+            ]
+            weights, center, allowed, prior = stacked
             rows, columns = slice(len(labels[site].inputs)), slice(len(labels[site].columns))
             local = None
             if center is not None:

@@ -43,7 +43,7 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ABLATIONS)
-def test_an_ablation_changes_the_model_inside_and_leaves_it_as_it_was(run: str, way: str) -> None:
+def test_an_ablation_changes_the_model_only_inside_its_context(run: str, way: str) -> None:
     trained = load_run(Path(run), "cpu")
     test_set = measurable(trained, split_test_set(trained, "valid"), 3)
     intact = quality(trained, test_set, bleu=False, batch_tokens=1000)
@@ -53,7 +53,7 @@ def test_an_ablation_changes_the_model_inside_and_leaves_it_as_it_was(run: str, 
     assert quality(trained, test_set, bleu=False, batch_tokens=1000) == intact
 
 
-def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> None:
+def test_mean_queries_do_not_count_padding(here: Path) -> None:
     trained = load_run(Path("maps_transformer"), "cpu")
     test_set = measurable(trained, split_test_set(trained, "valid"), 2)
     attention = trained.model.sites["encoder_self"][0]
@@ -66,7 +66,7 @@ def test_mean_queries_are_those_of_the_sentences_without_padding(here: Path) -> 
     torch.testing.assert_close(mean_queries(trained, test_set)[attention], torch.cat(asked, dim=1).mean(dim=1))
 
 
-def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
+def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
     test_set = split_test_set(trained, "valid")
     mixed = TestSet(
@@ -74,7 +74,9 @@ def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
     )
     assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
     empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
-    with pytest.raises(ValueError, match="No sentence pair has text on both sides that the model can read"):
+    with pytest.raises(
+        ValueError, match="The model can read no sentence pair, because each has an empty or too long side"
+    ):
         measurable(trained, empty, None)
 
 
@@ -82,18 +84,18 @@ def test_pairs_that_cannot_be_measured_are_left_out(here: Path) -> None:
     ("changes", "sentence"),
     [
         ({"ways": ["of"]}, "Unknown way 'of'. Did you mean 'off'?"),
-        ({"site": "self"}, "no attention at site 'self' in this model, only at cross; 'all' is each of them"),
+        ({"site": "self"}, "This model has no attention at site 'self', only at cross; give one, or all"),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
         ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),
         ({"source": "in.en"}, "source is given without reference"),
     ],
 )
-def test_what_cannot_be_ablated_is_told(here: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_invalid_settings_are_refused(here: Path, changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence.replace("?", r"\?")):
         ablate_attention(job("ablate_attention", run_dir="maps_luong", device="cpu", **changes))
 
 
-def test_what_the_model_cannot_read_is_not_measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_too_long_for_the_model_are_skipped(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
     test_set = split_test_set(trained, "valid")
     lengths = [len(trained.tokenizers.source.encode(line)) for line in test_set.sources]

@@ -9,7 +9,9 @@ from attention_runs import export, job
 from nmt.commands.draw_attention import draw_attention
 
 
-def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exported_maps_are_drawn_without_the_run(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     export("maps_transformer", tmp_path / "maps", target="in.vi", formats=[])
     capsys.readouterr()
     common = {"maps": str(tmp_path / "maps"), "out": str(tmp_path / "out"), "lines": [3]}
@@ -20,11 +22,11 @@ def test_maps_are_drawn_again_without_the_run(here: Path, tmp_path: Path, capsys
     assert printed == ["00003.encoder_self.grid.png", "00003.cross.head1.svg", "00003.cross.layer0.head1.pdf"]
     pictures = tmp_path / "out" / "pictures"
     assert all((pictures / name).is_file() for name in printed)
-    # Beside the outlines of its letters.
+    # matplotlib writes the text of outlined letters as a comment.
     assert "<!-- cross attention, line 3, " in (pictures / printed[1]).read_text(encoding="utf-8")
 
 
-def test_what_is_too_wide_for_the_page_is_left_out_and_told(
+def test_a_map_too_wide_for_the_page_is_skipped_with_a_warning(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     (here / "long.en").write_text("one two three " * 9 + "\nthree\n")
@@ -48,12 +50,12 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"maps": "nowhere"}, "nowhere is no folder of attention maps"),
+        ({"maps": "nowhere"}, "nowhere is not a folder of attention maps"),
         ({"maps": []}, "maps is an empty list"),
-        ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps go into one page only: add formats=\[viewer\]"),
+        ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps can only be drawn as one page: add formats=\[viewer\]"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; give at least one of png"),
-        ({"maps": "MAPS", "site": "encoder_self"}, "no attention at site 'encoder_self' in this model, only at cross"),
+        ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),
         ({"maps": "MAPS", "lines": [0]}, "lines holds '0'"),
         ({"maps": "MAPS", "lines": []}, "lines is an empty list; give at least one"),
         (
@@ -61,11 +63,13 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
             r"No picture could be drawn\. A picture of \d+ columns does not fit into 1\.0 inches .* give at least \d",
         ),
         ({"maps": "MAPS", "lines": [2]}, "has no maps of line 2"),
-        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which holds other maps; give another folder"),
+        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which has other maps; choose another folder"),
         ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has one layer, 0: give one, or leave it out"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(here: Path, tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_settings_that_cannot_be_drawn_are_refused(
+    here: Path, tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     path = str(export("maps_luong", tmp_path, formats=[]).path)
     given = changes["maps"]
     changes = changes | {"maps": [path] * len(given) if isinstance(given, list) else given.replace("MAPS", path)}
@@ -73,7 +77,7 @@ def test_what_cannot_be_drawn_is_told(here: Path, tmp_path: Path, changes: dict[
         draw_attention(job("draw_attention", **changes))
 
 
-def test_side_by_side_other_sentences_are_warned_of(
+def test_folders_with_different_sentences_are_warned_of(
     here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (here / "other.en").write_text("two\n")
@@ -81,4 +85,4 @@ def test_side_by_side_other_sentences_are_warned_of(
         str(export("maps_luong", tmp_path / name, input=name, formats=[]).path) for name in ("in.en", "other.en")
     ]
     draw_attention(job("draw_attention", maps=folders, formats=["viewer"], out=str(tmp_path / "both")))
-    assert f"Line 1 of {folders[1]} is another one than in {folders[0]}" in caplog.text
+    assert f"Line 1 of {folders[1]} differs from line 1 of {folders[0]}" in caplog.text

@@ -70,7 +70,7 @@ def job(files: Path, **changes: Any) -> Job:
     ("text", "message"),
     [
         ("0-0\n", r"own\.align has 1 lines, but there are 2 source and 2 target sentences"),
-        ("0-0\n1-0\n", r"own\.align, line 2: link 1-0 is outside of a pair of 1 source and 2 target words"),
+        ("0-0\n1-0\n", r"own\.align, line 2: link 1-0 does not fit 1 source and 2 target words"),
         ("0-0\n0_0\n", r"own\.align, line 2"),
     ],
 )

@@ -1,9 +1,9 @@
-"""What nmt.explain says about each model, and what it refuses."""
+"""What nmt.explain says about each model, and which sizes it refuses."""
 
 import pytest
 
 from nmt.cli.compose import configuration
-from nmt.commands.explain import explain, explanation, watched_sites
+from nmt.commands.explain import explain, explanation, observed_sites
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS, make
 from nmt.models import VocabularySizes
@@ -26,11 +26,11 @@ def test_every_site_is_explained_with_its_parts(model: str) -> None:
         assert made.queries[name] in " ".join(text.split())
 
 
-def test_shapes_are_those_of_the_example() -> None:
-    luong = watched_sites(model_of("model=luong", "model.num_heads=2"), 7, 5)[0]
+def test_the_example_has_the_right_shapes() -> None:
+    luong = observed_sites(model_of("model=luong", "model.num_heads=2"), 7, 5)[0]
     assert luong.calls == 5
     assert luong.shapes == {"queries": (1, 2, 1, 64), "keys": (1, 2, 7, 64), "values": (1, 2, 7, 64)}
-    sites = {site.name: site for site in watched_sites(model_of("model=transformer"), 7, 5)}
+    sites = {site.name: site for site in observed_sites(model_of("model=transformer"), 7, 5)}
     assert {name: (site.calls, site.layers, site.shapes["keys"]) for name, site in sites.items()} == {
         "encoder_self": (1, 2, (1, 4, 7, 32)),
         "decoder_self": (1, 2, (1, 4, 5, 32)),
@@ -38,8 +38,10 @@ def test_shapes_are_those_of_the_example() -> None:
     }
 
 
-@pytest.mark.parametrize(("scorer", "kept"), [("dot", "keys, which are the values, 1 x S x 128"), ("general", "256")])
-def test_memory_counts_a_tensor_once(scorer: str, kept: str) -> None:
+@pytest.mark.parametrize(
+    ("scorer", "kept"), [("dot", "keys, which are also the values, 1 x S x 128"), ("general", "256")]
+)
+def test_memory_counts_keys_that_are_also_values_once(scorer: str, kept: str) -> None:
     text = explanation(model_of("model=luong", f"scorer={scorer}"), 7, 5)
     assert " ".join(text.split("memory ")[1].split()).endswith(kept)
 

@@ -1,4 +1,4 @@
-"""nmt.export_attention on tiny runs, and what is made of the maps."""
+"""nmt.export_attention on tiny runs, and the files made from the maps."""
 
 import csv
 import re
@@ -52,7 +52,7 @@ def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "viewer.html").is_file()
 
 
-def test_weights_are_distributions_over_what_is_allowed(run: str, tmp_path: Path) -> None:
+def test_weights_are_distributions_over_the_allowed_columns(run: str, tmp_path: Path) -> None:
     for sentence in export(run, tmp_path, target="in.vi", formats=[]).sentences():
         for item in sentence.maps:
             weights, sums = item.weights, item.weights.sum(-1)
@@ -78,7 +78,7 @@ def test_weights_are_distributions_over_what_is_allowed(run: str, tmp_path: Path
     )
 
 
-def test_the_hypotheses_of_the_search_have_maps_by_rank(run: str, tmp_path: Path) -> None:
+def test_without_a_target_every_hypothesis_of_the_search_has_maps(run: str, tmp_path: Path) -> None:
     folder = export(run, tmp_path, formats=["alignments"], search={"n_best": 2})
     assert [(item.line, item.rank) for item in folder.sentences()] == [(1, 1), (1, 2), (3, 1), (3, 2)]
     found = nmt.load(run, device="cpu").n_best(["one two three.", "", "three"], n_best=2)
@@ -112,7 +112,7 @@ def test_the_pharaoh_files_are_the_links_of_the_word_maps(here: Path, tmp_path: 
         assert links["union"][line] == links["argmax"][line] | links["argmax-of-source"][line]
 
 
-def test_the_manifest_says_what_was_exported(here: Path, tmp_path: Path) -> None:
+def test_the_manifest_describes_run_and_sites(here: Path, tmp_path: Path) -> None:
     manifest = export("maps_luong", tmp_path, formats=[]).manifest
     assert manifest["made_from"]["run_dir"] == "maps_luong"
     assert manifest["made_from"]["command"] == "python -m nmt.train THE COMMAND"
@@ -122,25 +122,28 @@ def test_the_manifest_says_what_was_exported(here: Path, tmp_path: Path) -> None
     assert (manifest["sites"]["cross"]["layers"], manifest["sites"]["cross"]["heads"]) == (1, 2)
 
 
-def test_long_lines_have_no_maps_and_are_told(here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_long_lines_are_left_out_with_a_warning(here: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = export("maps_luong", tmp_path, target="in.vi", formats=[], max_tokens=9)
     assert folder.lines == [3]
     assert re.search(
-        r"No maps of 2 of 3 sentence pairs; the first is that of line 1: source of \d+ pieces", caplog.text
+        r"2 of 3 sentence pairs have no maps; .*left_out\.csv lists them\. Line 1: the source has \d+ pieces",
+        caplog.text,
     )
     with (tmp_path / "left_out.csv").open(newline="") as file:
         reasons = {row["line"]: row["reason"] for row in csv.DictReader(file)}
-    assert reasons["2"] == "empty source"
-    assert re.fullmatch(r"source of \d+ pieces, EOS counted, above max_tokens=9", reasons["1"])
+    assert reasons["2"] == "the source is empty"
+    assert re.fullmatch(r"the source has \d+ pieces with EOS, more than max_tokens=9", reasons["1"])
     (here / "three.en").write_text("three\n")
     export("maps_luong", tmp_path, input="three.en", formats=[], overwrite=True)
     assert not (tmp_path / "left_out.csv").exists()
 
 
-def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path) -> None:
+def test_an_export_replaces_an_earlier_one_only_with_overwrite(here: Path, tmp_path: Path) -> None:
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
     (here / "one.en").write_text("one\n")
-    with pytest.raises(FileExistsError, match="which holds maps; choose another folder, or overwrite=true"):
+    with pytest.raises(
+        FileExistsError, match="which has maps already; choose another folder, or replace them with overwrite=true"
+    ):
         export("maps_luong", tmp_path, input="one.en", formats=["csv"])
     assert (tmp_path / "viewer.html").is_file()
     export("maps_luong", tmp_path, input="one.en", formats=["csv"], overwrite=True)
@@ -151,17 +154,17 @@ def test_an_export_takes_the_place_of_an_earlier_one(here: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("lines", "changes", "sentence"),
     [
-        ("\n\n", {}, r"No line of bad\.en has maps; the first: empty source"),
+        ("\n\n", {}, r"No line of bad\.en has maps\. Line 1: the source is empty\."),
         ("", {}, r"bad\.en is empty; give a file with at least one line"),
         ("one\n", {"out": "in.en"}, "out is in.en, but in.en is a file; give another folder"),
         (
             "one\n",
             {"out": "."},
-            r"out is \., whose manifest\.json is damaged or not one of maps; choose another folder, or delete it",
+            r"out is \., whose manifest\.json is damaged or belongs to another program; choose another folder",
         ),
     ],
 )
-def test_what_cannot_be_exported_is_told(
+def test_files_that_cannot_be_exported_are_refused(
     here: Path, tmp_path: Path, lines: str, changes: dict[str, Any], sentence: str
 ) -> None:
     (here / "bad.en").write_text(lines)
@@ -171,16 +174,14 @@ def test_what_cannot_be_exported_is_told(
         export_attention(job("export_attention", **config))
 
 
-def test_a_search_has_no_part_in_given_targets(here: Path, tmp_path: Path) -> None:
+def test_search_settings_with_a_given_target_are_refused(here: Path, tmp_path: Path) -> None:
     config = {"run_dir": "maps_luong", "input": "in.en", "target": "in.vi", "out": str(tmp_path)}
     asked = Job({**configuration("export_attention", []), **config}, ("target", "search.n_best"), "", None)
-    with pytest.raises(ValueError, match=r"search\.n_best has no part in maps of a given target"):
+    with pytest.raises(ValueError, match=r"search\.n_best has no effect on maps of a given target"):
         export_attention(asked)
 
 
-def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_export_changes_nothing(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "alignments"])
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "mine.csv").write_text("x")
@@ -188,7 +189,7 @@ def test_a_failed_export_leaves_the_earlier_one_and_other_files_alone(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (here / "blank.en").write_text("\n\n")
     for changes in ({"input": "blank.en"}, {"target": "blank.en"}, {"search": {"n_best": 9}}):
-        with pytest.raises(ValueError):  # noqa: PT011 - what they say has its own tests
+        with pytest.raises(ValueError):  # noqa: PT011 - other tests check the messages
             export("maps_luong", tmp_path, overwrite=True, **changes)
     with monkeypatch.context() as patch:
         patch.setattr(nmt.runs.forced_maps.Recorder, "sentence", out_of_memory)
@@ -205,26 +206,26 @@ def out_of_memory(*_: object) -> None:
     raise MemoryError
 
 
-def test_what_a_model_cannot_read_is_left_out_for_that_reason(
+def test_pairs_too_long_for_the_model_are_left_out_with_that_reason(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Luong, "max_source", property(lambda _: 7))
     export("maps_luong", tmp_path, formats=[])
     with (tmp_path / "left_out.csv").open(newline="") as file:
         reasons = {row["line"]: row["reason"] for row in csv.DictReader(file)}
-    assert re.fullmatch(r"source of \d+ pieces, EOS counted, above the 7 that the model reads", reasons["1"])
-    assert reasons["2"] == "empty source"
+    assert re.fullmatch(r"the source has \d+ pieces with EOS, more than the 7 that the model reads", reasons["1"])
+    assert reasons["2"] == "the source is empty"
 
 
-def test_very_many_sentences_are_warned_of(
+def test_drawing_many_sentences_is_warned_of(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(nmt.commands.export_attention, "_MANY", 2)
     export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
-    assert "3 sentence pairs: drawing them takes long" in caplog.text
+    assert "Drawing 3 sentence pairs takes long" in caplog.text
 
 
-def test_by_sentence_the_drawn_map_is_measured(here: Path, tmp_path: Path) -> None:
+def test_sentence_diagnostics_measure_the_drawn_map(here: Path, tmp_path: Path) -> None:
     folder = export("maps_transformer", tmp_path, target="in.vi", formats=["diagnostics"])
     with (tmp_path / "sentence_diagnostics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -11,7 +11,7 @@ EVERYTHING = View(torch.ones(1, 1, 1, 1, dtype=torch.bool))
 
 
 def recorded() -> tuple[Recorder, dict[tuple[str, int], torch.Tensor]]:
-    """A batch of 2, of 5 source and 7 target tokens with padding, in 2 layers of 3 heads; layers come out of order."""
+    """A padded batch of 2 with 5 source and 7 target tokens, 2 layers, recorded out of order, and 3 heads."""
     recorder, shown = Recorder(), {}
     for site, rows, columns in (("encoder_self", 5, 5), ("decoder_self", 7, 7), ("cross", 7, 5)):
         for layer in (1, 0):
@@ -21,7 +21,7 @@ def recorded() -> tuple[Recorder, dict[tuple[str, int], torch.Tensor]]:
     return recorder, shown
 
 
-def test_maps_are_cut_to_the_lengths_of_the_sentence_and_layers_are_in_order() -> None:
+def test_maps_have_no_padding_and_layers_are_in_order() -> None:
     recorder, shown = recorded()
     maps = {item.site: item for item in recorder.sentence(1, SOURCE, TARGET)}
     assert {site: item.weights.shape for site, item in maps.items()} == {
@@ -34,7 +34,7 @@ def test_maps_are_cut_to_the_lengths_of_the_sentence_and_layers_are_in_order() -
         np.testing.assert_array_equal(maps[site].weights[layer], weights[1, :, :rows, :columns].numpy())
 
 
-def test_rows_carry_the_piece_read_and_the_piece_predicted() -> None:
+def test_rows_are_labeled_by_the_piece_read_and_the_piece_predicted() -> None:
     maps = {item.site: item for item in recorded()[0].sentence(0, SOURCE, TARGET)}
     source = [*SOURCE, "</s>"]
     assert (maps["cross"].inputs, maps["cross"].outputs) == (["<s>", "▁x"], ["▁x", "</s>"])
@@ -43,7 +43,7 @@ def test_rows_carry_the_piece_read_and_the_piece_predicted() -> None:
     assert maps["encoder_self"].inputs == maps["encoder_self"].outputs == maps["encoder_self"].columns == source
 
 
-def test_a_local_window_leaves_its_center_what_it_allowed_and_its_gaussian() -> None:
+def test_a_local_window_is_recorded_with_center_mask_and_gaussian() -> None:
     recorder = Recorder()
     weights, mask = torch.rand(2, 3, 7, 5), torch.rand(2, 3, 7, 5) > 0.5
     center, log_prior = torch.rand(2, 3, 7, 1) * 4, -torch.rand(2, 3, 7, 5)
@@ -55,7 +55,7 @@ def test_a_local_window_leaves_its_center_what_it_allowed_and_its_gaussian() -> 
     np.testing.assert_allclose(item.local.prior[0], log_prior[1, :, :2, :4].exp())
 
 
-def test_a_window_without_a_gaussian_leaves_none_and_one_for_all_heads_is_each_head_s() -> None:
+def test_a_window_without_a_gaussian_has_none_and_one_center_serves_all_heads() -> None:
     recorder = Recorder()
     mask, center = torch.rand(1, 1, 2, 4) > 0.5, torch.tensor([0, 1]).view(1, 1, 2, 1)
     recorder("cross", 0, torch.rand(1, 3, 2, 4), View(mask, center))
@@ -66,7 +66,7 @@ def test_a_window_without_a_gaussian_leaves_none_and_one_for_all_heads_is_each_h
     np.testing.assert_array_equal(item.local.allowed[0], mask[0].expand(3, -1, -1))
 
 
-def test_bf16_weights_are_kept_as_numbers() -> None:
+def test_bf16_weights_become_float32() -> None:
     recorder = Recorder()
     recorder("cross", 0, torch.full((1, 1, 2, 4), 0.5, dtype=torch.bfloat16), EVERYTHING)
     assert recorder.sentence(0, SOURCE, TARGET)[0].weights.tolist() == [[[[0.5] * 4] * 2]]
@@ -78,8 +78,8 @@ def test_a_second_forward_pass_is_refused() -> None:
         recorder("cross", 1, torch.zeros(2, 3, 7, 5), EVERYTHING)
 
 
-def test_an_unknown_site_names_those_there_are() -> None:
+def test_an_unknown_site_is_refused_with_the_known_ones() -> None:
     sentence = SentenceMaps(1, 1, SOURCE, TARGET, recorded()[0].sentence(0, SOURCE, TARGET))
     assert sentence.site("cross").site == "cross"
-    with pytest.raises(ValueError, match="no attention at site 'self', only at encoder_self, decoder_self, cross"):
+    with pytest.raises(ValueError, match="no maps at site 'self', only at encoder_self, decoder_self, cross"):
         sentence.site("self")

@@ -11,7 +11,7 @@ LABELS = site_labels(SOURCE, TARGET)
 
 
 def of(*rows: list[float], site: str = "cross", local: LocalWindow | None = None) -> Measures:
-    """The measures of one map of one layer and head."""
+    """The measures of one map with one layer and head."""
     item = AttentionMap(site, np.array([[rows]], dtype=float), *LABELS[site], local)
     return Measures(*(float(values[0, 0]) for values in measure(item)))
 
@@ -41,12 +41,12 @@ def test_measures_by_hand() -> None:
     assert (found.special, found.punctuation) == (0.25, 0.25)
 
 
-def test_the_rows_of_the_decoder_s_own_map_see_what_came_before() -> None:
+def test_uniformity_of_decoder_self_counts_only_earlier_pieces() -> None:
     rows = [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3] * 3 + [0], [1 / 4] * 4]
     assert of(*rows, site="decoder_self").uniformity == pytest.approx(1)
 
 
-def test_a_local_window_is_what_a_row_may_see_and_what_its_gaussian_took_is_not_missed() -> None:
+def test_uniformity_counts_only_the_local_window_and_rows_are_renormalized() -> None:
     weights = [[0.3, 0.3, 0, 0], [0, 0.2, 0.2, 0], [0, 0, 0.1, 0.1], [0, 0, 0.5, 0.5]]
     allowed = np.array([[weights]]) > 0
     found = of(*weights, local=LocalWindow(np.zeros((1, 1, 4)), allowed, None))
@@ -71,7 +71,7 @@ def test_rows_without_weight_are_left_out() -> None:
         (np.eye(4).tolist(), ""),
     ],
 )
-def test_dead_heads_and_why(rows: list[list[float]], dead: str) -> None:
+def test_dead_heads_have_a_reason(rows: list[list[float]], dead: str) -> None:
     maps = [AttentionMap("cross", np.array([[rows]], dtype=float), *LABELS["cross"])]
     found = per_sentence([SentenceMaps(3, 2, SOURCE, TARGET, maps)])
     assert [(row.line, row.rank, row.site, row.layer, row.head, row.dead) for row in found] == [
@@ -79,7 +79,7 @@ def test_dead_heads_and_why(rows: list[list[float]], dead: str) -> None:
     ]
 
 
-def test_rows_are_per_head_and_their_means_over_the_sentences() -> None:
+def test_per_head_averages_over_the_sentences() -> None:
     draw = np.random.default_rng(2)
     sentences = [
         SentenceMaps(
@@ -104,6 +104,6 @@ def test_the_worst_comes_first() -> None:
     )
     assert [row.line for row in worst_first(rows, "entropy")] == [1, 2]
     assert [row.line for row in worst_first(rows, "variation")] == [1, 2]
-    assert [row.line for row in worst_first(rows[::-1], "special")] == [2, 1], "equals stay in order"
-    with pytest.raises(ValueError, match=r"Unknown measure 'bleu'\. There are: entropy, uniformity"):
+    assert [row.line for row in worst_first(rows[::-1], "special")] == [2, 1], "ties stay in order"
+    with pytest.raises(ValueError, match=r"Unknown measure 'bleu'\. There are: coverage, distance, entropy"):
         worst_first(rows, "bleu")

@@ -1,4 +1,4 @@
-"""What is refused before a model searches, and how pictures look."""
+"""Settings that are refused before the search, and how pictures look."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ SITES = {site: {"layers": 3, "heads": 2, "rows": "target", "columns": "source"} 
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """Of a model with 3 layers of 2 heads that has no tokenizers and cannot search."""
+    """A job with a fake model of 3 layers with 2 heads, without tokenizers and search."""
     absent: Any = None
     fake: Any = type("Fake", (), {})()
     run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, fake, absent)
@@ -40,8 +40,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         ("layer", "abc", "layer is 'abc'; it must be a whole number from 0, all, or null for the mean"),
         ("head", 1.5, "head is '1.5'; it must be a whole number from 0"),
         ("head", True, "head is 'True'; it must be a whole number from 0"),
-        ("site", "self", "no attention at site 'self' in this model, only at encoder_self, cross"),
-        ("site", "decoder_self", "no attention at site 'decoder_self' in this model"),
+        ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
+        ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
         ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
         ("row", "2", "Unknown row '2'. There are: predicts, reads."),
         ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
@@ -52,15 +52,13 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_at_once(job: Job, key: str, value: object, sentence: str) -> None:
+def test_invalid_settings_are_refused_before_the_search(job: Job, key: str, value: object, sentence: str) -> None:
     job.config[key] = value
     with pytest.raises(ValueError, match=re.escape(sentence)):
         export_attention(job)
 
 
-def test_a_file_that_is_not_there_is_named_before_the_model_is_loaded(
-    job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_file_is_refused_before_the_model_is_loaded(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(nmt.commands.export_attention, "load_run")
     job.config["input"] = "absent"
     with pytest.raises(FileNotFoundError, match="input is absent, and there is no such file"):
@@ -68,24 +66,24 @@ def test_a_file_that_is_not_there_is_named_before_the_model_is_loaded(
 
 
 @pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
-def test_other_values_can_be_drawn(job: Job, key: str, value: object) -> None:
+def test_valid_layers_heads_and_sites_are_accepted(job: Job, key: str, value: object) -> None:
     Drawing.of({**job.config, key: value}).check_range(SITES)
 
 
 @pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
-def test_a_grid_has_every_head(job: Job, changes: dict[str, object]) -> None:
+def test_a_grid_refuses_a_layer_or_head(job: Job, changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="grid=true draws every layer and head; leave out layer and head"):
         Drawing.of({**job.config, "grid": True, **changes})
 
 
-def test_one_drawing_has_the_same_keys_and_defaults_in_both_commands() -> None:
-    """Export and draw differ in the formats that they begin with, and in nothing else that is drawn."""
+def test_both_commands_have_the_same_drawing_keys_and_defaults() -> None:
+    """Except for the formats."""
     export, draw = (configuration(name, []) for name in ("export_attention", "draw_attention"))
     keys = set(Drawing.__dataclass_fields__) - {"formats"}
     assert {key: export[key] for key in keys} == {key: draw[key] for key in keys}
 
 
-def test_what_a_picture_looks_like_is_passed_on(job: Job) -> None:
+def test_the_look_of_a_picture_follows_the_settings(job: Job) -> None:
     look = Drawing.of({**job.config, "max_weight": 0.5, "width": 3}).look(SITES, "cross", 3, 1, "")
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 

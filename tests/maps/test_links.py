@@ -26,7 +26,7 @@ GOLD = [
 ]
 
 
-def test_sure_links_are_possible_too(tmp_path: Path) -> None:
+def test_sure_links_are_also_possible(tmp_path: Path) -> None:
     path = tmp_path / "test.en-vi.align"
     path.write_text("0-0 1-2 2?1\n3?0\n1-1\n")
     assert read_alignments(path) == GOLD
@@ -46,7 +46,7 @@ def test_flipping_swaps_the_sides(tmp_path: Path) -> None:
 def test_a_bad_link_names_file_and_line(tmp_path: Path, link: str) -> None:
     path = tmp_path / "a"
     path.write_text(f"0-0\n1-1 {link}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"a, line 2: '{link}' is not a link; expected i-j"):
+    with pytest.raises(ValueError, match=rf"a, line 2: '{link}' is not a link; write i-j"):
         read_alignments(path)
 
 
@@ -55,10 +55,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_alignments(tmp_path / "gold.align")
 
 
-def test_links_outside_of_the_sentences_name_file_and_line() -> None:
+def test_links_that_do_not_fit_name_file_and_line() -> None:
     sources, targets = ["a b c", "a b c d", "a b"], ["x y z", "x", "x y"]
     check_links(Path("gold"), GOLD, sources, targets)
-    with pytest.raises(ValueError, match="gold, line 3: link 1-1 is outside of a pair of 2 source and 1 target words"):
+    with pytest.raises(ValueError, match="gold, line 3: link 1-1 does not fit 2 source and 1 target words"):
         check_links(Path("gold"), GOLD, sources, ["x y z", "x", "x"])
     with pytest.raises(ValueError, match="gold has 3 lines, but there are 2 source and 3 target"):
         check_links(Path("gold"), GOLD, sources[:2], targets)
@@ -71,7 +71,7 @@ def test_rates_by_hand() -> None:
 
 
 def counted(predicted: list[set[tuple[int, int]]], gold: list[Alignment]) -> tuple[float, float, float]:
-    """The rates by going through the links one by one."""
+    """The rates, counted link by link."""
     right_sure = right_possible = links = sure = 0
     for sentence, (of_sure, of_possible) in zip(predicted, gold, strict=True):
         for link in sentence:
@@ -82,7 +82,7 @@ def counted(predicted: list[set[tuple[int, int]]], gold: list[Alignment]) -> tup
     return 1 - (right_sure + right_possible) / (links + sure), right_possible / links, right_sure / sure
 
 
-def test_rates_of_random_links_are_those_of_an_independent_count() -> None:
+def test_rates_of_random_links_match_an_independent_count() -> None:
     chosen = random.Random(5)
     for _ in range(50):
         gold, predicted = [], []
@@ -94,7 +94,7 @@ def test_rates_of_random_links_are_those_of_an_independent_count() -> None:
         assert rates(predicted, gold) == pytest.approx(counted(predicted, gold))
 
 
-def test_aer_is_0_for_the_sure_links_with_any_possible_ones_and_1_for_others() -> None:
+def test_aer_is_0_for_sure_links_with_any_possible_ones_and_1_for_others() -> None:
     assert rates([gold.sure for gold in GOLD], GOLD) == (0, 1, 1)
     assert rates([gold.possible for gold in GOLD], GOLD) == (0, 1, 1)
     assert rates([{(7, 7)}] * 3, GOLD) == (1, 0, 0)
@@ -107,10 +107,10 @@ def test_aer_is_of_the_corpus_not_the_mean_of_sentences() -> None:
     assert rates(wrong, GOLD).aer == 1
 
 
-def test_rates_of_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="no links is not defined"):
+def test_rates_without_links_are_refused() -> None:
+    with pytest.raises(ValueError, match="alignment error rate is undefined"):
         rates([[]], [GOLD[1]])
-    with pytest.raises(ValueError, match="1 predicted alignments but 3 gold"):
+    with pytest.raises(ValueError, match="1 predicted but 3 gold alignments"):
         rates([[]], GOLD)
 
 
@@ -130,7 +130,7 @@ def test_the_diagonal_runs_from_the_first_words_to_the_last(source: int, target:
     assert diagonal_links(source, target) == set(zip(expected, range(target), strict=True))
 
 
-def test_each_target_word_links_to_its_largest_weight_if_it_has_any() -> None:
+def test_each_target_word_links_to_its_largest_weight_unless_all_are_zero() -> None:
     assert argmax_links(np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])) == {(1, 0), (0, 2)}
 
 
@@ -159,7 +159,7 @@ def test_the_best_choice_is_the_head_that_was_made_to_align(row: PieceRow, later
         assert rates([argmax_links(weights) for weights in words], gold) == of_each
 
 
-def test_of_equal_choices_the_simplest_wins() -> None:
+def test_among_equal_choices_the_simplest_wins() -> None:
     assert best(table([np.full((2, 3, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])) == ("predicts", None, None)
 
 
@@ -168,7 +168,7 @@ def test_a_choice_says_what_it_is() -> None:
     assert str(Choice("predicts", 2, 3)) == "row that predicts, layer 2, head 3"
 
 
-def test_choosing_from_nothing_is_refused() -> None:
+def test_choosing_without_maps_is_refused() -> None:
     with pytest.raises(ValueError, match="no attention maps"):
         table([], [], [], [])
 
@@ -182,8 +182,6 @@ def test_choosing_from_nothing_is_refused() -> None:
         (2, 2, {(None, None), (0, None), (0, 0), (0, 1), (1, None), (1, 0), (1, 1)}),
     ],
 )
-def test_of_one_layer_or_head_there_is_no_mean(
-    layers: int, heads: int, places: set[tuple[int | None, int | None]]
-) -> None:
+def test_one_layer_or_head_has_no_mean(layers: int, heads: int, places: set[tuple[int | None, int | None]]) -> None:
     found = table([np.full((layers, heads, 2, 2), 0.5)], [["▁a"]], [["▁x"]], [GOLD[2]])
     assert {(choice.layer, choice.head) for choice in found} == places

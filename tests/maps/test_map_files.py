@@ -26,7 +26,7 @@ def sentence(line: int, rank: int = 1, *, local: bool = False) -> SentenceMaps:
     return SentenceMaps(line, rank, source, target, maps, -1.25 if rank > 1 else None)
 
 
-def test_what_is_written_is_read_again_bit_by_bit_and_in_order(tmp_path: Path) -> None:
+def test_maps_are_read_as_they_were_written_and_in_order(tmp_path: Path) -> None:
     written = [sentence(3), sentence(1, rank=2), sentence(1), sentence(2, local=True)]
     write_maps(tmp_path / "maps", written, SITES, {"seed": 5, "lines": 3})
     folder = MapFolder(tmp_path / "maps")
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again_bit_by_bit_and_in_order(tmp_path: Path) -
         )
 
 
-def test_the_manifest_tells_what_the_files_hold(tmp_path: Path) -> None:
+def test_the_manifest_describes_the_files(tmp_path: Path) -> None:
     manifest = write_maps(tmp_path, [sentence(2)], SITES, {"seed": 5, "lines": 3}).manifest
     assert manifest == json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["format"], manifest["version"]) == ("nmt-attention-maps", 1)
@@ -74,11 +74,11 @@ def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {"lines": 5})
     assert folder.lines == [1, 2, 5]
     assert [item.line for item in folder.sentences([5, 1])] == [1, 5]
-    with pytest.raises(ValueError, match="has no maps of line 3; it has those of 3 lines from 1 to 5"):
+    with pytest.raises(ValueError, match="has no maps of line 3; it has maps of 3 lines from 1 to 5"):
         next(folder.sentences([3]))
 
 
-def test_a_folder_is_written_anew(tmp_path: Path) -> None:
+def test_writing_again_replaces_all_maps(tmp_path: Path) -> None:
     write_maps(tmp_path, [sentence(1), sentence(2)], SITES, {"lines": 5})
     write_maps(tmp_path, [sentence(2)], SITES, {"lines": 5})
     assert [file.name for file in (tmp_path / "maps").iterdir()] == ["00002.npz"]
@@ -89,7 +89,7 @@ def interrupted():
     raise KeyboardInterrupt
 
 
-def test_what_is_interrupted_leaves_the_maps_of_before(tmp_path: Path) -> None:
+def test_an_interrupted_writing_leaves_the_earlier_maps(tmp_path: Path) -> None:
     write_maps(tmp_path, [sentence(3)], SITES, {"lines": 5})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(KeyboardInterrupt):
@@ -98,10 +98,10 @@ def test_what_is_interrupted_leaves_the_maps_of_before(tmp_path: Path) -> None:
     assert [item.line for item in MapFolder(tmp_path).sentences()] == [3]
 
 
-def test_a_folder_without_its_manifest_is_not_finished(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
-    with pytest.raises(FileNotFoundError, match=r"is no folder of attention maps: it has no manifest\.json"):
+    with pytest.raises(FileNotFoundError, match=r"is not a folder of attention maps, because it has no manifest\.json"):
         MapFolder(tmp_path)
 
 
@@ -116,12 +116,12 @@ WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1
         ('{"format": "x", "version": 1}', "is damaged or not a manifest"),
         (
             WHOLE.replace('"version": 1', '"version": 2'),
-            "is not whole or not of format 'nmt-attention-maps', version 1",
+            "is incomplete or not of format 'nmt-attention-maps', version 1",
         ),
-        (WHOLE.replace("[]", '[{"line": 1}]'), "is not whole"),
+        (WHOLE.replace("[]", '[{"line": 1}]'), "is incomplete"),
     ],
 )
-def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
+def test_a_foreign_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match=sentence_):
         MapFolder(tmp_path)
@@ -131,10 +131,10 @@ def test_another_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str,
 
 
 @pytest.mark.parametrize("name", ["../secret.npz", "/etc/passwd", "maps/../../x.npz", "maps/a.npz"])
-def test_no_name_in_a_manifest_leads_elsewhere(tmp_path: Path, name: str) -> None:
+def test_a_file_name_outside_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     folder.manifest["sentences"][0]["file"] = name
-    with pytest.raises(ValueError, match="which is no file of maps: export the maps again"):
+    with pytest.raises(ValueError, match="which is not a file of maps: export the maps again"):
         next(folder.sentences())
 
 
@@ -142,15 +142,15 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     file = tmp_path / "maps" / "00001.npz"
     file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or differs from its manifest"):
         next(folder.sentences())
     file.unlink()
-    with pytest.raises(ValueError, match=r"00001\.npz is missing or not the file of its manifest"):
+    with pytest.raises(ValueError, match=r"00001\.npz is missing or differs from its manifest"):
         next(folder.sentences())
 
 
-def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
-    """A manifest from elsewhere may name the digest of anything."""
+def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
+    """A stranger's manifest may have the digest of anything."""
     folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     file = tmp_path / "maps" / "00001.npz"
 
@@ -169,7 +169,7 @@ def test_no_pickle_and_no_other_shape_is_read(tmp_path: Path) -> None:
             next(folder.sentences())
 
 
-def test_files_of_others_in_the_folder_stay(tmp_path: Path) -> None:
+def test_foreign_files_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "maps").mkdir()
     np.savez(tmp_path / "maps" / "mine.npz", a=np.ones(1))
     write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
@@ -177,7 +177,7 @@ def test_files_of_others_in_the_folder_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [("made_from", "lines"), ("sites", "cross", "rows"), ("sites", "cross", "heads")])
-def test_a_manifest_that_lacks_what_is_drawn_from_is_refused(tmp_path: Path, path: tuple[str, ...]) -> None:
+def test_an_incomplete_manifest_is_refused(tmp_path: Path, path: tuple[str, ...]) -> None:
     write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
     file = tmp_path / "manifest.json"
     manifest = json.loads(file.read_text(encoding="utf-8"))
@@ -187,14 +187,5 @@ def test_a_manifest_that_lacks_what_is_drawn_from_is_refused(tmp_path: Path, pat
         part = part[parent]
     del part[last]
     file.write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ValueError, match="export them again"):
+    with pytest.raises(ValueError, match="export the maps again"):
         MapFolder(tmp_path)
-
-
-def test_folders_written_before_scores_came_can_be_read(tmp_path: Path) -> None:
-    write_maps(tmp_path, [sentence(2)], SITES, {"lines": 2})
-    file = tmp_path / "manifest.json"
-    manifest = json.loads(file.read_text(encoding="utf-8"))
-    del manifest["sentences"][0]["score"]
-    file.write_text(json.dumps(manifest), encoding="utf-8")
-    assert next(MapFolder(tmp_path).sentences()).score is None

@@ -26,7 +26,7 @@ def test_a_picture_grows_with_its_map(tmp_path: Path, rows: int, columns: int) -
 
 
 def test_source_runs_to_the_right_and_target_down(tmp_path: Path) -> None:
-    """The dark cell lies where row and column say, and is square."""
+    """The dark cell is at its row and column, and cells are square."""
     centers = {}
     for hot in ((0, 0), (0, 6), (4, 0)):
         picture = draw(tmp_path / "a.png", 5, 7, hot)[:, : -160 // 2]
@@ -40,7 +40,7 @@ def test_source_runs_to_the_right_and_target_down(tmp_path: Path) -> None:
     assert x_right > x
 
 
-def test_every_vietnamese_letter_and_formula_signs_are_drawn_without_a_warning(tmp_path: Path) -> None:
+def test_vietnamese_letters_and_formula_signs_are_drawn_without_a_warning(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     signs = ["$x^", "$_{", "\\", "%", "$1$", "#", "_"]
     heat_map(np.eye(7), VIETNAMESE, signs, Look("100 $ và 5 $_")).save(tmp_path / "a.png")
@@ -59,7 +59,7 @@ def test_labels_must_fit(tmp_path: Path, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-def test_the_extension_is_the_format_and_the_bytes_are_the_same_each_time(tmp_path: Path, kind: str) -> None:
+def test_the_extension_chooses_the_format_and_the_bytes_are_reproducible(tmp_path: Path, kind: str) -> None:
     files = [tmp_path / f"{name}.{kind}" for name in "ab"]
     for file in files:
         heat_map(np.eye(7), VIETNAMESE, VIETNAMESE, Look("cross")).save(file)
@@ -84,7 +84,7 @@ def page_width(path: Path) -> float:
 @pytest.mark.parametrize("tokens", [3, 13])
 @pytest.mark.parametrize("width", [2.2, 3.3, 6.9])
 def test_a_picture_for_print_is_as_wide_as_asked_for(tmp_path: Path, width: float, tokens: int) -> None:
-    """Not nearly: a page that scales it would change its letters of 6 points."""
+    """Exactly, because scaling it to the page would change its letters of 6 points."""
     words = ["word"] * tokens
     heat_map(np.eye(tokens), words, words, Look(width=width)).save(tmp_path / "a.pdf")
     assert page_width(tmp_path / "a.pdf") == pytest.approx(width, abs=0.005)
@@ -95,7 +95,7 @@ def test_a_picture_for_print_is_as_wide_as_asked_for(tmp_path: Path, width: floa
 @pytest.mark.parametrize("width", [None, 3.3])
 @pytest.mark.parametrize("word", ["ab", "a_very_long_word_indeed"])
 def test_nothing_is_cut_off_at_the_edges(tmp_path: Path, width: float | None, word: str) -> None:
-    """Labels, names, the bar of colors: a white rim goes round all of it."""
+    """A white rim surrounds labels, names and the color bar."""
     for draw_it, weights in ((heat_map, np.eye(7)), (heat_map_grid, np.eye(7)[None, None].repeat(2, 0))):
         look = Look("cross" if width is None else "", width=width)
         draw_it(weights, [word] * 7, [word] * 7, look).save(tmp_path / "a.png")
@@ -105,7 +105,7 @@ def test_nothing_is_cut_off_at_the_edges(tmp_path: Path, width: float | None, wo
 
 
 @pytest.mark.parametrize("place", [0, 6, 15])
-def test_one_long_label_in_the_middle_is_not_cut_off_either(tmp_path: Path, place: int) -> None:
+def test_one_long_label_is_not_cut_off(tmp_path: Path, place: int) -> None:
     words = ["word"] * 16
     words[place] = "https://example.org/" + 40 * "x"
     for draw_it, weights in ((heat_map, np.eye(16)), (heat_map_grid, np.eye(16)[None, None].repeat(2, 0))):
@@ -119,8 +119,8 @@ def test_labels_that_leave_no_room_for_the_map_are_refused(tmp_path: Path) -> No
         heat_map(np.eye(3), ["a"] * 3, ["x" * 90] * 3, Look(width=2)).save(tmp_path / "a.pdf")
 
 
-def test_pictures_with_one_largest_weight_have_one_scale_of_colors(tmp_path: Path) -> None:
-    """Half of the largest weight is half dark, whatever else is in the picture."""
+def test_pictures_with_the_same_max_weight_have_the_same_color_scale(tmp_path: Path) -> None:
+    """Half of max_weight is half dark, whatever else is in the picture."""
     pictures = []
     for others in (0.0, 0.5):
         weights = np.full((5, 5), 0.25)
@@ -132,7 +132,7 @@ def test_pictures_with_one_largest_weight_have_one_scale_of_colors(tmp_path: Pat
     assert 0 < differing.mean() < 0.05
 
 
-def test_a_width_that_is_too_small_says_what_would_do(tmp_path: Path) -> None:
+def test_a_width_that_is_too_small_is_refused_with_one_that_fits(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"picture of 60 columns does not fit into 3.3 inches .* give at least 5"
     ) as refusal:

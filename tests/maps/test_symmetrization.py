@@ -18,11 +18,11 @@ def test_grow_diag_final_and_by_hand() -> None:
     (4, 3) since source 4 is. (1, 4) touches nothing but has source 1 taken; (5, 5) has both words free: final.
     """
     expected = {(0, 0), (1, 1), (2, 2), (3, 2), (3, 3), (4, 3), (5, 5)}
-    # (1, 4) is no neighbour of anything grown, and its source word has a link: final-and leaves it out.
+    # (1, 4) touches no grown link, and its source word has one: final-and leaves it out.
     assert grow_diag_final_and(FORWARD, BACKWARD) == expected
 
 
-def test_a_neighbour_with_both_words_linked_does_not_grow() -> None:
+def test_a_neighbor_with_both_words_linked_does_not_grow() -> None:
     both = frozenset({(0, 0), (1, 1)})
     assert grow_diag_final_and(both | {(0, 1)}, both) == both
 

@@ -1,4 +1,4 @@
-"""The viewer's page as a file: what it holds, and what it refuses."""
+"""The viewer's page as a file: its contents, and which runs it refuses."""
 
 import base64
 import json
@@ -62,7 +62,7 @@ def test_the_index_has_labels_words_and_entropies(tmp_path: Path) -> None:
     assert np.array(site["entropy"]).shape == (LAYERS, HEADS)
 
 
-def test_entropy_is_the_mean_over_rows_in_nats_of_weights_that_need_not_sum_to_one() -> None:
+def test_entropy_is_the_mean_over_rows_of_normalized_weights_in_nats() -> None:
     weights = np.zeros((1, 4, 3, 4), dtype=np.float32)
     weights[0, 0] = 0.25
     weights[0, 1, :, 2] = 0.5
@@ -94,7 +94,7 @@ def test_text_of_a_sentence_cannot_leave_the_index(tmp_path: Path) -> None:
     assert index_of(page)["runs"][0]["sentences"][0]["sequences"][0]["pieces"] == [*EVIL_SOURCE, EOS]
 
 
-def test_the_page_asks_nothing_of_a_network(tmp_path: Path) -> None:
+def test_the_page_needs_no_network(tmp_path: Path) -> None:
     page = written(tmp_path / "a.html", sentence(1))
     assert "default-src 'none'" in page
     addresses = set(re.findall(r"https?://[^\s\"']+", page))
@@ -103,7 +103,7 @@ def test_the_page_asks_nothing_of_a_network(tmp_path: Path) -> None:
         assert way not in page
 
 
-def test_sentences_are_written_as_they_come_and_take_little_room(tmp_path: Path) -> None:
+def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> None:
     """The page grows while the sentences are read, and random peaky maps need less than half a byte per weight."""
     rng = np.random.default_rng(0)
     sizes = []
@@ -130,11 +130,11 @@ def test_sentences_are_written_as_they_come_and_take_little_room(tmp_path: Path)
             [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), 7.5))])],
             r"line 1 of run 'a run' at cross go from 0 to 7\.5",
         ),
-        ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), -0.5))])], r"go from -0\.5 to 0; .* after the normaliser"),
+        ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), -0.5))])], r"go from -0\.5 to 0; .* after the normalizer"),
         ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), np.nan))])], "go from nan to nan"),
     ],
 )
-def test_what_cannot_be_viewed_is_refused_and_leaves_no_file(tmp_path: Path, runs: Any, message: str) -> None:
+def test_invalid_runs_are_refused_and_leave_no_file(tmp_path: Path, runs: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         write_viewer(tmp_path / "a.html", runs)
     assert list(tmp_path.iterdir()) == []

@@ -12,13 +12,13 @@ def weights() -> np.ndarray:
     return np.random.default_rng(5).dirichlet(np.ones(6), size=(2, 3, 4))
 
 
-def test_a_word_is_its_pieces_with_the_punctuation_attached() -> None:
+def test_a_word_has_its_pieces_and_the_punctuation_after_it() -> None:
     assert merge_pieces(SOURCE) == [(0, 1), (1, 5)]
     assert merge_pieces(["▁", "<0xF0>", "<0x9F>", "▁a"]) == [(0, 3), (3, 4)]
     assert merge_pieces([]) == []
 
 
-def test_by_hand() -> None:
+def test_word_maps_by_hand() -> None:
     rows = np.array(
         [[0.1, 0.2, 0.3, 0.0, 0.0, 0.4], [0.5, 0.1, 0.1, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [1] + [0] * 5]
     )
@@ -26,7 +26,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(word_map(rows, SOURCE, TARGET, "reads"), [[0.25, 0.75], [1.0, 0.0]])
 
 
-def test_a_row_keeps_what_it_gave_to_words() -> None:
+def test_a_row_keeps_its_weight_on_words() -> None:
     for start, row in enumerate(PIECE_ROWS):
         kept = weights()[:, :, start : start + 3, :5].sum(-1)
         merged = word_map(weights(), SOURCE, TARGET, row).sum(-1)
@@ -40,7 +40,7 @@ def test_one_piece_words_change_nothing() -> None:
     np.testing.assert_allclose(word_map(weights(), source, target, "reads"), weights()[:, :, 1:, :5])
 
 
-def test_a_stack_is_its_maps() -> None:
+def test_a_stack_is_merged_map_by_map() -> None:
     stack = word_map(weights(), SOURCE, TARGET, "reads")
     np.testing.assert_allclose(stack[1, 2], word_map(weights()[1, 2], SOURCE, TARGET, "reads"))
 
@@ -55,7 +55,7 @@ def cross(rows: int, columns: int) -> AttentionMap:
     return AttentionMap("cross", weights, *site_labels(["▁a", "b", "▁c"], ["▁x", "▁y", "z", "w"])["cross"])
 
 
-def test_words_are_sums_over_columns_and_means_over_rows_and_rows_sum_to_what_they_did() -> None:
+def test_words_sum_their_columns_and_average_their_rows() -> None:
     item = cross(5, 4)
     shown = labeled(item, words=True)
     assert (shown.rows, shown.columns) == (["x", "yzw", "</s>"], ["ab", "c", "</s>"])
@@ -73,7 +73,7 @@ def test_rows_may_be_labeled_by_what_they_read() -> None:
     np.testing.assert_allclose(shown.weights[0, 1, 2], [expected[:2].sum(), expected[2], expected[3]])
 
 
-def test_pieces_are_the_map_itself() -> None:
+def test_without_words_the_map_is_unchanged() -> None:
     item = cross(5, 4)
     shown = labeled(item)
     assert shown.weights is item.weights
@@ -85,18 +85,18 @@ def test_word_ids_number_the_words() -> None:
     assert word_ids([]) == []
 
 
-def test_spaced_words_are_those_that_alignments_number() -> None:
+def test_spaced_words_are_the_words_that_alignments_count() -> None:
     pieces = ["▁a", "b", "▁c", ".", "<0xC4>", "<0x90>"]
     assert spaced(pieces) == "ab c.Đ"
     assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
 
 
 @pytest.mark.parametrize("pieces", [["▁a", "<0x0A>", "b", "▁c"], ["▁", "▁x"], ["▁a", "<0x20>", "b"], ["▁\u2028", "▁y"]])
-def test_whatever_a_model_writes_a_word_stays_one_word_on_one_line(pieces: list[str]) -> None:
+def test_white_space_in_a_word_does_not_split_it(pieces: list[str]) -> None:
     assert len(spaced(pieces).split()) == word_ids(pieces)[-1] + 1
     assert len(spaced(pieces).splitlines()) == 1
 
 
-def test_begin_and_end_are_words_of_their_own() -> None:
+def test_bos_and_eos_are_words_of_their_own() -> None:
     assert merge_pieces(["<s>", "▁a", "b", "</s>"]) == [(0, 1), (1, 3), (3, 4)]
     assert merge_pieces(["<s>", "b", "</s>"]) == [(0, 1), (1, 2), (2, 3)]
