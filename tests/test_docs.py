@@ -4,6 +4,7 @@ import doctest
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,5 +202,11 @@ def test_the_page_of_keys_has_every_choice_and_every_key():
         assert {path.stem for path in (CONFIGS / group).glob("*.yaml")} <= spans, group
 
 
-def test_the_first_screen_is_short():
+def test_the_citation_names_the_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (cited["version"], cited["license"]) == (project["version"], project["license"])
+
+
+def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
