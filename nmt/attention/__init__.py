@@ -1,4 +1,4 @@
-"""Attention: scores between queries and keys, a window over the keys, and a normaliser that makes weights of scores."""
+"""Attention: a scorer of queries and keys, a window over the keys, and a normalizer that turns scores into weights."""
 
 from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.masks import causal_mask, lengths_to_mask

@@ -1,7 +1,7 @@
-"""Attention with one head made useless, to see whether a model needs what it looks at.
+"""Ablations of one attention head, to measure how much a model depends on it.
 
-The window stays the query's own: what it blocks is blocked, and the Gaussian of local_p multiplies whatever weights
-there are; with `renormalise` it is a part of the scores, and replaced with them.
+The window is not ablated: it still blocks keys, and the Gaussian of local_p still multiplies the weights, except with
+`renormalize`, where it is part of the scores and is replaced together with them.
 """
 
 from abc import abstractmethod
@@ -21,7 +21,7 @@ Mask = Bool[Tensor, "..."]
 
 
 class Ablated(Normalizer):
-    """A normaliser that gives one head other weights than its own; the other heads keep theirs."""
+    """A normalizer that replaces the weights of one head and leaves the others unchanged."""
 
     def __init__(self, normalizer: Normalizer, head: int) -> None:
         super().__init__()
@@ -34,40 +34,40 @@ class Ablated(Normalizer):
 
     @abstractmethod
     def replace(self, weights: Weights, allowed: Bool[Tensor, "batch heads queries keys"]) -> Weights:
-        """Weights to have instead of the head's own."""
+        """The weights to use instead; only those of the ablated head are taken."""
 
 
 class Off(Ablated):
-    """All weights 0: the head adds nothing (Michel et al. 2019, section 2.3)."""
+    """a_i = 0: the head contributes nothing (Michel et al. 2019, section 2.3)."""
 
     def replace(self, weights: Weights, allowed: Bool[Tensor, "batch heads queries keys"]) -> Weights:
         return torch.zeros_like(weights)
 
 
 class Uniform(Ablated):
-    """Equal weights on all keys that a query may see: the mean of the values."""
+    """a_i = 1 / (number of allowed keys): the head returns the mean of the allowed values."""
 
     def replace(self, weights: Weights, allowed: Bool[Tensor, "batch heads queries keys"]) -> Weights:
         return allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1).to(weights.dtype)
 
 
 class Shuffled(Ablated):
-    """The head's own weights, on other keys: those that a query may see are permuted.
+    """The head's own weights, permuted among the keys that the query may attend to.
 
-    The permutation depends on how many keys the query may see and where they are, on nothing else in the batch.
+    The permutation depends only on which keys are allowed, not on the rest of the batch.
     """
 
     def replace(self, weights: Weights, allowed: Bool[Tensor, "batch heads queries keys"]) -> Weights:
         keys = weights.shape[-1]
         places = torch.arange(keys, device=weights.device)
-        # Blocked keys sort to the end in both orders; a place's random number is the same for any number of keys.
+        # Blocked keys sort last in both orders. The random number of a position does not depend on the number of keys.
         ascending = torch.where(allowed, places, keys).argsort(dim=-1)
         shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
         return torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled))
 
 
 class FrozenQuery(Scorer):
-    """A scorer to which every query of one head is the same `query`: its scores depend on the keys alone."""
+    """A scorer that replaces every query of one head by `query`, so that the head's scores depend on the keys alone."""
 
     def __init__(self, scorer: Scorer, head: int, query: Float[Tensor, " query_dim"]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class FrozenQuery(Scorer):
 def with_parts(
     attention: Attention, *, scorer: Scorer | None = None, normalizer: Normalizer | None = None
 ) -> Iterator[None]:
-    """`attention` with another scorer or normaliser inside, its own ones afterwards."""
+    """Replaces the scorer or the normalizer of `attention` inside the block."""
     own = attention.scorer, attention.normalizer
     attention.scorer, attention.normalizer = scorer or own[0], normalizer or own[1]
     try:
@@ -112,6 +112,6 @@ def with_parts(
 
 
 def _random_numbers(number: int) -> Float[Tensor, " number"]:
-    """Numbers from 0 to 1, each of which depends on its place alone."""
+    """Random numbers in [0, 1) that depend only on their position."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(number, generator=generator, dtype=torch.float64)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def lengths_to_mask(lengths: Int[Tensor, "*rows"], size: int) -> Bool[Tensor, "*rows {size}"]:
-    """True for the first `lengths` of `size` positions; lengths may be per sentence or per query."""
+    """True at the first `lengths` of `size` positions; there may be a length per sentence or per query."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 
@@ -16,5 +16,5 @@ def causal_mask(size: int, device: torch.device | None = None) -> Bool[Tensor, "
 
 
 def window_mask(center: Real[Tensor, "*rows 1"], half_width: int, size: int) -> Bool[Tensor, "*rows {size}"]:
-    """True for those of `size` positions s with |s - center| <= half_width (Luong et al. 2015, section 3.2)."""
+    """True at the positions s in 0..size-1 with |s - center| <= half_width (Luong et al. 2015, section 3.2)."""
     return (torch.arange(size, device=center.device) - center).abs() <= half_width

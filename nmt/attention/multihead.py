@@ -13,7 +13,7 @@ from nmt.attention.windows import Asking
 
 
 class KeysValues(NamedTuple):
-    """What a site keeps of the positions it attends to: keys as its scorer wants them, and values, split by heads."""
+    """The keys, projected by the scorer, and the values of a site, split into heads."""
 
     keys: Float[Tensor, "batch heads keys key_dim"]
     values: Float[Tensor, "batch heads keys value_dim"]
@@ -22,7 +22,8 @@ class KeysValues(NamedTuple):
 class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    Queries are `query_dim` wide; keys, values and the result `key_dim`.
+    (Vaswani et al. 2017, section 3.2.2.) Queries have the width `query_dim`; keys, values and the result `key_dim`.
+    Raises ValueError if `num_heads` does not divide both widths.
     """
 
     def __init__(
@@ -45,9 +46,9 @@ class MultiHeadAttention(nn.Module):
         self.attention = attention(query_dim=head_dim, key_dim=head_dim, num_heads=num_heads, dropout=dropout)
 
     def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
-        """The keys and values of `inputs`; per position, so those of new positions can be appended.
+        """The keys and values of `inputs`. Each position is projected separately, so new positions can be appended.
 
-        Each head's lie together in memory: products would copy them so at every step of a decoder.
+        They are contiguous per head; otherwise matrix products would copy them at every step of a decoder.
         """
         keys = self.attention.project_keys(self._split(self.key(inputs)))
         return KeysValues(keys.contiguous(), self._split(self.value(inputs)).contiguous())
@@ -60,7 +61,7 @@ class MultiHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of all heads."""
+        """Attends from `inputs` at the target positions `positions` to `memory`; `watch` receives all heads' weights."""
         asking = None if positions is None else Asking(inputs, positions)
         context = self.attention(self._split(self.query(inputs)), *memory, mask, asking, watch)
         return self.output(context.transpose(1, 2).flatten(2))
@@ -70,7 +71,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class SingleHeadAttention(nn.Module):
-    """The attention of the papers on recurrent models: one head, and nothing but the scorer has weights."""
+    """One head without projections, as in the papers on recurrent models: the values are the inputs themselves."""
 
     def __init__(self, attention: Callable[..., Attention], query_dim: int, key_dim: int) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class SingleHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs`, at these target positions, to `memory`; `watch` is shown the weights of the head."""
+        """Attends from `inputs` at the target positions `positions` to `memory`; `watch` receives the weights."""
         asking = None if positions is None else Asking(inputs, positions)
         return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
 
@@ -97,7 +98,7 @@ class SingleHeadAttention(nn.Module):
 def with_heads(
     attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int
 ) -> MultiHeadAttention | SingleHeadAttention:
-    """One head without projections, as in the papers on recurrent models, or several heads with theirs."""
+    """SingleHeadAttention for one head, else MultiHeadAttention."""
     if num_heads == 1:
         return SingleHeadAttention(attention, query_dim, key_dim)
     return MultiHeadAttention(attention, query_dim, key_dim, num_heads, dropout=0.0)

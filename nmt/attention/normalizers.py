@@ -1,4 +1,4 @@
-"""Normalisers: scores to weights. Blocked keys get exactly 0; a row with nothing allowed is all zeros."""
+"""Normalizers: scores to weights. Blocked keys get exactly 0; a query without allowed keys gets all zeros."""
 
 from abc import ABC, abstractmethod
 
@@ -11,7 +11,7 @@ from nmt.kernels.masked_softmax import masked_softmax
 
 
 class Normalizer(nn.Module, ABC):
-    """Weights of scores and a mask. `fused` says that a fused kernel computes it, together with an inner product."""
+    """Turns scores into weights. `fused`: torch's fused attention kernel computes this normalizer."""
 
     fused = False
 
@@ -35,17 +35,19 @@ class Softmax(Normalizer):
 
 
 class Sparsemax(Normalizer):
-    """The point of the simplex nearest to the allowed keys' scores: a_i = max(score_i - tau, 0) with tau such that they
-    sum to 1 (Martins & Astudillo 2016, equation 2 and proposition 1). Keys of low score get exactly 0.
+    """a_i = max(score_i - tau, 0) over the allowed keys, with tau such that the weights sum to 1: the Euclidean
+    projection of the scores onto the simplex (Martins & Astudillo 2016, equation 2 and proposition 1). Keys with a low
+    score get exactly 0.
     """
 
     def forward(
         self, scores: Float[Tensor, "*batch queries keys"], mask: Bool[Tensor, "..."]
     ) -> Float[Tensor, "*batch queries keys"]:
-        # Its sums are as long as the row: bfloat16 could not tell them apart.
+        # Sums over a whole row need more precision than bfloat16.
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         allowed = exact.masked_fill(~mask, torch.finfo(exact.dtype).min)
-        # Only scores less than 1 below the highest get weight; nearer by, the lowest number does not swallow the sums.
+        # Only scores within 1 of the highest get weight, so a floor of 2 below it changes no weight, and unlike the lowest
+        # finite number it does not absorb the other terms of the sums.
         floor = allowed.detach().amax(dim=-1, keepdim=True) - 2
         weights: Tensor = sparsemax(torch.maximum(allowed, floor), dim=-1)
         return (weights * mask).to(scores.dtype)

@@ -1,7 +1,7 @@
-"""Scoring functions: score(query, key) for every query and key of every head (definitions: Luong 2015, Bahdanau 2015).
+"""Scoring functions: score(query, key) for every query and key of every head.
 
-A scorer works in two parts, so that what depends on one position only is computed once and can be cached:
-`project_queries` and `project_keys` act per position, `score` combines the projected ones. Its parameters are per head.
+A scorer works in two steps. `project_queries` and `project_keys` act on each position separately, so their results can
+be cached; `score` combines projected queries and keys. The parameters are per head.
 """
 
 import math
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt.attention.sizes import require_positive
 from nmt.kernels.additive_score import additive_score
-from nmt.kernels.products import headwise_product
+from nmt.kernels.headwise_product import headwise_product
 
 Queries = Float[Tensor, "batch heads queries query_dim"]
 Keys = Float[Tensor, "batch heads keys key_dim"]
@@ -24,13 +24,13 @@ Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class Scorer(nn.Module, ABC):
-    """`inner_product` says that score is projected query . key vector, which a fused kernel can compute."""
+    """`inner_product`: the score is projected query . key vector, which a fused kernel can compute."""
 
     inner_product = False
 
     @property
     def max_keys(self) -> int | None:
-        """The most keys that can be scored; None where there is no limit."""
+        """The largest number of keys; None if there is no limit."""
         return None
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Scorer(nn.Module, ABC):
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]: ...
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
-        """What an inner product takes for the keys: their projections, unless a scorer says otherwise."""
+        """The key vectors of an inner product; by default the projected keys."""
         return keys
 
     @abstractmethod
@@ -48,7 +48,7 @@ class Scorer(nn.Module, ABC):
 
 
 class InnerProduct(Scorer):
-    """score = query . key; what is particular to one lies in how it projects."""
+    """projected query . projected key; subclasses define the projections."""
 
     inner_product = True
 
@@ -71,7 +71,7 @@ class Dot(InnerProduct):
 
 
 class ScaledDot(Dot):
-    """q . k / sqrt(d), d the width of a head (Vaswani et al. 2017, equation 1)."""
+    """q . k / sqrt(d), where d is the width of a head (Vaswani et al. 2017, equation 1)."""
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__(query_dim, key_dim, num_heads)
@@ -84,8 +84,8 @@ class ScaledDot(Dot):
 class General(InnerProduct):
     """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key.
 
-    W starts uniform between -0.1 and 0.1 (section 4.1): scores that start as large as an unscaled inner product of wide
-    heads saturate the softmax.
+    W is initialized from U(-0.1, 0.1) (section 4.1), because initial scores as large as an unscaled inner product of
+    wide heads would saturate the softmax.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -97,11 +97,11 @@ class General(InnerProduct):
 
 
 class Location(InnerProduct):
-    """Row s of W q, for the key at position s, whatever the key holds (Luong et al. 2015, equation 8). W has a row for
-    each of max_length positions; a longer sentence is refused, where the paper ignores its end (footnote 6). Heads
-    leave their projection of the keys idle.
+    """(W q)_s for the key at position s, independent of the key itself (Luong et al. 2015, equation 8). W has
+    `max_length` rows; a longer sentence is refused, whereas the paper ignores the rest of it (footnote 6). In a
+    multi-head attention the projection of the keys is not used.
 
-    score raises ValueError when there are more keys than rows.
+    `score` raises ValueError if there are more keys than rows.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
@@ -117,26 +117,25 @@ class Location(InnerProduct):
         return f"max_length = {self.max_keys}"
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
-        # Zeros, for which what made the keys gets a gradient of zero, as it gets one in every scorer.
+        # Zeros that depend on the keys, so that the keys get a zero gradient instead of none.
         return F.pad(keys[..., :0], (0, self.weight.shape[-1]))
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
         length = keys.shape[2]
         if length > self.max_keys:
             raise ValueError(
-                f"scorer=location has weights for {self.max_keys} positions, and here are {length}: "
-                "shorten the sentence, or train with a larger max_length of this scorer."
+                f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten the "
+                "sentence, or train with a larger max_length of this scorer."
             )
         return self.weight[:, :length] + keys
 
 
 class Gaussian(InnerProduct):
-    """-|q - k|^2 / 2, without -|q|^2 / 2, which is the same for every key and changes no weight: with the softmax this
-    is kernel regression with a Gaussian kernel (Nadaraya 1964; Watson 1964). The rest, q . k - |k|^2 / 2, is an inner
-    product with two more columns, filled up to a multiple of 8.
+    """-|q - k|^2 / 2; with the softmax, this is kernel regression with a Gaussian kernel (Nadaraya 1964; Watson 1964).
+    The term -|q|^2 / 2 is left out, because it is the same for every key and cancels in the softmax. The rest,
+    q . k - |k|^2 / 2, is the inner product [q, 1, 1, 0 ..] . [k, high, low, 0 ..] with high + low = -|k|^2 / 2.
 
-    These are [q, 1, 1, 0 ..] and [k, high, low, 0 ..] with high + low = -|k|^2 / 2 in two columns, because one is too
-    coarse in bfloat16.
+    A single column for -|k|^2 / 2 would be too coarse in bfloat16. Zeros fill the width up to a multiple of 8.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -151,22 +150,22 @@ class Gaussian(InnerProduct):
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
         exact = keys if keys.dtype == torch.float64 else keys.float()
         column = -exact.square().sum(dim=-1, keepdim=True) / 2
-        # Rounded so in every precision: autocast may round the whole to bfloat16 before it multiplies.
+        # Rounded to bfloat16 in every precision, because autocast may cast the columns to bfloat16 later.
         high = column.bfloat16().to(column.dtype)
         columns = torch.cat([high, column - high], dim=-1).to(keys.dtype)
         return F.pad(torch.cat([keys, columns], dim=-1), (0, self.zeros))
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
-        # The sum of large numbers of both signs; autocast would round it to bfloat16, which a fused kernel does not.
+        # Large terms of both signs cancel in the sum, which autocast would round to bfloat16 (a fused kernel does not).
         exact = torch.promote_types(queries.dtype, torch.float32)
         with torch.autocast(queries.device.type, enabled=False):
             return super().score(queries.to(exact), keys.to(exact))
 
 
 class GaussianLearned(Gaussian):
-    """-|(q - k) w|^2 / 2 with one learned w a head, the inverse of the kernel's width; w^2 = 1 / sqrt(d) at the start.
-    With the softmax this is kernel regression (Nadaraya 1964; Watson 1964), whose width is learned here. Like the
-    gaussian score it leaves out -|q w|^2 / 2, and its keys have two more columns, filled up to a multiple of 8.
+    """-|(q - k) w|^2 / 2 with one learned w per head, the inverse width of the kernel; initially w^2 = 1 / sqrt(d).
+    With the softmax, this is kernel regression (Nadaraya 1964; Watson 1964) with a learned width. It is computed as the
+    gaussian score of q w and k w.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -181,22 +180,22 @@ class GaussianLearned(Gaussian):
 
 
 class NoScore(InnerProduct):
-    """0 for every key, so that no query makes a difference: the baseline that shows what attention buys. Heads leave
-    their projections of queries and keys idle.
+    """0 for every key: the context is the mean of the values, whatever the query. This baseline shows what attention
+    contributes. In a multi-head attention the projections of queries and keys are not used.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
         super().__init__()
 
     def project_queries(self, queries: Queries) -> Float[Tensor, "batch heads queries _"]:
-        return F.pad(queries[..., :0], (0, 8))  # a fused kernel wants some width
+        return F.pad(queries[..., :0], (0, 8))  # fused kernels need a width above 0
 
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]:
         return F.pad(keys[..., :0], (0, 8))
 
 
 class Additive(Scorer):
-    """v . tanh(W q + U k) (Bahdanau et al. 2015, appendix A.1.2; the paper writes no biases, and here are none)."""
+    """v . tanh(W q + U k), without biases, as in the paper (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
         super().__init__()
@@ -217,8 +216,8 @@ class Additive(Scorer):
 
 
 class Concat(Scorer):
-    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1), all of W learned: his had the identity as its half for k
-    (footnote 15).
+    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned, whereas the paper suspects that fixing
+    half of it to the identity hurt its results (footnote 15).
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:
@@ -240,7 +239,7 @@ class Concat(Scorer):
 
 
 def _per_head_matrix(num_heads: int, rows: int, columns: int) -> Float[Tensor, "{num_heads} {rows} {columns}"]:
-    """Uniform with variance 2 / (rows + columns) in each head (Glorot & Bengio 2010, equation 16)."""
+    """U(-b, b) with b = sqrt(6 / (rows + columns)) for each head (Glorot & Bengio 2010, equation 16)."""
     bound = math.sqrt(6 / (rows + columns))
     return torch.empty(num_heads, rows, columns).uniform_(-bound, bound)
 

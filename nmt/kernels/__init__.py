@@ -1,1 +1,1 @@
-"""Fast ways to compute the same as a formula."""
+"""Fast ways to compute what a plain formula says; each docstring has the formula, and a test the comparison."""

@@ -1,4 +1,4 @@
-"""The additive score, block by block."""
+"""The additive score, computed in blocks that fit into the cache."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,18 +9,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
-"""How many numbers of the additive score's big tensor exist at a time, or those of one query if these are more.
+"""Number of elements of tanh(q + k) that exist at a time; at least those of one query.
 
-On the CPU as many as its cache holds.
+On the CPU they fit into its cache.
 """
 
 
 class AdditiveScore(torch.autograd.Function):
     """score(q, k) = v . tanh(q + k) for projected q and k (Bahdanau et al. 2015, appendix A.1.2).
 
-    tanh(q + k) is (batch, heads, queries, keys, hidden); it exists block by block, in float32 at least, and backward
-    computes it again. It is computed as tanh(x) = 2 sigmoid(2x) - 1, because on the CPU torch's sigmoid takes a third
-    of the time of its tanh.
+    tanh(q + k) has the shape (batch, heads, queries, keys, hidden). It is computed in blocks, at least in float32, and
+    again in the backward pass. It is computed as tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid takes a third of
+    the time of its tanh on the CPU.
     """
 
     @staticmethod
@@ -54,7 +54,7 @@ class AdditiveScore(torch.autograd.Function):
 def blocks(
     queries: Float[Tensor, "batch heads queries hidden"], keys: Float[Tensor, "batch heads keys hidden"]
 ) -> Iterator[tuple[slice, slice]]:
-    """Sentences and queries whose pairs with all keys make at most BLOCK numbers; whole sentences where they fit."""
+    """Slices of sentences and of queries whose block has at most BLOCK elements; whole sentences if they fit."""
     batch, heads, length, hidden = queries.shape
     fitting = max(1, BLOCK.get(queries.device.type, BLOCK["cuda"]) // max(1, heads * keys.shape[2] * hidden))
     sentences, steps = max(1, fitting // max(1, length)), min(fitting, max(1, length))
@@ -68,9 +68,10 @@ def _at_least_float32(x: Tensor) -> Tensor:
 
 
 def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """Block by block sigmoid(2 (q + k)) of every pair: (sentences, heads, queries, keys, hidden), to be overwritten.
+    """sigmoid(2 (q + k)) for each block of sentences and queries: (sentences, heads, queries, keys, hidden).
 
-    All blocks use the memory of the first: new memory costs the CPU more time than what is computed in it.
+    All blocks share one buffer, because allocating memory takes the CPU longer than the computation. The caller may
+    overwrite it.
     """
     twice_queries, all_keys = 2 * _at_least_float32(queries).unsqueeze(3), _at_least_float32(keys).unsqueeze(2)
     memory: Tensor | None = None
@@ -87,6 +88,6 @@ def additive_score(
     keys: Float[Tensor, "batch heads keys hidden"],
     vector: Float[Tensor, "heads hidden"],
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """v . tanh(q + k) for every query and key, with one v per head."""
+    """v . tanh(q + k) for every query and key; v is `vector`, one per head."""
     scores: Tensor = AdditiveScore.apply(queries, keys.to(queries.dtype), vector.to(queries.dtype))
     return scores

@@ -1,4 +1,4 @@
-"""The number formats in which a model multiplies and adds under autocast."""
+"""Casts to the number formats that autocast would choose, done once instead of at every use."""
 
 import torch
 from jaxtyping import Float
@@ -7,19 +7,19 @@ from torch import Tensor
 Inputs = Float[Tensor, "batch n dim"]
 
 
-def as_multiplied(x: Inputs) -> Inputs:
-    """x in the type that autocast gives to matrix products; it would convert x for each of the products anew."""
-    kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+def cast_for_products(x: Inputs) -> Inputs:
+    """Casts x to the autocast dtype, in which matrix products are computed; autocast would do so for each product."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
 
-def as_stream(x: Inputs) -> Inputs:
-    """x in the type in which the residual connections add: bfloat16 under a CPU's autocast to it, else that of x.
+def cast_residual(x: Inputs) -> Inputs:
+    """Casts the input of a residual stream to bfloat16 under bfloat16 autocast on the CPU; otherwise returns x.
 
-    Every layer then reads and writes half the memory. The price is that sums keep 8 binary digits: gradients are about
-    1.5 times as far from those of float32 as autocast alone leaves them, and losses learn the same (docs/speed.md). On
-    a GPU autocast makes float32 of a norm's input, which would add conversions; float16 sums may leave the range.
+    This halves the memory traffic of every layer. Sums then keep 8 significant bits: gradients are about 1.5 times as
+    far from float32 gradients as under autocast alone, with equal training losses (docs/speed.md). Not on a GPU, where
+    autocast computes norms in float32 and would add casts, and not in float16, whose range the sums may exceed.
     """
-    kind = x.device.type
-    rounded = kind == "cpu" and torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.bfloat16
-    return x.bfloat16() if rounded else x
+    device = x.device.type
+    bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16
+    return x.bfloat16() if device == "cpu" and bfloat16 else x

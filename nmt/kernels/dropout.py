@@ -1,4 +1,4 @@
-"""Dropout whose mask is cheap to draw on a CPU."""
+"""Dropout with random masks that are cheap to draw on a CPU."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from torch.autograd.function import once_differentiable
 class Dropout(nn.Module):
     """Zeroes elements with probability p in training and scales the others by 1 / (1 - p) (Srivastava et al. 2014).
 
-    torch draws one serial random number per element. On the CPU one 64-bit number serves eight elements here, a byte
-    each, so p is rounded to a multiple of 1/256 there, and the scale is that of the rounded p. Where that would be 0
-    torch draws.
+    torch draws one random number per element. On the CPU, this draws one 64-bit number per eight elements and uses a
+    byte for each, so p is rounded to a multiple of 1/256, and the scale uses the rounded p. If p would round to 0,
+    torch's dropout is used.
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p < 1:
-            raise ValueError(f"dropout is {p}, but a probability from 0 to below 1 is expected: set dropout=0.1, say.")
+            raise ValueError(f"dropout is {p}; it must be at least 0 and below 1, such as 0.1.")
         self.p = p
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -32,10 +32,9 @@ class Dropout(nn.Module):
         return x * _keep(x, dropped_bytes).mul_(_scale(dropped_bytes))
 
     def of_relu(self, x: Float[Tensor, "rows width"]) -> tuple[Float[Tensor, "rows width"], float]:
-        """Dropout of max(0, x), in the memory of x and not yet scaled; and the scale.
+        """Overwrites x by unscaled dropout(max(0, x)); returns it and the scale that is left to apply.
 
-        Whoever multiplies it by a matrix scales that instead, which is smaller. x should not be a view: autograd would
-        copy the gradient of all that it is a view of, and copy it again.
+        x should not be a view: autograd would copy the gradient of its base twice.
         """
         dropped_bytes = self._dropped_bytes(x) if self.training else 0
         if not dropped_bytes:
@@ -44,12 +43,12 @@ class Dropout(nn.Module):
         return dropped, _scale(dropped_bytes)
 
     def _dropped_bytes(self, x: Tensor) -> int:
-        """Below which of a byte's 256 values an element is dropped; 0 where torch draws."""
+        """How many of the 256 values of a byte drop an element; 0 if torch's dropout is used."""
         return min(round(self.p * 256), 255) if x.device.type == "cpu" else 0
 
 
 class _DroppedRelu(torch.autograd.Function):
-    """max(0, x) where a random byte is at least k, else 0; an element that is 0 for either reason has no gradient."""
+    """max(0, x) times a random 0 or 1, in place; the gradient is 0 wherever the result is 0."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropped_bytes: int) -> Tensor:
@@ -66,12 +65,12 @@ class _DroppedRelu(torch.autograd.Function):
 
 
 def _keep(x: Tensor, dropped_bytes: int) -> Tensor:
-    """1 where a random byte is at least k = dropped_bytes, else 0, in the shape and the type of x."""
+    """1 with probability 1 - dropped_bytes / 256, else 0, in the shape and dtype of x."""
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64)
-    # With no bounds random_ never sets the top bit, and every eighth byte would be below 128.
+    # Without bounds random_ never sets the top bit, so every eighth byte would be below 128.
     words.random_(-(2**63), None)
     random = words.view(torch.uint8)[: x.numel()].view(x.shape)
-    # As bytes: torch is several times slower at comparing into bools, and at converting those.
+    # Compares into bytes because torch is several times slower at comparing into bools and at casting bools.
     return torch.ge(random, dropped_bytes, out=torch.empty_like(random)).to(x.dtype)
 
 

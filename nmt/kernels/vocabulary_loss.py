@@ -1,4 +1,4 @@
-"""Losses over the vocabulary, computed with their gradients a part of the tokens at a time."""
+"""Losses over the vocabulary, computed together with their gradients for a part of the tokens at a time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,32 +9,35 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.text import PAD
-
 PART = {"cpu": 2048, "cuda": 8192}
-"""How many tokens' logits exist at a time, in the type of the matrix products: each part's gradient of the weights has
-to be added up, and many logits leave the CPU's cache."""
+"""Number of tokens whose logits exist at a time, in the dtype of the matrix products.
+
+Smaller parts add up more gradients of the weights; larger ones exceed the CPU's cache.
+"""
 BLOCK = {"cpu": 256, "cuda": 8192}
-"""How many of these exist in float32 too, those of all passes together; on the CPU few enough for its cache, which is
-most of the gain."""
+"""Number of these tokens, over all passes, whose logits also exist in float32.
+
+On the CPU they fit into its cache, which is most of the gain.
+"""
 
 Features = Float[Tensor, "batch target width"]
 Targets = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "tokens vocab"]
 Chosen = Int[Tensor, " tokens"]
 Rule = Callable[[Sequence[Logits], Chosen], Tensor]
-"""rule(logits, targets) is the summed loss of the logits of one or two passes, which it overwrites by its gradients."""
+"""rule(logits, targets) returns the summed loss of one or two passes and overwrites their logits by the gradients."""
 
 
 def summed_nll(
-    features: Features, output: nn.Linear, target_output: Targets, label_smoothing: float = 0.0
+    features: Features, output: nn.Linear, target_output: Targets, label_smoothing: float = 0.0, ignore_index: int = 0
 ) -> Float[Tensor, ""]:
-    """-sum log softmax(output(features))[target] in nats, over the target tokens without padding.
+    """-sum log softmax(output(features))[target] in nats, over the targets that are not `ignore_index` (PAD).
 
-    Smoothed (Szegedy et al. 2016, section 7), a target is 1 - e of itself and e / vocab of every id, as in torch's
-    cross entropy.
+    With `label_smoothing` e, a target has probability 1 - e, plus e / vocab for every id (Szegedy et al. 2016, section
+    7), as in torch's cross entropy.
     """
-    return _summed([features], output, target_output, partial(_cross_entropy, smoothing=label_smoothing))
+    rule = partial(_cross_entropy, smoothing=label_smoothing)
+    return _summed([features], output, target_output, rule, ignore_index)
 
 
 def summed_agreement(
@@ -42,27 +45,30 @@ def summed_agreement(
     output: nn.Linear,
     target_output: Targets,
     label_smoothing: float = 0.0,
+    ignore_index: int = 0,
     *,
     nll: tuple[float, float],
     divergence: tuple[float, float],
 ) -> Float[Tensor, ""]:
     """nll[0] nll(p) + nll[1] nll(q) + divergence[0] KL(p, q) + divergence[1] KL(q, p) of two passes' predictions p, q.
 
-    `nll` and `divergence` are weights. Summed over tokens as `summed_nll`, in nats; nll is smoothed and KL is not, and
-    both passes get gradients.
+    `nll` and `divergence` are weights; the sum over tokens is that of `summed_nll`, in nats. Only nll is smoothed. Both
+    passes get gradients.
     """
     rule = partial(_agreement, smoothing=label_smoothing, nll=nll, divergence=divergence)
-    return _summed(passes, output, target_output, rule)
+    return _summed(passes, output, target_output, rule, ignore_index)
 
 
-def _summed(passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule) -> Float[Tensor, ""]:
-    tokens = target_output != PAD
+def _summed(
+    passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule, ignore_index: int
+) -> Float[Tensor, ""]:
+    tokens = target_output != ignore_index
     chosen = [features[tokens] for features in passes]
     kind = output.weight.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else chosen[0].dtype
-    # In float16 these small gradients would be lost before a loss scaler could enlarge them.
+    # Small gradients would underflow in float16 before a loss scaler multiplies them.
     dtype = torch.float32 if dtype == torch.float16 else dtype
-    # A Function cannot see for itself whether gradients are wanted.
+    # Inside a Function gradients are always disabled, so it cannot check this itself.
     wanted = torch.is_grad_enabled()
     with torch.autocast(kind, enabled=False):
         loss: Tensor = LinearLoss.apply(rule, dtype, wanted, target_output[tokens], output.weight, output.bias, *chosen)
@@ -70,10 +76,10 @@ def _summed(passes: Sequence[Features], output: nn.Linear, target_output: Target
 
 
 class LinearLoss(torch.autograd.Function):
-    """A rule's loss of linear(features, weight, bias) that keeps no logits; features of one or two passes.
+    """rule(linear(features, weight, bias), targets) for the features of one or two passes, without keeping logits.
 
-    The gradients are known as soon as the loss is, so the forward pass makes them, and backward only scales them. The
-    matrix products are in `dtype`; softmax and the loss's sum are in float32 at least.
+    The forward pass computes the gradients too, and backward only scales them. Matrix products are computed in `dtype`,
+    the softmax and the sum of the loss at least in float32.
     """
 
     @staticmethod
@@ -89,16 +95,16 @@ class LinearLoss(torch.autograd.Function):
     ) -> Tensor:
         kind = weight.device.type
         part, block = PART.get(kind, PART["cuda"]), max(1, BLOCK.get(kind, BLOCK["cuda"]) // len(passes))
-        # In both orders, because the CPU's matrix product would turn the wrong one around, once for every part.
+        # Both memory layouts, because the CPU's matrix product would transpose the weights again for every part.
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
-        # All parts use the memory of the first: new memory costs the CPU more time than what is computed in it.
+        # All parts share one buffer: allocating memory takes the CPU longer than the computation.
         rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
-        # Never the memory of `rounded`, whose first rows are still needed.
+        # A separate buffer, because the first rows of `rounded` are still needed.
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
-        # In the type of the products at least: small gradients in float16 would be 0 before they are scaled.
+        # At least in `dtype`: small gradients would underflow in float16 before they are scaled.
         grad_passes = [torch.empty_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes]
         for start in range(0, len(targets), part):
             y = targets[start : start + part]
@@ -110,7 +116,7 @@ class LinearLoss(torch.autograd.Function):
                 loss += rule(found, y[first : first + block])
                 if wanted:
                     _keep(found, some, grad_bias)
-            # By now the logits are their gradients.
+            # `logits` holds the gradients now.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
                     grad_features[start : start + part] = gradient @ rows
@@ -121,13 +127,13 @@ class LinearLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        # autograd gives each the type of what it is the gradient of.
+        # autograd casts each gradient to the dtype of its input.
         scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
         return None, None, None, None, *scaled
 
 
 def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:
-    """The logits with their bias, in the memory and the type of `memory`."""
+    """logits + bias, written to `memory` in its dtype."""
     found = [some[: len(rows)].copy_(rows) for some, rows in zip(memory, logits, strict=True)]
     if bias is not None:
         for rows in found:
@@ -136,7 +142,7 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
 
 
 def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tensor | None) -> None:
-    """Overwrites logits by their gradients, and adds these to that of the bias."""
+    """Overwrites logits by their gradients, and adds the gradients to that of the bias."""
     for rows, gradient in zip(logits, gradients, strict=True):
         rows.copy_(gradient)
         if grad_bias is not None:
@@ -144,13 +150,13 @@ def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tens
 
 
 def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Tensor:
-    """-sum log p(target), smoothed. The gradient is softmax minus the smoothed target."""
+    """-sum log p(target) with smoothed targets; the gradient is softmax - smoothed target."""
     [rows] = logits
     rows -= rows.amax(dim=-1, keepdim=True)
     likely = _smoothed(rows, targets, smoothing)
-    # In one pass over each row, which stays in the cache.
+    # A single pass over each row, which stays in the cache.
     torch.softmax(rows, dim=-1, out=rows)
-    # The highest logit, which is 0 now, has the probability 1 / sum exp(logit).
+    # The largest logit is 0 now, so its probability is 1 / sum exp(logit).
     log_totals = -rows.amax(dim=-1).log()
     _subtract_target(rows, targets, smoothing, 1.0)
     return log_totals.sum() - likely
@@ -163,10 +169,10 @@ def _agreement(
     nll: tuple[float, float],
     divergence: tuple[float, float],
 ) -> Tensor:
-    """The weighted sum of both passes' nll and of KL both ways.
+    """The weighted sum of both passes' nll and of both KL divergences.
 
-    By the logits of p, nll(p) has the gradient p minus the smoothed target, KL(p, q) = sum p log (p / q) has
-    p (log (p / q) - KL(p, q)), and KL(q, p) has p - q.
+    The gradients with respect to the logits of p are: nll(p): p - smoothed target; KL(p, q) = sum p log (p / q):
+    p (log (p / q) - KL(p, q)); KL(q, p): p - q.
     """
     loss = logits[0].new_zeros(())
     probabilities = []
@@ -178,7 +184,7 @@ def _agreement(
         loss -= share * _smoothed(rows, targets, smoothing)
         probabilities.append(own.mul_(1 / total))
     ratio = logits[0] - logits[1]
-    # From here on the logits' own memory is free.
+    # From here on the memory of the logits can be reused.
     sides = zip(logits, probabilities, probabilities[::-1], nll, divergence, divergence[::-1], strict=True)
     for rows, own, other, share, to_other, from_other in sides:
         kl = torch.mul(own, ratio, out=rows).sum(dim=-1, keepdim=True)
@@ -191,12 +197,12 @@ def _agreement(
 
 
 def _smoothed(rows: Logits, targets: Chosen, smoothing: float) -> Tensor:
-    """The sum of the rows' products with the smoothed targets."""
+    """The sum over all rows of row . smoothed target."""
     return (1 - smoothing) * rows.gather(1, targets.unsqueeze(-1)).sum() + smoothing * rows.mean(dim=-1).sum()
 
 
 def _subtract_target(rows: Logits, targets: Chosen, smoothing: float, share: float) -> None:
-    """Subtracts a share of the smoothed targets."""
+    """rows -= share * smoothed targets."""
     rows.sub_(share * smoothing / rows.shape[1])
     targets = targets.unsqueeze(-1)
     rows.scatter_add_(1, targets, rows.new_full((), share * (smoothing - 1)).expand_as(targets))

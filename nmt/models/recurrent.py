@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.kernels.dropout import Dropout
+from nmt.kernels.lstm import lstm_supported
 from nmt.models.base import Seq2Seq, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
 
@@ -101,7 +102,8 @@ def annotate(
     Packing makes a backward direction start at the sentence's last piece, not at the padding.
     """
     packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-    outputs, final = network(packed)
+    with lstm_supported(network):
+        outputs, final = network(packed)
     return pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])[0], final
 
 

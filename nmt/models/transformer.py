@@ -11,20 +11,14 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.sizes import require_positive
-from nmt.kernels.casts import as_multiplied, as_stream
+from nmt.kernels.casts import cast_for_products, cast_residual
 from nmt.kernels.dropout import Dropout
+from nmt.kernels.key_value_cache import append
 from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
 from nmt.models.norms import LayerNorm
-from nmt.models.transformer_layers import (
-    DecoderLayer,
-    Dropouts,
-    EncoderLayer,
-    Norm,
-    append,
-    final_norm,
-)
+from nmt.models.transformer_layers import DecoderLayer, Dropouts, EncoderLayer, Norm, final_norm
 
 
 class Memory(NamedTuple):
@@ -110,7 +104,7 @@ class Transformer(Seq2Seq):
         mask = source_mask[:, None, None, :]
         for index, layer in enumerate(self.encoder):
             x = layer(x, mask, watch and partial(watch, "encoder_self", index))
-        x = as_multiplied(self.encoder_norm(x))
+        x = cast_for_products(self.encoder_norm(x))
         return Memory(tuple(layer.cross.project(x) for layer in self.decoder), source_mask)
 
     def decode(
@@ -149,7 +143,8 @@ class Transformer(Seq2Seq):
         ):
             row = x.view(sentences * beams, 1, self.dim)
             inputs = layer.around_attention.before(row)
-            kept = append(past, layer.keys_values(inputs), state.position, longest)
+            new = layer.keys_values(inputs)
+            kept = KeysValues(*(append(*each, state.position, longest) for each in zip(past, new, strict=True)))
             row = layer.self_attend(row, inputs, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
             watch_cross = watch and partial(watch, "cross", index)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
@@ -162,4 +157,4 @@ class Transformer(Seq2Seq):
         self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
         embedded = table(ids) * math.sqrt(self.dim)
-        return as_stream(self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype)))
+        return cast_residual(self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype)))

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch
-from nmt.kernels.casts import as_multiplied
+from nmt.kernels.casts import cast_for_products
 from nmt.kernels.dropout import Dropout
+from nmt.kernels.feed_forward import feed_forward
 
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
@@ -28,10 +28,6 @@ class Dropouts(NamedTuple):
     residual: float
 
 
-CACHE_BLOCK = 16
-"""How many positions a full cache grows by: larger wastes memory on empty places, smaller copies more often."""
-
-
 class Sublayer(nn.Module):
     """The residual connection around a sub-layer f: x + dropout(f(norm(x))), or the paper's norm(x + dropout(f(x)))."""
 
@@ -43,7 +39,7 @@ class Sublayer(nn.Module):
 
     def before(self, x: Inputs) -> Inputs:
         """What the sub-layer sees of x."""
-        return as_multiplied(self.norm(x) if self.norm_first else x)
+        return cast_for_products(self.norm(x) if self.norm_first else x)
 
     def after(self, x: Inputs, result: Inputs) -> Inputs:
         """x with the sub-layer's result added."""
@@ -61,10 +57,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Inputs) -> Inputs:
-        hidden, scale = self.dropout.of_relu(self.inner(x.flatten(0, -2)))
-        # The module itself where nothing is left to scale, as in search, where it may have been made another (int8).
-        scaled = F.linear(hidden, self.outer.weight * scale, self.outer.bias) if scale != 1 else self.outer(hidden)
-        return scaled.unflatten(0, x.shape[:-1])
+        return feed_forward(x, self.inner, self.outer, self.dropout)
 
 
 class EncoderLayer(nn.Module):
@@ -143,16 +136,3 @@ class DecoderLayer(nn.Module):
 def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
     """The norm that ends a stack: pre-norm needs one more, post-norm has had it."""
     return norm(dim) if norm_first else nn.Identity()
-
-
-def append(past: KeysValues, new: KeysValues, position: Int[Tensor, " rows"], longest: int) -> KeysValues:
-    """Writes the one new position of each row into `past`, in place, growing it by a block when it is full.
-
-    `longest` is the length of the longest row afterwards; it is asked for once a step, not once a layer.
-    """
-    if longest > past.keys.shape[2]:
-        past = KeysValues(*(F.pad(kept, (0, 0, 0, CACHE_BLOCK)) for kept in past))
-    for kept, fresh in zip(past, new, strict=True):
-        index = position.view(-1, 1, 1, 1).expand_as(fresh)
-        kept.scatter_(2, index, fresh.to(kept.dtype))
-    return past

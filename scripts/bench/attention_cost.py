@@ -16,7 +16,7 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
 from nmt.config.nodes import CONFIGS, make
-from nmt.kernels import products
+from nmt.kernels import fused_attention
 from scripts.bench.size_lists import size_list
 
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -33,7 +33,9 @@ def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mas
 def fused(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """torch's kernel for inner products."""
     vectors = site.scorer.key_vectors(site.project_keys(keys))
-    return products.inner_product_context(site.scorer.project_queries(queries), vectors, values, mask, dropout=0.0)
+    return fused_attention.inner_product_context(
+        site.scorer.project_queries(queries), vectors, values, mask, dropout=0.0
+    )
 
 
 def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

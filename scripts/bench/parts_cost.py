@@ -15,7 +15,7 @@ from nmt.attention import masked_softmax
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.products import headwise_product
+from nmt.kernels.headwise_product import headwise_product
 from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
 from nmt.models.transformer_layers import FeedForward
 from nmt.runs.precision import with_precision

@@ -37,12 +37,12 @@ class Findings(NamedTuple):
         return self.row_sum_error <= TOLERANCE and self.blocked == self.empty == 0
 
 
-def check(sentences: Iterable[SentenceMaps], renormalised: Collection[str] = ()) -> dict[str, Findings]:
-    """What was found at each site; of those that are `renormalised` the Gaussian is inside the softmax."""
+def check(sentences: Iterable[SentenceMaps], renormalized: Collection[str] = ()) -> dict[str, Findings]:
+    """What was found at each site; of those that are `renormalized` the Gaussian is inside the softmax."""
     found: dict[str, Findings] = {}
     for sentence in sentences:
         for item in sentence.maps:
-            one, before = check_map(item, item.site in renormalised), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
+            one, before = check_map(item, item.site in renormalized), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
             # NaN is greater than nothing, and so would be lost.
             worst = float(np.maximum(one.row_sum_error, before.row_sum_error))
             sums = (a + b for a, b in zip(one, before, strict=True))
@@ -50,7 +50,7 @@ def check(sentences: Iterable[SentenceMaps], renormalised: Collection[str] = ())
     return found
 
 
-def check_map(item: AttentionMap, renormalised: bool = False) -> Findings:
+def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
     weights = item.weights.astype(np.float64)
     allowed = np.ones(weights.shape, dtype=bool)
     shares = weights
@@ -58,7 +58,7 @@ def check_map(item: AttentionMap, renormalised: bool = False) -> Findings:
         allowed = np.broadcast_to(np.tril(allowed[0, 0]), weights.shape)
     if item.local is not None:
         allowed = item.local.allowed
-        if item.local.prior is not None and not renormalised:
+        if item.local.prior is not None and not renormalized:
             shares = np.divide(weights, item.local.prior, out=np.zeros_like(weights), where=allowed)
     heads = weights.shape[0] * weights.shape[1]
     return Findings(
@@ -76,7 +76,7 @@ def main() -> int:
     try:
         folder = MapFolder(parser.parse_args().folder)
         windows = {site: facts.get("window", {}) for site, facts in folder.manifest["sites"].items()}
-        found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalise")])
+        found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalize")])
     except (FileNotFoundError, ValueError) as error:
         parser.error(str(error))
     for site, of in found.items():

@@ -75,9 +75,9 @@ def test_an_attention_is_itself_again_afterwards_also_after_an_error():
     torch.testing.assert_close(uniform, keys[:, 0].mean(dim=1, keepdim=True).expand(-1, 5, -1))
 
 
-@pytest.mark.parametrize("renormalise", [False, True])
-def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalise):
-    window = partial(LocalP, half_width=2, renormalise=renormalise)
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalize):
+    window = partial(LocalP, half_width=2, renormalize=renormalize)
     attention = Attention(ScaledDot, window, Softmax, query_dim=7, key_dim=7, num_heads=3)
     queries, keys, mask = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.ones(11, dtype=torch.bool)
     asking = Asking(torch.randn(2, 5, 21), torch.arange(5)[None])
@@ -85,4 +85,4 @@ def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalise):
     with with_parts(attention, normalizer=Uniform(attention.normalizer, 1)):
         weights = attention.attend(queries, keys, keys, mask, asking)[1][:, 1]
     equal = (view.mask / view.mask.sum(-1, keepdim=True))[:, 1]
-    torch.testing.assert_close(weights, equal if renormalise else equal * view.log_prior[:, 1].exp())
+    torch.testing.assert_close(weights, equal if renormalize else equal * view.log_prior[:, 1].exp())

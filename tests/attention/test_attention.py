@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, MultiHeadAttention, lengths_to_mask, normalizers, scorers, windows
-from nmt.kernels import products
+from nmt.kernels import fused_attention
 
 MakeScorer = Callable[..., scorers.Scorer]
 
@@ -59,10 +59,10 @@ def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
     inputs = [torch.randn(2, 3, n, 5, dtype=torch.float64, requires_grad=True) for n in (4, 7, 7)]
     mask = lengths_to_mask(torch.tensor([7, 0]), 7)[:, None, None, :]  # the second sentence has nothing to attend to
-    results, calls, fused = [], [], products.inner_product_context
-    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    results, calls, fused = [], [], fused_attention.inner_product_context
+    monkeypatch.setattr(fused_attention, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     for prefers in (False, True):
-        monkeypatch.setattr(products, "prefers_fused", lambda *_, answer=prefers: answer)
+        monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_, answer=prefers: answer)
         context = attention.context(inputs[0], attention.project_keys(inputs[1]), inputs[2], mask)
         results.append([context, *torch.autograd.grad(context.square().sum(), [*inputs, *attention.parameters()])])
     assert calls == [1] * attention.scorer.inner_product, "only an inner product is fused"
@@ -74,7 +74,7 @@ def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
 WINDOWS = {
     "global": windows.Global,
     "local_m": partial(windows.LocalM, half_width=1),
-    "local_p": partial(windows.LocalP, half_width=2, renormalise=False),
+    "local_p": partial(windows.LocalP, half_width=2, renormalize=False),
 }
 NORMALIZERS = {"softmax": normalizers.Softmax, "sparsemax": normalizers.Sparsemax}
 
@@ -91,9 +91,9 @@ def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
     mask = lengths_to_mask(torch.tensor([7, 4]), 7)[:, None, None, :]
     asking = windows.Asking(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
-    calls, fused = [], products.inner_product_context
-    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
-    monkeypatch.setattr(products, "prefers_fused", lambda *_: True)
+    calls, fused = [], fused_attention.inner_product_context
+    monkeypatch.setattr(fused_attention, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_: True)
     projected = site.project_keys(keys)
     found = site.context(queries, projected, keys, mask, asking)
     torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, asking)[0])
@@ -109,22 +109,12 @@ class ArgMax(normalizers.Normalizer):
 
 
 def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "prefers_fused", lambda *_: True)
+    monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_: True)
     attention = Attention(scorers.Dot, windows.Global, ArgMax, query_dim=3, key_dim=3)
     queries, keys = torch.randn(2, 1, 4, 3), torch.randn(2, 1, 5, 3)
     mask = lengths_to_mask(torch.tensor([5, 2]), 5)[:, None, None, :]
     context = attention.context(queries, keys, keys, mask)
     torch.testing.assert_close(context, attention.attend(queries, keys, keys, mask)[0])
-
-
-@pytest.mark.parametrize("shape", [(7,), (1, 7), (4, 7), (2, 1, 1, 7), (2, 3, 4, 7)])
-def test_a_mask_of_any_shape_that_broadcasts_is_that_of_the_formula(shape: tuple[int, ...]):
-    torch.manual_seed(3)
-    queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 7, 5)
-    mask = torch.rand(shape) < 0.6
-    site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=5, key_dim=5, num_heads=3)
-    fused = products.inner_product_context(site.scorer.project_queries(queries), keys, keys, mask, 0.0)
-    torch.testing.assert_close(fused, site.attend(queries, keys, keys, mask)[0])
 
 
 @pytest.mark.parametrize(
@@ -140,19 +130,12 @@ def test_a_mask_of_any_shape_that_broadcasts_is_that_of_the_formula(shape: tuple
 def test_the_cpu_takes_the_fused_kernel_where_it_wins(
     dtype: torch.dtype, dropout: float, training: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    calls, fused = [], products.inner_product_context
-    monkeypatch.setattr(products, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
+    calls, fused = [], fused_attention.inner_product_context
+    monkeypatch.setattr(fused_attention, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=3, key_dim=3, dropout=dropout)
     x = torch.randn(2, 1, 5, 3, dtype=dtype)
     site.train(training).context(x, x, x, torch.ones(5, 5, dtype=torch.bool))
     assert bool(calls) == expected
-
-
-def test_what_a_fused_kernel_gives_where_nothing_is_allowed_does_not_matter(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan))
-    queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
-    keys = torch.randn(1, 1, 5, 3)
-    assert products.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
 
 
 def test_multihead_equals_torchs_own():

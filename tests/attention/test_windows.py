@@ -24,9 +24,9 @@ def asking() -> windows.Asking:
     return windows.Asking(torch.randn(2, QUERIES, STATE).double(), torch.arange(QUERIES).unsqueeze(0) * 3)
 
 
-def local_p(half_width: int = 2, renormalise: bool = False) -> windows.LocalP:
+def local_p(half_width: int = 2, renormalize: bool = False) -> windows.LocalP:
     torch.manual_seed(2)
-    return windows.LocalP(STATE, HEADS, half_width, renormalise).double()
+    return windows.LocalP(STATE, HEADS, half_width, renormalize).double()
 
 
 def test_local_m_sees_the_keys_around_the_target_position(mask: Tensor, asking: windows.Asking) -> None:
@@ -92,7 +92,7 @@ def vectors() -> tuple[Tensor, Tensor]:
     return torch.randn(2, HEADS, QUERIES, 3).double(), torch.randn(2, HEADS, KEYS, 3).double()
 
 
-def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalised(
+def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalized(
     mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
@@ -107,11 +107,11 @@ def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalised(
     assert share.lt(1).all()
 
 
-def test_renormalise_adds_the_gaussian_s_exponent_to_the_scores(
+def test_renormalize_adds_the_gaussian_s_exponent_to_the_scores(
     mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
-    window = local_p(renormalise=True)
+    window = local_p(renormalize=True)
     view = window(mask, asking)
     _, weights = site(window).attend(queries, keys, keys, mask, asking)
     scores = queries @ keys.transpose(-2, -1) + view.log_prior
@@ -142,5 +142,5 @@ def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
 
 @pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
 def test_a_local_window_wants_to_know_who_asks(window: nn.Module, mask: Tensor) -> None:
-    with pytest.raises(ValueError, match="needs the queries' states and positions, which only cross"):
+    with pytest.raises(ValueError, match="needs the states and positions of the queries, which only cross"):
         window(mask, None)

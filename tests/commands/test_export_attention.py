@@ -117,7 +117,7 @@ def test_the_manifest_describes_run_and_sites(here: Path, tmp_path: Path) -> Non
     assert manifest["made_from"]["run_dir"] == "maps_luong"
     assert manifest["made_from"]["command"] == "python -m nmt.train THE COMMAND"
     assert manifest["made_from"]["target"] == "hypotheses of the search"
-    assert manifest["sites"]["cross"]["window"] == {"class": "LocalP", "half_width": 2, "renormalise": False}
+    assert manifest["sites"]["cross"]["window"] == {"class": "LocalP", "half_width": 2, "renormalize": False}
     assert manifest["sites"]["cross"]["scorer"] == "General"
     assert (manifest["sites"]["cross"]["layers"], manifest["sites"]["cross"]["heads"]) == (1, 2)
 

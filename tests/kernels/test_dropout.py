@@ -65,5 +65,5 @@ def test_evaluation_and_zero_leave_the_input_alone():
 
 
 def test_a_probability_out_of_range_is_refused():
-    with pytest.raises(ValueError, match=r"dropout is 1\.5, but a probability from 0 to below 1"):
+    with pytest.raises(ValueError, match=r"dropout is 1\.5; it must be at least 0 and below 1"):
         Dropout(1.5)

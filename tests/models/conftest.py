@@ -68,8 +68,8 @@ ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS f
 }
 WINDOWS = {
     "local_m": partial(windows.LocalM, half_width=2),
-    "local_p": partial(windows.LocalP, half_width=2, renormalise=False),
-    "local_p-renormalised": partial(windows.LocalP, half_width=2, renormalise=True),
+    "local_p": partial(windows.LocalP, half_width=2, renormalize=False),
+    "local_p-renormalized": partial(windows.LocalP, half_width=2, renormalize=True),
 }
 ROWS |= {
     f"{model}-general-{name}": partial(build, model, "general", window=window, num_heads=1 if model == "luong" else 2)

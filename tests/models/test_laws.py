@@ -10,7 +10,7 @@ from nmt.attention.scorers import Location, NoScore
 from nmt.attention.windows import LocalM, LocalP
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import select_rows
-from nmt.kernels import products
+from nmt.kernels import fused_attention
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 
@@ -126,7 +126,7 @@ def test_watching_changes_no_result_and_sees_distributions(model, sentences, clo
         rows = weights if site == "decoder_self" else weights.masked_fill(mask[:, None, None, :], 0)
         assert site == "decoder_self" or rows.eq(0).all(), "weight on padding"
         sums = weights.sum(dim=-1)
-        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalise for m in model.modules()):
+        if site == "cross" and any(isinstance(m, LocalP) and not m.renormalize for m in model.modules()):
             assert sums.gt(0).all()
             assert sums.lt(1).all(), "the Gaussian takes its share"
         else:
@@ -221,7 +221,7 @@ def test_a_view_tells_what_is_blocked_and_what_the_gaussian_takes(model, sentenc
         assert weights.gt(0).any(dim=-1).all()
         local = any(isinstance(m, (LocalM, LocalP)) for m in model.modules())
         assert (view.center is not None) == (local and site == "cross")
-        if view.log_prior is not None and not view.renormalised:
+        if view.log_prior is not None and not view.renormalized:
             shares = (weights / view.log_prior.exp()).sum(dim=-1)
             close(shares, torch.ones_like(shares))
 
@@ -230,6 +230,6 @@ def test_the_fused_and_the_explicit_way_translate_alike(model, sentences, monkey
     source, mask, _ = sentences
     found = []
     for fused in (True, False):
-        monkeypatch.setattr(products, "prefers_fused", lambda *_, fused=fused: fused)
+        monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_, fused=fused: fused)
         found.append([found.ids for beam in BeamSearch(beam_size=3)(model, source, mask) for found in beam])
     assert found[0] == found[1]

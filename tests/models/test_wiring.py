@@ -165,5 +165,5 @@ def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_mod
     for step in range(17):
         log_probs, state = model.step(tokens[:, step : step + 1], state, memory)
         torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=1e-5)
-    with pytest.raises(ValueError, match="has weights for 17 positions, and here are 18"):
+    with pytest.raises(ValueError, match="has weights for 17 positions, but the sentence has 18"):
         model.step(tokens[:, :1], state, memory)

@@ -38,14 +38,14 @@ def test_weight_on_the_future_and_outside_of_a_window_is_counted() -> None:
     assert check_map(AttentionMap("cross", weights, *LABELS["cross"], window)).blocked == 2 * 3 * 3
 
 
-@pytest.mark.parametrize("renormalised", [False, True])
-def test_the_share_of_the_gaussian_is_not_missed(renormalised: bool) -> None:
+@pytest.mark.parametrize("renormalized", [False, True])
+def test_the_share_of_the_gaussian_is_not_missed(renormalized: bool) -> None:
     weights, prior = lawful("cross", 3, 4), DRAW.random((2, 3, 3, 4)) * 0.8 + 0.1
     window = LocalWindow(np.zeros((2, 3, 3)), np.ones(weights.shape, dtype=bool), prior)
-    shown = weights if renormalised else weights * prior
+    shown = weights if renormalized else weights * prior
     item = AttentionMap("cross", shown, *LABELS["cross"], window)
-    assert check_map(item, renormalised).lawful
-    assert not check_map(item, not renormalised).lawful
+    assert check_map(item, renormalized).lawful
+    assert not check_map(item, not renormalized).lawful
 
 
 def test_the_worst_of_all_sentences_counts() -> None:

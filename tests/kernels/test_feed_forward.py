@@ -1,4 +1,4 @@
-"""The feed-forward net, which is computed in another order than its formula is written."""
+"""The fused feed-forward net equals its formula."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from nmt.models.transformer_layers import FeedForward
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("p", [0.25, 0.0])
-def test_the_feed_forward_net_is_its_formula_with_dropout(p: float, training: bool):
+def test_it_is_the_formula_with_dropout(p: float, training: bool):
     """max(0, x W1 + b1) W2 + b2 (Vaswani et al. 2017, equation 2), in value and in every gradient."""
     torch.manual_seed(1)
     net, x = FeedForward(6, 24, p).double().train(training), torch.randn(3, 5, 6, dtype=torch.double)
@@ -38,7 +38,7 @@ def nodes(node: Node) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_autograd_copies_no_gradient_of_the_feed_forward_net(training: bool):
+def test_autograd_copies_no_gradient(training: bool):
     result = FeedForward(6, 24, 0.1).train(training)(torch.randn(3, 5, 6))
     names = [node.name() for node in nodes(result.grad_fn)]
     assert any("Relu" in name for name in names)

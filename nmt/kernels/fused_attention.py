@@ -1,0 +1,30 @@
+"""Attention over inner products by torch's fused kernel."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def prefers_fused(queries: Tensor, dropout: float) -> bool:
+    """Whether the fused kernel is faster than the explicit formula (measured in docs/speed.md).
+
+    On a GPU it always is. On the CPU it is only in float32 and without dropout: with dropout torch falls back to the
+    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower.
+    """
+    on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
+    return queries.is_cuda or on_cpu
+
+
+def inner_product_context(
+    queries: Float[Tensor, "batch heads queries dim"],
+    keys: Float[Tensor, "batch heads keys dim"],
+    values: Float[Tensor, "batch heads keys value_dim"],
+    mask: Bool[Tensor, "..."],
+    dropout: float,
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """dropout(softmax(queries @ keys^T)) @ values over the allowed keys; zeros for a query without allowed keys."""
+    mask = torch.atleast_2d(mask)  # the kernel refuses a mask with one axis
+    context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
+    # Some kernels return NaN for a query without allowed keys, and NaN * 0 is NaN.
+    return context.masked_fill(~mask.any(dim=-1, keepdim=True), 0)

@@ -1,0 +1,28 @@
+"""Torch's fused attention equals the formula, for every mask."""
+
+import pytest
+import torch
+
+from nmt.kernels import fused_attention
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 7), (4, 7), (2, 1, 1, 7), (2, 3, 4, 7)])
+def test_it_is_the_formula_with_any_mask_that_broadcasts(shape: tuple[int, ...]):
+    """Queries without allowed keys get zeros."""
+    torch.manual_seed(3)
+    queries, keys, values = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7, 7))
+    mask = torch.rand(shape) < 0.6
+    if len(shape) == 4:
+        mask[1, 0, 0] = False
+    found = fused_attention.inner_product_context(queries, keys, values, mask, 0.0)
+    scores = (queries @ keys.transpose(-2, -1)).masked_fill(~mask, -torch.inf)
+    torch.testing.assert_close(found, scores.softmax(dim=-1).nan_to_num(0) @ values)
+
+
+def test_nan_from_a_kernel_becomes_zeros_where_no_key_is_allowed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        fused_attention.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan)
+    )
+    queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
+    keys = torch.randn(1, 1, 5, 3)
+    assert fused_attention.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()

@@ -1,0 +1,31 @@
+"""A cache that grows in blocks equals concatenation."""
+
+import torch
+
+from nmt.kernels.key_value_cache import CACHE_BLOCK, append
+
+
+def test_appending_is_concatenation_in_a_row_s_own_place():
+    """Rows may have read different numbers of positions."""
+    torch.manual_seed(1)
+    steps, ahead = 2 * CACHE_BLOCK + 3, 2
+    new = torch.randn(2, 3, steps + ahead, 5)
+    cache, sizes = torch.zeros(2, 3, 0, 5), set()
+    for step in range(ahead):  # the second row begins alone
+        cache = append(cache, new[:, :, step : step + 1], torch.tensor([0, step]), step + 1)
+    for step in range(steps):
+        position = torch.tensor([step, step + ahead])
+        fresh = torch.stack([new[0, :, step], new[1, :, step + ahead]]).unsqueeze(2)
+        cache = append(cache, fresh, position, step + ahead + 1)
+        sizes.add(cache.shape[2])
+    assert cache[0, :, :steps].equal(new[0, :, :steps])
+    assert cache[1, :, : steps + ahead].equal(new[1])
+    assert sizes == {CACHE_BLOCK, 2 * CACHE_BLOCK, 3 * CACHE_BLOCK}
+
+
+def test_a_cache_with_room_is_written_in_place_and_keeps_its_dtype():
+    cache = torch.zeros(2, 1, CACHE_BLOCK, 3, dtype=torch.bfloat16)
+    found = append(cache, torch.ones(2, 1, 1, 3), torch.tensor([4, 4]), 5)
+    assert found.data_ptr() == cache.data_ptr()
+    assert found.dtype == torch.bfloat16
+    assert found.sum() == 6
