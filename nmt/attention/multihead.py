@@ -61,7 +61,7 @@ class MultiHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` at the target positions `positions` to `memory`; `watch` receives all heads' weights."""
+        """Attends from `inputs` at target positions `positions` to `memory`; `watch` receives all heads' weights."""
         asking = None if positions is None else Asking(inputs, positions)
         context = self.attention(self._split(self.query(inputs)), *memory, mask, asking, watch)
         return self.output(context.transpose(1, 2).flatten(2))
@@ -90,7 +90,7 @@ class SingleHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` at the target positions `positions` to `memory`; `watch` receives the weights."""
+        """Attends from `inputs` at target positions `positions` to `memory`; `watch` receives the weights."""
         asking = None if positions is None else Asking(inputs, positions)
         return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
 

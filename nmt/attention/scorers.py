@@ -124,8 +124,8 @@ class Location(InnerProduct):
         length = keys.shape[2]
         if length > self.max_keys:
             raise ValueError(
-                f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten the "
-                "sentence, or train with a larger max_length of this scorer."
+                f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten "
+                "the sentence, or train with a larger max_length of this scorer."
             )
         return self.weight[:, :length] + keys
 

@@ -127,6 +127,4 @@ def _known(asking: Asking | None) -> Asking:
 
 def _at_least(half_width: int, least: int) -> None:
     if half_width < least:
-        raise ValueError(
-            f"window.half_width is {half_width}; it must be at least {least}, such as 10."
-        )
+        raise ValueError(f"window.half_width is {half_width}; it must be at least {least}, such as 10.")
