@@ -1,27 +1,89 @@
-"""Files and folders: written whole or not at all, locked, and checked before anything is computed."""
+"""Files and folders: written whole or not at all, locked, and checked before any work starts."""
 
+import errno
 import json
+import logging
 import os
+import shutil
+import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows locks no folders
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+logger = logging.getLogger(__name__)
 
 PART = ".part"
+"""Ends the name of a file that is still being written."""
+
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_held: set[int] = set()
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder for this process. The lock leaves no file and ends with the process, however that ends, also where
-    processes that it has forked, such as loaders of data, live on for a while.
+def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
+    """Yields a file beside `path` to write to. It replaces `path` at the end, or is deleted on an error.
 
-    Raises ValueError while another process holds the folder. On Windows nothing is locked.
+    The content of `path` until then moves to `former`, if that is given.
+    """
+    part = path.with_name(path.name + PART)
+    try:
+        yield part
+        with part.open("r+b") as written:
+            os.fsync(written.fileno())  # so that a power cut cannot leave an empty file under the final name
+        if former is not None and path.exists():
+            os.replace(path, former)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yields a new folder beside `path` to fill. It becomes `path` at the end, or is deleted on an error.
+
+    If another process has created `path` in the meantime, that folder stays and this one is deleted.
+    """
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    part.mkdir(parents=True)
+    try:
+        yield part
+        try:
+            part.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file atomically, and creates its folder if necessary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as part:
+        part.write_bytes(content)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file atomically, and creates its folder if necessary."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    write_bytes(path, f"{text}\n".encode())
+
+
+# Not filelock or portalocker: both lock a file of their own, which stays in the run directory; this locks the folder.
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Locks a folder, created if necessary, for this process.
+
+    The lock ends with the process, even after a kill and while forked data loaders live on. Raises ValueError if
+    another process holds it. Windows and file systems without locks, such as some NFS mounts, lock nothing.
     """
     if fcntl is None:
         yield
@@ -30,116 +92,104 @@ def locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     _held.add(handle)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not try_lock(handle):
             raise ValueError(
-                f"Another training is writing to {folder}; wait until it has ended, or choose another run_dir."
-            ) from error
+                f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
+            )
         yield
     finally:
-        if handle in _held:  # not in a process that was forked meanwhile
+        if handle in _held:  # false in a process forked in between
             _held.remove(handle)
             os.close(handle)
 
 
 def check_unlocked(folder: Path) -> None:
-    """Raises ValueError while another process holds the folder."""
+    """Raises ValueError if another process holds the folder."""
     if folder.is_dir():
         with locked(folder):
             pass
 
 
-_held: set[int] = set()
+def try_lock(file: BinaryIO | int) -> bool:
+    """Locks an open file until it is closed; False if another process holds the lock."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        logger.warning("This file system has no locks (%s): do not run two commands in the same folder.", error)
+    return True
 
 
-def _let_go() -> None:
-    """A lock is held until every process that has inherited it closes it."""
+def _close_inherited_locks() -> None:
+    """A lock is released once every process that inherited its handle has closed it."""
     for handle in _held:
         os.close(handle)
     _held.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Replaces a JSON file by a whole one."""
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_bytes(path, f"{text}\n".encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all, and its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as part:
-        part.write_bytes(content)
-
-
-@contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """A file beside `path` to be written, which takes its place at the end, or is gone when writing failed."""
-    part = path.with_name(path.name + PART)
-    try:
-        yield part
-        with part.open("rb") as written:
-            os.fsync(written.fileno())  # a power cut may come
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    os.replace(part, path)
+    os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 def existing_file(key: str, value: Any) -> Path:
-    """The file that a key names. Raises FileNotFoundError naming both when there is none."""
+    """The file named by a configuration key. Raises FileNotFoundError, naming both, if it does not exist."""
     path = Path(str(value))
     if path.is_dir():
         raise FileNotFoundError(f"{key} is {path}, which is a folder; give a file.")
     if not path.is_file():
-        raise FileNotFoundError(f"{key} is {path}, and there is no such file; give the path of one.")
+        raise FileNotFoundError(f"{key} is {path}, and there is no such file; check the path.")
     return path
 
 
 def folder_to_write(key: str, value: Any) -> Path:
-    """The folder that a key names, made if need be. Raises ValueError where it cannot be made, or written to."""
+    """The folder named by a configuration key, created if necessary. Raises ValueError if nothing can be written."""
+    check_writable(key, value)
     path = Path(str(value))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{key} is {path}, which cannot be made a folder ({error.strerror}); give another.") from error
-    check_writable(key, path)
+        raise ValueError(
+            f"{key} is {path}, which cannot be created ({error.strerror}); choose another folder."
+        ) from error
     return path
 
 
 def cache_folder(value: Any) -> Path:
-    """The folder of cache_dir, made if need be. One that is there may be read-only: what it holds is only read."""
+    """The folder of cache_dir, created if necessary. An existing one may be read-only, if nothing is missing in it."""
     path = Path(str(value))
     return path if path.is_dir() else folder_to_write("cache_dir", path)
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError when a key names what is no folder, and can be none because a file is in the way."""
-    path, there = Path(str(value)), _nearest(value)
+    """Raises ValueError if a configuration key names something other than a folder, or a folder inside of a file."""
+    there = _first_existing(value)
     if not there.is_dir():
-        raise ValueError(f"{key} is {path}, but {there} is a file; give another folder.")
+        kind = "a broken symbolic link" if there.is_symlink() else "a file"
+        raise ValueError(f"{key} is {value}, but {there} is {kind}; choose another folder.")
 
 
 def check_writable(key: str, value: Any) -> None:
-    """Raises ValueError as check_folder does, and where nothing may be written to the folder that a key names."""
+    """Raises ValueError as `check_folder` does, and if nothing can be written to the folder."""
     check_folder(key, value)
-    there = _nearest(value)
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{key} is {value}, and {there} may not be written to; give another folder.")
+    there = _first_existing(value)
+    try:
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        # Permissions alone do not tell: root has them all, even in /proc.
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{key} is {value}, but {there} cannot be written to ({error.strerror}); choose another folder."
+        ) from error
 
 
-def _nearest(value: Any) -> Path:
-    """The path itself, or the first one above it that is there."""
+def _first_existing(value: Any) -> Path:
+    """The path itself or the first of its parents that exists, or is a broken link."""
     path = Path(str(value))
-    for place in (path, *path.parents):
-        try:
-            if place.exists():
-                return place
-        except PermissionError:  # below a folder that may not be searched
-            continue
-    return Path(path.anchor)
+    return next((place for place in (path, *path.parents) if os.path.lexists(place)), Path(path.anchor))

@@ -1,5 +1,6 @@
-"""One training at a time in a run directory."""
+"""A run directory is written by one process at a time."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,12 +12,12 @@ import pytest
 
 from nmt.files import locked
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no folders")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked on Windows")
 
 
-def test_a_folder_is_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
+def test_one_holds_a_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    held = pytest.raises(ValueError, match=r"Another training is writing to .*run; wait until it has ended")
+    held = pytest.raises(ValueError, match=r"Another process is writing to .*run: wait until it has ended")
     with locked(folder), held, locked(folder):
         pass
     with locked(folder):
@@ -25,7 +26,7 @@ def test_a_folder_is_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_process_that_is_forked_does_not_hold_it(tmp_path: Path) -> None:
+def test_a_forked_process_does_not_hold_it(tmp_path: Path) -> None:
     script = f"""
 import os, time
 from pathlib import Path
@@ -51,7 +52,19 @@ with locked(Path({str(tmp_path)!r})):
         process.stdout.close()
 
 
-def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_dead(
+def test_a_folder_without_locks_is_used_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("nmt.files.fcntl.flock", fail)
+    with locked(tmp_path / "run"):
+        assert (tmp_path / "run").is_dir()
+    assert "This file system has no locks" in caplog.text
+
+
+def test_a_second_training_is_refused_until_the_first_is_dead(
     corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
 ) -> None:
     first = start("train", *tiny(trainer__max_steps=100000, trainer__log_every_n_steps=1, validation__every=10))
@@ -59,7 +72,7 @@ def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_dead
     next(line for line in first.stderr if line.startswith("step 11/"))
     for more in ("resume=true", "overwrite=true"):
         refused = start("train", *tiny(trainer__max_steps=100000, validation__every=10), more)
-        assert "error: Another training is writing to run" in refused.communicate()[1]
+        assert "error: Another process is writing to run" in refused.communicate()[1]
         assert refused.returncode == 2
     os.kill(first.pid, signal.SIGKILL)
     first.wait()

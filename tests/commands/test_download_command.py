@@ -67,10 +67,13 @@ def test_what_is_there_needs_no_folder_that_may_be_written_to(
     assert capsys.readouterr().out.splitlines() == ["shared/tiny/a.en", "shared/tiny/a.vi"]
     # An archive that is there, and has to be taken out yet.
     (known / "shared" / "b.zip").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"^out is shared, and shared may not be written to"):
+    with pytest.raises(ValueError, match=r"^out is shared, but shared cannot be written to"):
         run("what=https://localhost:1/b.zip", "out=shared")
     (known / "shared" / "tiny" / "a.vi").unlink()
-    with pytest.raises(ValueError, match=r"^out is shared, and shared may not be written to; give another folder"):
+    with pytest.raises(
+        ValueError,
+        match=r"^out is shared, but shared cannot be written to \(Permission denied\); choose another folder",
+    ):
         run("what=tiny", "out=shared")
 
 
@@ -132,7 +135,7 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
         (["what='https://localhost/a.zip'", "from=copies"], ValueError, r"is for corpora known by name"),
         (["what=tiny", "max_gib=0"], ValueError, "max_gib is 0"),
         (["what=tiny", "max_gib=inf"], ValueError, "max_gib is inf"),
-        (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, which cannot be made a folder"),
+        (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, but copies/a\.en is a file"),
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is no https:// address"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),

@@ -180,7 +180,7 @@ def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: py
 
 
 def test_a_file_is_no_folder_for_scores(files: Path) -> None:
-    with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; give another folder"):
+    with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; choose another folder"):
         evaluate(job(files, out=files / "t.en"))
 
 

@@ -1,13 +1,10 @@
 """Sentences about values that cannot be used."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.config.messages import check_type, unknown
-from nmt.files import cache_folder, check_folder, check_writable, existing_file, folder_to_write
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
@@ -65,49 +62,3 @@ def test_values_of_the_default_s_type_pass(default: Any, value: Any) -> None:
 def test_values_of_another_type_are_refused(default: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         check_type("key", default, value)
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; give a file"):
-        existing_file("input", tmp_path)
-
-
-def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for free in (tmp_path, tmp_path / "new", tmp_path / "new" / "more"):
-        check_folder("out", free)
-    for taken in (tmp_path / "file", tmp_path / "file" / "more"):
-        with pytest.raises(ValueError, match=r"^out is .*file.*, but .*file is a file; give another folder\.$"):
-            check_folder("out", taken)
-
-
-def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != taken)  # root may write everywhere
-    for free in (tmp_path, tmp_path / "new" / "more"):
-        check_writable("out", free)
-    for path in (taken, taken / "new" / "more"):
-        with pytest.raises(
-            ValueError, match=rf"^out is {path}, and {taken} may not be written to; give another folder"
-        ):
-            check_writable("out", path)
-    with pytest.raises(ValueError, match=rf"^out is {taken}, and {taken} may not be written to"):
-        folder_to_write("out", taken)
-    assert list(taken.iterdir()) == []
-
-
-def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file"):
-        existing_file("input", tmp_path / "in.en")
-
-
-def test_a_cache_is_made_and_one_that_is_there_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cache_folder(tmp_path / "a" / "b").is_dir()
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    assert cache_folder(tmp_path) == tmp_path
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"^cache_dir is .*file, which cannot be made a folder \(File exists\); give"):
-        cache_folder(tmp_path / "file")

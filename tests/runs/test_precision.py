@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nmt.cli import compose
+from nmt.config.nodes import make
 from nmt.data.batch import pad, pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.models import Seq2Seq, VocabularySizes
@@ -30,7 +31,7 @@ CLOSE = {"float32": 0.0, "bfloat16": 0.1, "int8": 0.1}
 def model(name: str, attention: str) -> Seq2Seq:
     torch.manual_seed(3)
     config = compose.configuration("train", [f"model={name}", attention, "run_dir=none", *SIZES[name]])
-    made: Seq2Seq = compose.make(config["model"])(vocabulary=VocabularySizes(19, 23, joint=False))
+    made: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(19, 23, joint=False))
     return made.eval()
 
 

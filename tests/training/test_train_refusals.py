@@ -47,7 +47,7 @@ from nmt.config.job import Job
         ({"run_dir": "new", "trainer__max_epochs": -1}, "trainer.max_epochs is -1; .* or null for no limit"),
         ({"run_dir": "new", "trainer__limit_val_batches": 0}, "limit_val_batches is 0, but a training keeps the weigh"),
         ({"run_dir": "new", "validation__time_share": 2}, "validation.time_share is 2; it must be above 0 and at most"),
-        ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; give another folder"),
+        ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; choose another folder"),
         ({"run_dir": "new", "cache_dir": "train.en"}, "cache_dir is train.en, but train.en is a file"),
         ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number of at least 1"),
         ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 has no room for PAD, UNK, BOS and EOS; set"),

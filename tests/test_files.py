@@ -1,0 +1,130 @@
+"""Files and folders that are written atomically, and those that are refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nmt.files import (
+    PART,
+    atomic_folder,
+    atomic_write,
+    cache_folder,
+    check_folder,
+    check_writable,
+    existing_file,
+    folder_to_write,
+    write_json,
+)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "file.json"
+    for content in ({"a": "tiếng"}, [1]):
+        write_json(file, content)
+    assert file.read_text(encoding="utf-8") == "[\n  1\n]\n"
+    assert [path.name for path in file.parent.iterdir()] == ["file.json"]
+
+
+def test_a_failed_write_leaves_the_former_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("former")
+    with pytest.raises(IsADirectoryError), atomic_write(file) as part:
+        part.write_text("half") and tmp_path.write_text("")
+    assert file.read_text() == "former"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_former_file_can_be_kept(tmp_path: Path) -> None:
+    file, former = tmp_path / "last", tmp_path / "previous"
+    for content in ("one", "two", "three"):
+        with atomic_write(file, former) as part:
+            assert part.name == f"last{PART}"
+            part.write_text(content)
+    assert (file.read_text(), former.read_text()) == ("three", "two")
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "folder"
+    with pytest.raises(IsADirectoryError), atomic_folder(folder) as part:
+        (part / "file").write_text("half") and part.write_text("")
+    assert list(folder.parent.iterdir()) == []
+    with atomic_folder(folder) as part:
+        (part / "file").write_text("whole")
+        assert not folder.exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["folder"]
+    assert (folder / "file").read_text() == "whole"
+
+
+def test_the_folder_of_a_faster_process_stays(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "folder") as part:
+        (part / "file").write_text("slow")
+        with atomic_folder(tmp_path / "folder") as other:
+            (other / "file").write_text("fast")
+    assert (tmp_path / "folder" / "file").read_text() == "fast"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; give a file"):
+        existing_file("input", tmp_path)
+
+
+def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file; check the path"):
+        existing_file("input", tmp_path / "in.en")
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for free in (tmp_path, tmp_path / "new", tmp_path / "new" / "more"):
+        check_folder("out", free)
+    for taken in (tmp_path / "file", tmp_path / "file" / "more"):
+        for check in (check_folder, folder_to_write):
+            with pytest.raises(ValueError, match=r"^out is .*file.*, but .*file is a file; choose another folder\.$"):
+                check("out", taken)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege on Windows")
+@pytest.mark.parametrize("target", ["absent", "link"])
+def test_a_broken_symbolic_link_is_no_folder(tmp_path: Path, target: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / target)
+    for path in (tmp_path / "link", tmp_path / "link" / "more"):
+        with pytest.raises(ValueError, match=r"^out is .*link.*, but .*link is a broken symbolic link; choose another"):
+            check_folder("out", path)
+
+
+def test_a_folder_without_permission_to_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != taken)  # root may write everywhere
+    for free in (tmp_path, tmp_path / "new" / "more"):
+        check_writable("out", free)
+    for path in (taken, taken / "new" / "more"):
+        with pytest.raises(
+            ValueError, match=rf"^out is {path}, but {taken} cannot be written to \(Permission denied\); choose another"
+        ):
+            check_writable("out", path)
+    with pytest.raises(ValueError, match=rf"^out is {taken}, but {taken} cannot be written to"):
+        folder_to_write("out", taken)
+    assert list(taken.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc")
+def test_a_file_system_that_takes_no_files_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^out is /proc/x, but /proc cannot be written to \(.+\); choose another"):
+        check_writable("out", "/proc/x")
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"which cannot be created \(.+\); choose another folder"):
+        folder_to_write("out", tmp_path / ("x" * 300))
+
+
+def test_an_existing_cache_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder(tmp_path / "a" / "b").is_dir()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert cache_folder(tmp_path) == tmp_path
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"^cache_dir is .*file, but .*file is a file; choose another folder"):
+        cache_folder(tmp_path / "file")
