@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jobs import job_of
 
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
@@ -39,12 +40,12 @@ def train_all(folder: Path, tiny: Callable[..., list[str]]) -> None:
             sizes = ["model.dim=12", "model.ffn_dim=19", "model.num_heads=2"] if name == "transformer" else SMALL[:3]
             extra = ["model.maxout_dim=6"] if name == "bahdanau" else []
             overrides = [*common, *own, *sizes, *extra, SMALL[3], f"run_dir=maps_{name}"]
-            train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+            train(job_of("train", configuration("train", overrides), command="python -m nmt.train THE COMMAND"))
 
 
 def job(name: str, **changes: Any) -> Job:
     """A command's job with its defaults, changed."""
-    return Job({**configuration(name, []), **changes}, (), "", None)
+    return job_of(name, {**configuration(name, []), **changes})
 
 
 def export(run: str, out: Path, **changes: Any) -> MapFolder:

@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_leaves
 from nmt.cli.compose import configuration
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.config.schema import COMMANDS, validated
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -31,6 +32,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
 VIETNAMESE = ["một", "hai", "ba", "bốn", "năm", "sáu", "bảy"]
 TINY = [
+    "experiment=none",
     "data=files",
     "data.train=[train]",
     "data.valid=valid",
@@ -197,8 +199,10 @@ def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
     def make(name: str, **changes: object) -> Job:
         written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
         overrides = tiny(**changes) if name == "train" else written
+        config = configuration(name, overrides)
         return Job(
-            configuration(name, overrides),
+            config,
+            validated(COMMANDS[name], config),
             tuple(key.replace("__", ".") for key in changes),
             "python -m nmt.train THE COMMAND",
             None,

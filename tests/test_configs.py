@@ -44,7 +44,7 @@ def sites(model: Seq2Seq) -> list[Attention]:
 def target(group: str, choice: str) -> str:
     """The class that a configuration names."""
     lines = (CONFIGS / group / f"{choice}.yaml").read_text(encoding="utf-8").splitlines()
-    return next(line.split()[1] for line in lines if line.startswith("_target_:"))
+    return next(line.split()[1] for line in lines if line.strip().startswith("_target_:"))
 
 
 def name(part: object) -> str:
@@ -85,7 +85,7 @@ def test_a_model_brings_its_natural_scorer(model: str, scorer: str):
 @pytest.mark.parametrize("site", ["encoder_self", "decoder_self", "cross"])
 @pytest.mark.parametrize(
     ("group", "package", "own", "others"),
-    [("scorer", "{site}", "additive", "scaled_dot"), ("normalizer", "{site}_normalizer", "sparsemax", "softmax")],
+    [("scorer", "{site}", "additive", "scaled_dot"), ("normalizer", "{site}", "sparsemax", "softmax")],
 )
 def test_a_site_of_the_transformer_may_have_parts_of_its_own(
     site: str, group: str, package: str, own: str, others: str
@@ -125,7 +125,7 @@ def test_a_combination_that_cannot_work_is_refused_in_a_sentence(overrides: tupl
         (("model=luong", "scorer=location"), (1024, None)),
         (("model=transformer", "scorer=location", "scorer.max_length=17"), (17, 17)),
         (("model=transformer", "scorer@decoder_self=location"), (None, 1024)),
-        (("model=transformer", "scorer@encoder_self=location", "encoder_self.max_length=17"), (17, None)),
+        (("model=transformer", "scorer@encoder_self=location", "encoder_self.scorer.max_length=17"), (17, None)),
         (("model=transformer", "scorer@cross=location", "scorer=location", "scorer.max_length=17"), (17, 17)),
     ],
 )

@@ -10,8 +10,8 @@ import yaml
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
-from nmt.config.schema import Settings
 from nmt.training.building import check_buildable
+from nmt.training.settings import Settings
 
 FILES = sorted((CONFIGS / "experiment").glob("*.yaml"))
 

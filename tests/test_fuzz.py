@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from nmt.cli.compose import configuration
-from nmt.data.corpus import LONGEST_LINE, Direction, bounded_lines, iter_parallel, read_lines, text_lines
+from nmt.config.direction import Direction
+from nmt.data.corpus import LONGEST_LINE, bounded_lines, iter_parallel, read_lines, text_lines
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.translator import Translator

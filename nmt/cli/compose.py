@@ -27,15 +27,14 @@ from nmt.cli.help import help_text
 from nmt.cli.log import log_to_standard_error
 from nmt.cli.sweep import Records
 from nmt.config.job import Job, JobRecord
-from nmt.config.messages import check_type, unknown
+from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
+from nmt.config.schema import COMMANDS, Keys, check_node, validated
 from nmt.errors import exit_code, report
 
 # OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
 Composed = Any
 
-# A corpus may have any number of splits, and Lightning checks its own options.
-_OPEN, _UNTYPED = "data.", "trainer."
 _HYDRA_FLAGS = ("--multirun", "--resolve", "--cfg", "--info", "--package", "--run", "--version", "--hydra-help")
 
 
@@ -179,13 +178,25 @@ def _describe(config: Composed, name: str, sweep_dir: Path | None) -> Job:
         if override.is_delete():
             raise ValueError(f"'{override.input_line}' deletes a key that the command needs; give it another value.")
     base = loader.load_configuration(name, [o.input_line for o in groups if o.input_line], RunMode.RUN)
-    _check_values(values, _plain(base, whole=False), _plain(config, whole=False))
+    plain = _plain(config, whole=True)
     return Job(
-        config=_plain(config, whole=True),
+        config=plain,
+        settings=_settings(name, plain, _plain(base, whole=False)),
         given=tuple([_key(override) for override in groups] + [override.key_or_group for override in values]),
         command=shlex.join(["python", "-m", f"nmt.{name}", *task]),
         sweep_dir=sweep_dir,
     )
+
+
+def _settings(name: str, config: Config, base: Config) -> Keys:
+    """The validated settings of a command; `base` is its configuration with the chosen groups and no other values.
+
+    Raises ValueError for a key that does not exist and for a value that cannot be used.
+    """
+    for key, node in config.items():
+        if isinstance(node, dict) and "_target_" in node and isinstance(base.get(key), dict):
+            check_node(key, node, base[key])
+    return validated(COMMANDS[name], config)
 
 
 def _key(override: Override) -> str:
@@ -196,36 +207,6 @@ def _plain(config: Composed, whole: bool) -> Config:
     """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
     config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
-
-
-def _check_values(overrides: list[Override], base: Config, config: Config) -> None:
-    """Refuses what Hydra lets pass: new keys, and values of another type than the default's."""
-    for override in overrides:
-        key = override.key_or_group
-        siblings, name = _siblings(base, key), key.rsplit(".", maxsplit=1)[-1]
-        if name in siblings:
-            if not key.startswith(_UNTYPED):
-                check_type(key, siblings[name], _siblings(config, key)[name])
-        elif not key.startswith(_OPEN):
-            _refuse_new(key, base)
-
-
-def _refuse_new(key: str, base: Config) -> None:
-    """Raises ValueError for the first part of a dotted key that there is not."""
-    names = key.split(".")
-    for length in range(1, len(names) + 1):
-        part = ".".join(names[:length])
-        siblings, parent = _siblings(base, part), part.removesuffix(names[length - 1])
-        if names[length - 1] not in siblings:
-            raise ValueError(unknown("key", part, [parent + sibling for sibling in siblings]))
-
-
-def _siblings(config: Config, key: str) -> Config:
-    """The node that holds the last part of a dotted key; empty where there is none."""
-    node: Any = config
-    for part in key.split(".")[:-1]:
-        node = node.get(part) if isinstance(node, dict) else None
-    return node if isinstance(node, dict) else {}
 
 
 def _sentence(error: Exception) -> str:
@@ -265,8 +246,8 @@ def _not_taken(message: str) -> str:
     name = message.split("'")[1]
     if "@" in name:
         return (
-            f"Nothing in this configuration takes '{name}'; model=transformer takes norm@model.norm, "
-            "scorer@SITE and normalizer@SITE_normalizer, where SITE is encoder_self, decoder_self or cross."
+            f"Nothing in this configuration takes '{name}'; model=transformer takes norm@model, "
+            "scorer@SITE and normalizer@SITE, where SITE is encoder_self, decoder_self or cross."
         )
     if meant := re.search(r"Did you mean to override (?:one of )?(.+?)\?", message):
         return f"Nothing in this configuration takes '{name}'. Did you mean '{meant[1]}'?"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.job import Job
-from nmt.config.schema import monitor_of
 from nmt.files import check_writable, locked
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
@@ -75,7 +74,7 @@ def checkpoint_files(source: Trained, kind: str, number: Any) -> list[Path]:
         raise ValueError(f"checkpoints is '{kind}'; it must be one of {', '.join(_KINDS)}.")
     if number is not None and (not isinstance(number, int) or number < 2):
         raise ValueError(f"number is {number}; it must be a whole number of at least 2, for a mean, or null for all.")
-    run, sign = source.run, monitor_of(source.config).sign
+    run, sign = source.run, -1 if source.settings.validation.better == "max" else 1
     files = run.checkpoints.glob(_KINDS[kind])
     found = sorted(files, key=(lambda file: _goodness(file, sign)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")

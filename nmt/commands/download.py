@@ -10,11 +10,11 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
 
+from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.data.archives import extract, stem
-from nmt.data.corpus import Direction
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits
 from nmt.errors import CheckFailed

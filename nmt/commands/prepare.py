@@ -4,15 +4,16 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import Settings
-from nmt.data.corpus import Direction, check_files, file_pair, iter_parallel, read_pairs
+from nmt.data.corpus import check_files, file_pair, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.files import cache_folder, check_folder
 from nmt.tables import Table
 from nmt.training.begin import excluded_corpora, start_run, start_tokenizers, training_corpora
 from nmt.training.resume import new_config
+from nmt.training.settings import Settings
 
 logger = logging.getLogger(__name__)
 

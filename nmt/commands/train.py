@@ -11,7 +11,7 @@ import torch
 
 from nmt.config.job import Job
 from nmt.config.nodes import Config, make
-from nmt.config.schema import Settings, becomes_plain
+from nmt.config.schema import RunSettings, validated
 from nmt.data.batch import Example
 from nmt.data.corpus import check_files, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
@@ -64,6 +64,7 @@ from nmt.training.resume import (
     run_directory,
     same_steps,
 )
+from nmt.training.settings import Settings, becomes_plain
 from nmt.training.stopping import Stopped
 from nmt.training.task import NotFinite
 
@@ -232,7 +233,9 @@ def _store(job: Job, parts: Parts, fitting: Fitting, hashes: dict[str, str]) -> 
     try:
         run.write_config(settings.config)
         run.write_tokenizers(parts.tokenizers, settings.direction)
-        record = training_record(settings, parts.model, fitting.trainer.world_size, hashes)
+        record = training_record(
+            validated(RunSettings, settings.config), parts.model, fitting.trainer.world_size, hashes
+        )
         run.write_metrics({**record, **parts.start_record, "command": command, "asked": asked})
     except OSError:
         # The same command shall begin again.

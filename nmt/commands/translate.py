@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.messages import check_source_tokens, unknown
 from nmt.config.nodes import Config
-from nmt.data.corpus import Direction, text_lines
+from nmt.data.corpus import text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
 from nmt.files import existing_file

@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from nmt.config.nodes import Config
+from nmt.config.schema import Settings
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run of a command: its resolved configuration and what the command line said itself."""
+class Job(Generic[Settings]):
+    """One execution of a command: its configuration and what the command line said itself."""
 
     config: Config
+    """As plain values, which a run stores."""
+    settings: Settings
+    """The same, validated."""
     given: tuple[str, ...]
     """Dotted keys that the command line set; a chosen group counts as one."""
     command: str

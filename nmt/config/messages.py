@@ -1,16 +1,20 @@
 """Sentences for values that cannot be used: what is wrong, what was expected, and the nearest that exists."""
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 _KINDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    list: "a list",
-    dict: "a group of settings",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "string": "text",
+    "list": "a list",
+    "dict": "a group of settings",
+    "model": "a group of settings",
 }
 # As many names as a sentence can hold.
 _FEW = 12
@@ -31,10 +35,56 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     return " ".join([f"Unknown {kind} '{name}'.", *remedies])
 
 
+def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str, str], group: str = "") -> str:
+    """The sentence for the first value that pydantic refused; `group` is the dotted key of what was validated."""
+    first = error.errors()[0]
+    place = [part for part in first["loc"] if isinstance(part, str)]
+    key, value = ".".join([group] * bool(group) + place), first["input"]
+    match first["type"]:
+        case "value_error":  # a check of ours, which names the keys itself
+            return str(first["ctx"]["error"])
+        case "expectation":
+            return f"{key} is {written(value)}; {first['msg']}."
+        case "extra_forbidden":
+            if key in renamed:
+                return f"{key} is called {renamed[key]} now."
+            parent = key.removesuffix(place[-1])
+            return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
+        case "missing":
+            return f"{key} is missing; add {key}=VALUE to the command."
+        case "literal_error":
+            return unknown(key, written(value), _choices(first["ctx"]["expected"]))
+        case code:
+            wanted = _KINDS.get(code.removesuffix("_type").removesuffix("_parsing"), first["msg"])
+            example = f", as in '{key}=[A,B]'" if code == "list_type" else ""
+            choose = "; --help shows how to choose another" if code in ("model_type", "dict_type") else ""
+            return f"{key} must be {wanted}{example}, not '{written(value)}'{choose}."
+
+
+def written(value: Any) -> str:
+    """A value as YAML writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:
+    """The keys of a group inside a configuration."""
+    for name in path:
+        kind = next(field.annotation for key, field in kind.model_fields.items() if (field.alias or key) == name)  # type: ignore[assignment]
+    return [field.alias or key for key, field in kind.model_fields.items()]
+
+
+def _choices(expected: str) -> list[str]:
+    """The choices of a Literal, which pydantic lists as 'a', 'b' or 'c'."""
+    return re.findall(r"'([^']+)'", expected)
+
+
+# Until the commands read their settings from the schema.
 def check_source_tokens(value: Any) -> None:
     """Raises ValueError for a max_source_tokens that is neither null nor room for a piece and EOS."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 2):
-        raise ValueError(f"max_source_tokens is {_written(value)}; it must be a whole number of at least 2, or null.")
+        raise ValueError(f"max_source_tokens is {written(value)}; it must be a whole number of at least 2, or null.")
 
 
 def check_share(key: str, value: Any, off: str = "") -> None:
@@ -42,7 +92,7 @@ def check_share(key: str, value: Any, off: str = "") -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 < value <= 1:
         without = f", or {off} for none" if off else ""
-        raise ValueError(f"{key} is {_written(value)}; it must be above 0 and at most 1, such as 0.2{without}.")
+        raise ValueError(f"{key} is {written(value)}; it must be above 0 and at most 1, such as 0.2{without}.")
 
 
 def check_type(key: str, default: Any, value: Any) -> None:
@@ -60,7 +110,8 @@ def check_type(key: str, default: Any, value: Any) -> None:
     elif not _fits(default, value):
         example = f", as in '{key}=[A,B]'" if isinstance(default, list) else ""
         choose = "; --help tells how another is chosen" if isinstance(default, dict) else ""
-        raise ValueError(f"{key} must be {_KINDS[type(default)]}{example}, not '{_written(value)}'{choose}.")
+        kind = _KINDS["string" if isinstance(default, str) else type(default).__name__]
+        raise ValueError(f"{key} must be {kind}{example}, not '{written(value)}'{choose}.")
 
 
 def _fits(default: Any, value: Any) -> bool:
@@ -71,10 +122,3 @@ def _fits(default: Any, value: Any) -> bool:
     if isinstance(default, str):
         return isinstance(value, (str, int, float))
     return isinstance(value, type(default))
-
-
-def _written(value: Any) -> str:
-    """A value as YAML writes it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)

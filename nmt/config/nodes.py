@@ -7,6 +7,10 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 Config = dict[str, Any]
+"""A whole configuration as plain values."""
+
+Node = dict[str, Any]
+"""The description of an object: `_target_` and its arguments."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # The wheel has the configurations inside the package, a checkout beside it.

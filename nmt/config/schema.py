@@ -1,226 +1,555 @@
-"""The values of a training configuration that this package uses itself, checked before anything is made."""
+"""The configuration of every command: its keys, their types and ranges, and which values exclude each other.
+
+The YAML files in configs/ have the defaults. A key whose value describes an object (`model`, `optimizer`, `search` ...)
+is a Node: its arguments are declared by its own YAML file, whose types `check_node` enforces, and its constructor
+checks their ranges.
+"""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import Timer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
+from pydantic import model_validator as check
+from pydantic_core import PydanticCustomError
 
-from nmt.config.keys import NOTHING, value_at
-from nmt.config.messages import check_share, unknown
-from nmt.config.nodes import Config
-from nmt.data.corpus import Direction
-from nmt.data.filters import Filters
+from nmt.config.direction import Direction
+from nmt.config.messages import invalid
+from nmt.config.nodes import Node
 
-# What is in data beside corpora.
-_NO_CORPORA = ("name", "tokenized", "detokenize")
-# Metric, what is better, and the sign that makes less better.
-_MONITORS = {"bleu": ("valid_bleu", "max", -1), "loss": ("valid_loss", "min", 1)}
-
-_WITHOUT: Config = {
-    "nonfinite_steps": 0,
-    "objective": {"_target_": "nmt.training.objectives.CrossEntropy"},
-    "initializer": {"_target_": "nmt.models.initializers.default", "_partial_": True},
-    "word_dropout": 0.0,
-    "subword_sampling": None,
-    "start_from": None,
+RENAMED = {
+    "nonfinite_steps": "max_skipped_steps",
+    "batching.temperature": "data.sampling_temperature",
+    "batching.concatenate": "data.concat_prob",
+    "validation.time_share": "validation.max_time_fraction",
+    "shift": "row",
+    "window.renormalise": "window.renormalize",
+    "norm@model.norm": "norm@model",
+    **{f"normalizer@{site}_normalizer": f"normalizer@{site}" for site in ("encoder_self", "decoder_self", "cross")},
+    **{f"{site}.hidden_dim": f"{site}.scorer.hidden_dim" for site in ("encoder_self", "decoder_self", "cross")},
+    **{f"{site}.max_length": f"{site}.scorer.max_length" for site in ("encoder_self", "decoder_self", "cross")},
 }
-_WITHOUT_IN: dict[str, Config] = {
-    "batching": {"temperature": 1.0, "concatenate": 0.0},
-    "validation": {"probes": 0},
-    "data": {"tokenized": None, "detokenize": []},
-    "filters": {"drop_swapped": False},
-}
-_FORMER = (
-    "The stored configuration has no {key}: an older version of nmt began the run; begin again with overwrite=true."
-)
+"""Keys that have another name now."""
 
 
-def completed(stored: Config) -> Config:
-    """A stored configuration with what an older version of nmt did before it could do anything else."""
-    sections = {name: without | stored[name] for name, without in _WITHOUT_IN.items()}
-    # Lightning's way to write that there is no limit, which used to be taken over.
-    lengths = {key: None for key in ("max_steps", "max_epochs") if stored["trainer"].get(key) == -1}
-    return _WITHOUT | stored | sections | {"trainer": stored["trainer"] | lengths}
+def expects(expectation: str) -> WrapValidator:
+    """A check of an annotated type that reports any violation by what was expected."""
+
+    def expect(value: Any, handler: Any) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise PydanticCustomError(
+                "expectation", "it must be {expectation}", {"expectation": expectation}
+            ) from error
+
+    return WrapValidator(expect)
 
 
-def training_prefixes(data: Config) -> list[Any]:
-    """The prefixes of the training corpora: data.train is one of them or a list."""
-    return data["train"] if isinstance(data["train"], list) else [data["train"]]
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def becomes_plain(data: Config, prefix: str) -> bool:
-    """Whether the corpus is read as plain text, because data.detokenize names it."""
-    return prefix in (data.get("detokenize") or [])
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
 
 
-def held_out_prefixes(data: Config) -> dict[str, str]:
-    """The prefixes of the validation and test corpora by their names."""
-    return {key: prefix for key, prefix in data.items() if key not in (*_NO_CORPORA, "train") and prefix}
+def seconds_of(duration: str) -> float:
+    """The seconds of '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds. Raises ValueError for others."""
+    fields = re.fullmatch(r"(\d+):(\d\d):(\d\d):(\d\d)", duration)
+    units = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
+    found = fields or units
+    if not found or not duration:
+        raise ValueError(f"'{duration}' is not a duration, such as 90s, 30m, 4h or 00:04:00:00.")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
-@dataclass(frozen=True)
-class Monitor:
-    """The validation metric that decides which checkpoint is best: better is 'min' or 'max'."""
-
-    metric: str
-    better: str
-    sign: int
+def _check_duration(value: str) -> str:
+    seconds_of(value)
+    return value
 
 
-def monitor_of(config: Config) -> Monitor:
-    """What validation.monitor names. Raises ValueError for what there is not."""
-    name = config["validation"]["monitor"]
-    if name not in _MONITORS:
-        raise ValueError(unknown("validation.monitor", str(name), _MONITORS))
-    return Monitor(*_MONITORS[name])
+class TextKey:
+    """Marks a key whose value is a path or free text: the command line takes it as typed."""
 
 
-@dataclass(frozen=True)
-class Splits:
-    """The corpora of a run: prefixes, see nmt.data.corpus. Those in `detokenize` become plain text first."""
+_LARGEST = 2**31 - 1
 
-    train: list[str]
-    valid: str
-    tests: dict[str, str]
-    detokenize: tuple[str, ...] = ()
+Text = Annotated[str, BeforeValidator(_as_text), TextKey()]
+Texts = Annotated[list[Text], BeforeValidator(_as_list)]
+TextOrTexts = Annotated[Text | list[Text], expects("a text, or a list such as [A,B]")]
+NonNegative = Annotated[int, Field(ge=0, le=_LARGEST), expects("a whole number of at least 0")]
+Positive = Annotated[int, Field(ge=1, le=_LARGEST), expects("a whole number of at least 1")]
+PositiveOrAll = Annotated[Positive | None, expects("a whole number of at least 1, or null for all")]
+Limit = Annotated[Positive | None, expects("a whole number of at least 1, or null for no limit")]
+PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False), expects("a number above 0, such as 5")]
+Probability = Annotated[float, Field(ge=0, lt=1), expects("at least 0 and below 1")]
+Fraction = Annotated[float, Field(gt=0, le=1), expects("above 0 and at most 1, such as 0.2")]
+Duration = Annotated[
+    Text | None,
+    BeforeValidator(lambda value: value if value is None else _check_duration(_as_text(value))),
+    expects("a duration such as 90s, 30m, 4h or days:hours:minutes:seconds, as in 00:01:30:00; or null for no limit"),
+]
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16", "int8"]
+SourceTokens = Annotated[
+    Annotated[int, Field(ge=2, le=_LARGEST)] | None, expects("a whole number of at least 2, or null")
+]
 
-    @property
-    def held_out(self) -> list[str]:
-        """Validation and test corpora."""
-        return [self.valid, *self.tests.values()]
+
+class Keys(BaseModel):
+    """Some keys of a configuration; others are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Raises ValueError for a value that cannot be used, naming its key."""
+class Batching(Keys):
+    batch_tokens: Positive
+    workers: NonNegative
 
-    config: Config
 
-    def __post_init__(self) -> None:
-        for key in ("batching.batch_tokens", "trainer.accumulate_grad_batches", "trainer.log_every_n_steps"):
-            self.positive(key)
-        for key in ("validation.every", "validation.sentences", "validation.patience", "checkpoints.keep"):
-            self.positive(key)
-        self.positive("tokenizer.size")
-        check_share("validation.time_share", self.config["validation"]["time_share"])
-        if self.config["trainer"]["limit_val_batches"] == 0:
-            raise ValueError(
-                "trainer.limit_val_batches is 0, but a training keeps the weights that it has validated: give null, "
-                "and a larger validation.every for fewer validations."
-            )
-        for key in ("seed", "batching.workers", "checkpoints.recent", "validation.probes", "nonfinite_steps"):
-            self._whole(key, at_least=0)
-        if [self.max_steps, self.max_epochs, self.max_seconds] == [None, None, None]:
-            raise ValueError(
-                "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
-            )
-        if "ema_decay" not in self.config:
-            raise ValueError(_FORMER.format(key="ema_decay"))
-        decay = self.config["ema_decay"]
-        if decay is not None and (not isinstance(decay, float) or not 0 < decay < 1):
-            raise ValueError(f"ema_decay is {decay}; it must be a number between 0 and 1, such as 0.999, or null.")
-        rate = self.config["optimizer"].get("lr", 1.0)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
-            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
-        if (share := self.config["batching"]["concatenate"]) != 0:
-            check_share("batching.concatenate", share, off="0")
-        temperature = self.config["batching"]["temperature"]
-        if isinstance(temperature, bool) or not 0 < temperature < math.inf:
-            raise ValueError(f"batching.temperature is {temperature}; it must be a number above 0, such as 5.")
-        if (alpha := self.config["subword_sampling"]) is not None:
-            check_share("subword_sampling", alpha, off="null")
-        _ = (self.direction, self.splits, self.filters, self.monitor)
+class Data(Keys):
+    """The corpora of a run: prefixes of aligned files, see nmt.data.corpus. Further keys are further test splits."""
 
-    @property
-    def direction(self) -> Direction:
-        return Direction.parse(str(self.config["direction"]))
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[Text | None, expects("the PREFIX of aligned files, or null")]]
 
-    @property
-    def splits(self) -> Splits:
-        data = self.config["data"]
-        train = training_prefixes(data)
-        tests = {key: prefix for key, prefix in held_out_prefixes(data).items() if key != "valid"}
-        if not train:
+    name: Text
+    train: Texts
+    valid: Annotated[Text, expects("the PREFIX of aligned files")]
+    test: Annotated[Text | None, expects("the PREFIX of aligned files, or null")] = None
+    tokenized: Annotated[bool | None, expects("true, false or null")] = None
+    detokenize: Annotated[list[Text], expects("a list of PREFIXES, as in data.detokenize=[my/train]")] = []
+    sampling_temperature: PositiveNumber = 1.0
+    concat_prob: Annotated[float, Field(ge=0, le=1), expects("a probability from 0 to 1")] = 0.0
+
+    @check(mode="after")
+    def check_corpora(self) -> "Data":
+        if not self.train:
             raise ValueError("data.train is empty; give at least one PREFIX, as in data.train=[my/train].")
-        for key, prefix in {"train": train[0], "valid": data["valid"], **tests}.items():
-            if not isinstance(prefix, str):
-                raise ValueError(f"data.{key} must be the PREFIX of aligned files, not '{prefix}'.")
-        return Splits([str(prefix) for prefix in train], data["valid"], tests, self._detokenize())
-
-    def _detokenize(self) -> tuple[str, ...]:
-        data = self.config["data"]
-        tokenized, detokenize = data.get("tokenized"), data.get("detokenize") or []
-        if tokenized not in (None, True, False):
-            raise ValueError(f"data.tokenized is {tokenized}; it must be true, false or null.")
-        if not isinstance(detokenize, list):
-            raise ValueError(f"data.detokenize is {detokenize}; it must be a list, as in data.detokenize=[my/train].")
-        if other := [prefix for prefix in detokenize if not isinstance(prefix, str)]:
-            raise ValueError(f"data.detokenize has {other[0]}; it must be PREFIXES of corpora, as in [my/train].")
-        if tokenized and detokenize:
+        if self.tokenized and self.detokenize:
             raise ValueError(
                 "data.tokenized=true scores tokens, and data.detokenize makes plain text: give data.tokenized=false, "
                 "or data.detokenize=[]."
             )
-        return tuple(detokenize)
+        return self
 
     @property
-    def filters(self) -> Filters:
-        return Filters(**self.config["filters"])
+    def tests(self) -> dict[str, str]:
+        """The prefixes of the test splits by their names."""
+        splits = {"test": self.test, **(self.__pydantic_extra__ or {})}
+        return {name: prefix for name, prefix in splits.items() if prefix}
 
     @property
-    def monitor(self) -> Monitor:
-        return monitor_of(self.config)
+    def held_out(self) -> dict[str, str]:
+        """The prefixes of the validation and test splits by their names."""
+        return {"valid": self.valid, **self.tests}
+
+    def becomes_plain(self, prefix: str) -> bool:
+        """Whether a corpus is read as plain text, because `detokenize` names it."""
+        return prefix in self.detokenize
+
+
+class FilterSettings(Keys):
+    max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2; it counts EOS")]
+    max_ratio: Annotated[float, Field(ge=1, allow_inf_nan=False), expects("a number of at least 1, longer / shorter")]
+    drop_duplicates: bool
+    drop_overlap: bool
+    drop_swapped: bool
+
+
+class TokenizerSettings(Keys):
+    kind: Literal["bpe", "unigram"]
+    size: Annotated[Positive | None, expects("a whole number of at least 1, or null for one that fits the corpus")]
+    joint: bool
+
+
+class Validation(Keys):
+    every: Positive
+    monitor: Literal["bleu", "loss"]
+    patience: Positive
+    sentences: Positive
+    probes: NonNegative
+    max_time_fraction: Fraction
 
     @property
-    def max_steps(self) -> int | None:
-        """None: no limit."""
-        steps = self.config["trainer"]["max_steps"]
-        return None if steps is None else self.positive("trainer.max_steps", or_none="no limit")
+    def metric(self) -> str:
+        """The logged metric that decides which checkpoint is best."""
+        return f"valid_{self.monitor}"
 
     @property
-    def max_epochs(self) -> int | None:
-        """None: no limit."""
-        epochs = self.config["trainer"]["max_epochs"]
-        return None if epochs is None else self.positive("trainer.max_epochs", or_none="no limit")
+    def better(self) -> Literal["max", "min"]:
+        """Whether the best value of that metric is the largest or the smallest."""
+        return "max" if self.monitor == "bleu" else "min"
+
+
+class CheckpointSettings(Keys):
+    keep: Positive
+    recent: NonNegative
+
+
+class TrainerSettings(Keys):
+    """Lightning's Trainer by its own option names, except for the limits, which we count."""
+
+    max_steps: Limit
+    max_epochs: Limit
+    max_time: Duration
+    accumulate_grad_batches: Positive
+    gradient_clip_val: Annotated[
+        Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, expects("a number of at least 0, or null for none")
+    ]
+    gradient_clip_algorithm: Literal["norm", "value"]
+    precision: Annotated[
+        Literal["32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true", "32", "bf16", "16", "64"],
+        BeforeValidator(_as_text),
+    ]
+    accelerator: Text
+    devices: Any
+    num_nodes: Positive
+    strategy: Text
+    log_every_n_steps: Positive
+    min_steps: Annotated[NonNegative | None, expects("a whole number of at least 0, or null")]
+    limit_val_batches: Any
+    deterministic: Any
+    benchmark: Any
+    detect_anomaly: Any
+    inference_mode: Any
+    profiler: Any
+
+    @check(mode="after")
+    def check_limits(self) -> "TrainerSettings":
+        if self.limit_val_batches == 0:
+            raise ValueError(
+                "trainer.limit_val_batches is 0, but the weights that are kept are those that were validated: give "
+                "null, and a larger validation.every for fewer validations."
+            )
+        if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
+            raise ValueError(
+                "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
+            )
+        return self
 
     @property
     def max_seconds(self) -> float | None:
         """None: no limit."""
-        limit = self.config["trainer"]["max_time"]
-        if limit is None:
-            return None
-        try:
-            return Timer(limit).time_remaining()
-        except (MisconfigurationException, TypeError, AttributeError) as error:
+        return None if self.max_time is None else seconds_of(self.max_time)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What Lightning's Trainer is given."""
+        ours = ("max_steps", "max_epochs", "max_time")
+        return {key: value for key, value in self.model_dump().items() if value is not None and key not in ours}
+
+
+class RunSettings(Keys):
+    """What a run directory stores of its training."""
+
+    start_from: Text | None
+    direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
+    seed: NonNegative
+    batching: Batching
+    filters: FilterSettings
+    label_smoothing: Probability
+    word_dropout: Probability
+    subword_sampling: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.1, or null for none")]
+    max_skipped_steps: NonNegative
+    ema_decay: Annotated[
+        Annotated[float, Field(gt=0, lt=1)] | None, expects("a number between 0 and 1, such as 0.999, or null")
+    ]
+    validation: Validation
+    checkpoints: CheckpointSettings
+    data: Data
+    tokenizer: TokenizerSettings
+    trainer: TrainerSettings
+    model: Node
+    scorer: Node
+    window: Node
+    normalizer: Node
+    initializer: Node
+    optimizer: Node
+    schedule: Node
+    objective: Node
+    search: Node
+    logger: Node
+    encoder_self: Node | None = None
+    """What a site of the Transformer has instead of `scorer` and `normalizer`; `model` contains it resolved."""
+    decoder_self: Node | None = None
+    cross: Node | None = None
+
+    @check(mode="after")
+    def check_learning_rate(self) -> "RunSettings":
+        rate = self.optimizer.get("lr", 1.0)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
+            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
+        return self
+
+    @check(mode="after")
+    def check_scaling(self) -> "RunSettings":
+        clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
+        if self.trainer.precision in ("16", "16-mixed") and clips:
             raise ValueError(
-                f"trainer.max_time is '{limit}'; write days:hours:minutes:seconds, as in 00:01:30:00."
-            ) from error
+                f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
+                "gradients only after they were clipped: add optimizer.fused=false, or use "
+                "trainer.precision=bf16-mixed."
+            )
+        return self
 
-    def reached(self, record: Config) -> list[str]:
-        """The limits, epochs aside, that a training has reached by its record in metrics.json, and what it has used."""
-        steps, seconds, validations = (
-            record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")
-        )
-        patience, reached = self.positive("validation.patience"), []
-        if self.max_steps is not None and steps >= self.max_steps:
-            reached.append(f"trainer.max_steps={self.max_steps} ({steps} steps)")
-        if self.max_seconds is not None and seconds >= self.max_seconds:
-            reached.append(f"trainer.max_time={self.config['trainer']['max_time']} ({seconds:.0f} seconds)")
-        if validations >= patience:
-            reached.append(f"validation.patience={patience} ({validations} validations since the best)")
-        return reached
 
-    def positive(self, key: str, or_none: str = "") -> int:
-        """The whole number of at least 1 under a dotted key; `or_none` is what null stands for there."""
-        return self._whole(key, at_least=1, or_none=or_none)
+class TrainSettings(RunSettings):
+    """The keys of nmt.train: what the run stores, and where and how it starts."""
 
-    def _whole(self, key: str, at_least: int, or_none: str = "") -> int:
-        value = value_at(self.config, key, NOTHING)
-        if value is NOTHING:
-            raise ValueError(_FORMER.format(key=key))
-        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-            without = f", or null for {or_none}" if or_none else ""
-            raise ValueError(f"{key} is {value}; it must be a whole number of at least {at_least}{without}.")
-        return value
+    NOT_STORED: ClassVar = ("run_dir", "resume", "overwrite", "cache_dir")
+
+    run_dir: Text
+    resume: bool
+    overwrite: bool
+    cache_dir: Text
+
+    @check(mode="after")
+    def check_start(self) -> "TrainSettings":
+        if self.resume and self.overwrite:
+            raise ValueError("resume=true continues a run and overwrite=true deletes it: give one of them.")
+        return self
+
+
+class OwnFiles(Keys):
+    """Files of the user's own in place of a split."""
+
+    source: Text | None
+    reference: Annotated[TextOrTexts | None, expects("a file, a list of files such as [A,B], or null")]
+
+    @check(mode="after")
+    def check_files(self) -> "OwnFiles":
+        if (self.source is None) != (self.reference is None):
+            given, missing = ("source", "reference") if self.source else ("reference", "source")
+            raise ValueError(f"{given} is given without {missing}; your own files need both.")
+        if self.reference == []:
+            raise ValueError("reference is an empty list; name at least one file.")
+        if getattr(self, "alignment", None) is not None and self.source is None:
+            raise ValueError("alignment belongs to files of your own; give source and reference too.")
+        return self
+
+
+class TranslateSettings(Keys):
+    search: Node
+    run_dir: TextOrTexts
+    format: Literal["text", "tsv", "jsonl"]
+    prefixes: Text | None
+    minimum_bayes_risk: bool
+    batch_tokens: Positive
+    max_source_tokens: SourceTokens
+    read_ahead: Positive
+    device: Device
+    precision: Precision
+
+
+class EvaluateSettings(OwnFiles):
+    search: Node
+    run_dir: TextOrTexts
+    split: Text
+    alignment: Text | None
+    out: Text | None
+    minimum_bayes_risk: bool
+    comet: Text | None
+    expect: Annotated[
+        Annotated[float, Field(allow_inf_nan=False)] | None, expects("a score, a number such as 26.1, or null")
+    ]
+    band: Annotated[float, Field(ge=0, allow_inf_nan=False), expects("a finite number of at least 0")]
+    batch_tokens: Positive
+    max_source_tokens: SourceTokens
+    device: Device
+    precision: Precision
+
+
+class CompareSettings(Keys):
+    run_dirs: Annotated[list[Text], expects("a list, as in 'run_dirs=[A,B]'")]
+    split: Text
+    outputs: Annotated[list[Text], expects("a list, as in 'outputs=[a.vi,b.vi]'")]
+    reference: Annotated[TextOrTexts | None, expects("a file, a list of files such as [A,B], or null")]
+    out: Text
+    device: Device
+
+    @check(mode="after")
+    def check_systems(self) -> "CompareSettings":
+        if bool(self.run_dirs) == bool(self.outputs):
+            raise ValueError(
+                "Give either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
+            )
+        if self.outputs and self.reference in (None, []):
+            raise ValueError("outputs need reference=FILE, or 'reference=[A,B]', with the same lines.")
+        return self
+
+
+class ScoreSettings(Keys):
+    run_dir: TextOrTexts
+    source: Text
+    target: Text
+    batch_tokens: Positive
+    device: Device
+
+
+class AlignSettings(OwnFiles):
+    run_dir: Text
+    split: Text
+    alignment: Text | None
+    out: Text | None
+    threshold: Fraction
+    batch_tokens: Positive
+    device: Device
+
+
+class AverageSettings(Keys):
+    run_dir: Text
+    checkpoints: Literal["best", "recent"]
+    number: Annotated[
+        Annotated[int, Field(ge=2, le=_LARGEST)] | None, expects("a whole number of at least 2, or null for all")
+    ]
+    out: Text | None
+    overwrite: bool
+    device: Device
+
+
+LayerOrHead = Annotated[
+    NonNegative | Literal["all"] | None, expects("a whole number from 0, all, or null for the mean")
+]
+
+
+class DrawingSettings(Keys):
+    """How attention maps are drawn."""
+
+    formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
+    site: Text
+    layer: LayerOrHead
+    head: LayerOrHead
+    grid: bool
+    words: bool
+    row: Literal["predicts", "reads"]
+    width: Annotated[
+        Annotated[float, Field(ge=1, le=100)] | None, expects("from 1 to 100 inches, such as 3.3, or null")
+    ]
+    max_weight: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.2, or null")]
+    threshold: Fraction
+    sort_by: Text
+
+    @check(mode="after")
+    def check_grid(self) -> "DrawingSettings":
+        if self.grid and (self.layer, self.head) != (None, None):
+            raise ValueError("grid=true draws every layer and head; leave out layer and head.")
+        return self
+
+
+class ExportAttentionSettings(DrawingSettings):
+    search: Node
+    run_dir: Text
+    input: Text
+    target: Text | None
+    out: Text
+    overwrite: bool
+    max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2")]
+    batch_tokens: Positive
+    device: Device
+
+
+class DrawAttentionSettings(DrawingSettings):
+    maps: TextOrTexts
+    lines: Annotated[
+        Annotated[list[Positive], Field(min_length=1)] | None,
+        BeforeValidator(_as_list),
+        expects("a list of whole numbers from 1, as in lines=[1,5], or null for all"),
+    ]
+    out: Text | None
+
+
+class AblateAttentionSettings(OwnFiles):
+    run_dir: Text
+    site: Text
+    ways: Annotated[
+        list[Literal["off", "uniform", "shuffled", "frozen"]],
+        Field(min_length=1),
+    ]
+    split: Text
+    sentences: PositiveOrAll
+    bleu: bool
+    out: Text | None
+    batch_tokens: Positive
+    device: Device
+
+
+class ExplainSettings(Keys):
+    model: Node
+    scorer: Node
+    window: Node
+    normalizer: Node
+    encoder_self: Node | None = None
+    decoder_self: Node | None = None
+    cross: Node | None = None
+    source_length: Positive
+    target_length: Positive
+    vocabulary: Annotated[int, Field(ge=5, le=_LARGEST), expects("a whole number of at least 5; 4 pieces are special")]
+
+
+class DownloadSettings(Keys):
+    what: Texts
+    out: Text
+    copies: Annotated[Text | None, Field(alias="from")]
+    languages: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
+    hub_config: Text | None
+    max_gib: PositiveNumber
+    extract: bool
+
+
+COMMANDS: dict[str, type[Keys]] = {
+    "train": TrainSettings,
+    "translate": TranslateSettings,
+    "evaluate": EvaluateSettings,
+    "compare": CompareSettings,
+    "score": ScoreSettings,
+    "align": AlignSettings,
+    "average": AverageSettings,
+    "export_attention": ExportAttentionSettings,
+    "draw_attention": DrawAttentionSettings,
+    "ablate_attention": AblateAttentionSettings,
+    "explain": ExplainSettings,
+    "download": DownloadSettings,
+}
+"""The settings of each command, by the name of its YAML file."""
+
+Settings = TypeVar("Settings", bound=Keys)
+
+
+def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """The settings with these values. Raises ValueError in one sentence for the first that cannot be used."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        raise ValueError(invalid(error, kind, RENAMED)) from error
+
+
+def check_node(key: str, node: Node, default: Node) -> None:
+    """Raises ValueError for an argument that a node's YAML file does not have, or that is of another type there.
+
+    An argument whose default is null takes any value, because only the constructor knows its type.
+    """
+    try:
+        _like(default).model_validate(node)
+    except ValidationError as error:
+        raise ValueError(invalid(error, _like(default), RENAMED, key)) from error
+
+
+def _like(node: Node) -> type[Keys]:
+    """Keys with the names and types of a node's values."""
+    fields: dict[str, Any] = {}
+    for number, (name, value) in enumerate(node.items()):
+        kind: Any = type(value)
+        if value is None or value == "???":
+            kind = Any
+        elif isinstance(value, dict) and value:
+            kind = _like(value)
+        elif isinstance(value, str):
+            kind = Text
+        # By alias, because pydantic has no fields such as _target_.
+        fields[f"key_{number}"] = (kind, Field(alias=name))
+    return create_model("Node", __base__=Keys, **fields)

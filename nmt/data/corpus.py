@@ -5,12 +5,12 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from io import BufferedIOBase
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from nmt.config.direction import Direction
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -34,25 +34,6 @@ _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
 # The wheel carries the sample inside the package, a checkout beside it.
 _SAMPLE_FOLDERS = (_PACKAGE / "_sample", _PACKAGE.parent / "data" / "sample")
-
-
-@dataclass(frozen=True)
-class Direction:
-    """Languages to translate from and to, by their codes, which are the extensions of the corpus files too."""
-
-    source: str
-    target: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Direction":
-        """The direction written as 'en-vi'. Raises ValueError for any other form and for equal languages."""
-        match = re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", text)
-        if match is None or match[1] == match[2]:
-            raise ValueError(f"Unknown direction '{text}'; write two different language codes, such as en-vi or vi-en.")
-        return cls(match[1], match[2])
-
-    def __str__(self) -> str:
-        return f"{self.source}-{self.target}"
 
 
 class Pairs(NamedTuple):

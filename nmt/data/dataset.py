@@ -15,9 +15,10 @@ from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from jaxtyping import Int
 
+from nmt.config.direction import Direction
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import Direction, Pairs, file_pair, iter_parallel, read_pairs
+from nmt.data.corpus import Pairs, file_pair, iter_parallel, read_pairs
 from nmt.data.filters import Filters
 from nmt.text import TokenizerPair, changes, normalize
 

@@ -5,8 +5,9 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from nmt.config.direction import Direction
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import Direction, file_pair, iter_lines
+from nmt.data.corpus import file_pair, iter_lines
 from nmt.text import detokenizer
 
 logger = logging.getLogger(__name__)

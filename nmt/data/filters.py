@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int
 
-from nmt.data.corpus import Direction, Pairs
+from nmt.config.direction import Direction
+from nmt.data.corpus import Pairs
 from nmt.data.inspection import swapped_check
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import datasets
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.data.fetch import DownloadFailed
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.text import changes, normalize
 
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import sentencepiece
 
+from nmt.config.direction import Direction
 from nmt.data.cache import cached_folder, content_key, file_digest
-from nmt.data.corpus import Direction, file_pair, iter_lines
+from nmt.data.corpus import file_pair, iter_lines
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.config.schema import becomes_plain
-from nmt.data.corpus import Direction, Pairs, alignment_file, file_pair, read_pairs
+from nmt.config.direction import Direction
+from nmt.data.corpus import Pairs, alignment_file, file_pair, read_pairs
 from nmt.maps.links import (
     Alignment,
     Choice,
@@ -77,7 +77,7 @@ def gold_file(trained: Trained, prefix: str) -> Path | None:
 
     None for one that became plain text: alignments count the words of the file, and plain text has others.
     """
-    return None if becomes_plain(trained.config["data"], prefix) else alignment_file(prefix, trained.direction)
+    return None if trained.settings.data.becomes_plain(prefix) else alignment_file(prefix, trained.direction)
 
 
 def read_valid_gold(trained: Trained) -> Gold | None:
@@ -85,7 +85,7 @@ def read_valid_gold(trained: Trained) -> Gold | None:
 
     Raises FileNotFoundError when the split itself is not there, since another choice would be another error rate.
     """
-    prefix = trained.config["data"]["valid"]
+    prefix = trained.settings.data.valid
     absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
     if absent:
         raise FileNotFoundError(

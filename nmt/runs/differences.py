@@ -53,7 +53,9 @@ def _words() -> dict[str, str]:
     """The file in configs/ that names each class."""
     found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
-        target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("_target_")
+        node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        # A scorer, a normalizer and a norm are written under their own name, so that a site can have its own.
+        target = (node.get(path.parent.name) or node).get("_target_")
         if target:
             found.setdefault(target, path.stem)
     return found

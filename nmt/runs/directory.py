@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.files import PART, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 

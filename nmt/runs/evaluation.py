@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from nmt.config.schema import becomes_plain, training_prefixes
 from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair, iter_lines
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
@@ -160,15 +159,15 @@ def _sorted_links(alignments: Sequence[Alignment]) -> list[Any]:
 
 def training_counts(trained: Trained) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty where a file of it is not at hand."""
-    data = trained.config["data"]
-    prefixes = [str(prefix) for prefix in training_prefixes(data)]
+    data = trained.settings.data
+    prefixes = data.train
     files = [file_pair(prefix, trained.direction)[0] for prefix in prefixes]
     if not all(file.is_file() for file in files):
         return Counter()
     counts = Counter[str]()
     for prefix, file in zip(prefixes, files, strict=True):
         # Made only where it is needed, because that takes half a second.
-        plain = detokenizer(trained.direction.source) if becomes_plain(data, prefix) else str
+        plain = detokenizer(trained.direction.source) if data.becomes_plain(prefix) else str
         for line in iter_lines(file):
             counts.update(words_of(normalize(plain(line))))
     return counts

@@ -9,9 +9,10 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from nmt.config.direction import Direction
 from nmt.config.nodes import Config, make
+from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import LOADED, check_targets
-from nmt.data.corpus import Direction
 from nmt.files import atomic_write
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
@@ -33,6 +34,11 @@ class Trained(NamedTuple):
     device: torch.device
     precision: str = "float32"
 
+    @property
+    def settings(self) -> RunSettings:
+        """The stored configuration, validated."""
+        return validated(RunSettings, self.config)
+
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
     """The model with fresh weights, its vocabularies as large as the tokenizers'."""
@@ -51,7 +57,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     run.require_finished()
     config = run.config()
     check_targets([config["model"], config["search"]], path / "config.yaml", LOADED)
-    direction = Direction.parse(config["direction"])
+    direction = validated(RunSettings, config).direction
     tokenizers = run.tokenizers(direction)
     try:
         model = build_model(config, tokenizers)

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.attention import Attention
+from nmt.config.direction import Direction
 from nmt.data.cache import file_digest
-from nmt.data.corpus import Direction
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from nmt.config.schema import Settings
+from nmt.config.direction import Direction
+from nmt.config.schema import RunSettings
 from nmt.data.cache import file_digest
-from nmt.data.corpus import Direction, file_pair
+from nmt.data.corpus import file_pair
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 
@@ -60,12 +61,12 @@ def git_commit() -> str | None:
         return None
 
 
-def training_record(settings: Settings, model: Seq2Seq, processes: int, hashes: dict[str, str]) -> dict[str, Any]:
+def training_record(settings: RunSettings, model: Seq2Seq, processes: int, hashes: dict[str, str]) -> dict[str, Any]:
     """What is known of a training before its first step."""
     return {
         "finished": False,
-        "seed": settings.config["seed"],
-        "batches_a_step": processes * settings.config["trainer"]["accumulate_grad_batches"],
+        "seed": settings.seed,
+        "batches_a_step": processes * settings.trainer.accumulate_grad_batches,
         "direction": str(settings.direction),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "corpora": hashes,

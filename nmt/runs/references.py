@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config.nodes import Config
-from nmt.data.corpus import Direction, Pairs, file_pair, read_aligned
+from nmt.config.direction import Direction
+from nmt.data.corpus import Pairs, file_pair, read_aligned
 from nmt.data.inspection import swapped_check
 from nmt.evaluation.sanity import looks_tokenized, reference_warnings
 from nmt.text import changes, count_changes, detokenizer, normalize
@@ -40,9 +40,8 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
         )
 
 
-def is_tokenized(data: Config, references: Sequence[str]) -> bool:
+def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
     """Whether BLEU is over the references' own tokens: as data.tokenized has it, or as they look where that is null."""
-    said = data.get("tokenized")
     return looks_tokenized(references) if said is None else bool(said)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config.messages import unknown
-from nmt.config.schema import becomes_plain, held_out_prefixes
 from nmt.data.corpus import Pairs, read_parallel
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
@@ -67,12 +66,12 @@ def split_test_set(trained: Trained, name: str, out: str | None = None, otherwis
     known = splits(trained)
     if name not in known:
         raise ValueError(unknown("split", name, known) + otherwise)
-    data = trained.config["data"]
-    pairs = read_references(known[name], trained.direction, becomes_plain(data, known[name]))
+    data = trained.settings.data
+    pairs = read_references(known[name], trained.direction, data.becomes_plain(known[name]))
     _warn_of_another(trained, known[name])
     folder = Path(out) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
-    return _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data, pairs.target))
+    return _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
 
 
 def _warn_of_another(trained: Trained, prefix: str) -> None:
@@ -89,7 +88,7 @@ def _warn_of_another(trained: Trained, prefix: str) -> None:
 
 def splits(trained: Trained) -> dict[str, str]:
     """The prefixes of the run's corpora by name, its training corpus aside."""
-    return held_out_prefixes(trained.config["data"])
+    return trained.settings.data.held_out
 
 
 def own_test_set(

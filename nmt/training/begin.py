@@ -9,7 +9,6 @@ import torch
 
 from nmt.config.keys import leaves
 from nmt.config.nodes import Config, make
-from nmt.config.schema import Settings, becomes_plain
 from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair
 from nmt.data.detokenized import detokenized
@@ -17,6 +16,7 @@ from nmt.data.vocabulary import tokenizers as trained_tokenizers
 from nmt.models import Seq2Seq
 from nmt.runs.load import Trained, build_model, load_run
 from nmt.text import TokenizerPair
+from nmt.training.settings import Settings, becomes_plain
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from torch import nn
 
 from nmt.config.nodes import Config, make
-from nmt.config.schema import Settings
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
 from nmt.data.module import TranslationData
@@ -25,6 +24,7 @@ from nmt.text import TokenizerPair
 from nmt.training import TranslationTask
 from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.progress import NO_LIMIT
+from nmt.training.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ def build_task(config: Config, model: Seq2Seq) -> TranslationTask:
         seed=config["seed"],
         label_smoothing=config["label_smoothing"],
         word_dropout=config["word_dropout"],
-        nonfinite_steps=config["nonfinite_steps"],
+        max_skipped_steps=config["max_skipped_steps"],
     )
 
 
@@ -150,8 +150,8 @@ def build_data(
 
 def _mixing(config: Config, rows: TrainingData) -> Mixing:
     """How the training corpora come together in an epoch."""
-    batching = config["batching"]
-    return Mixing(tuple(rows.parts), float(batching["temperature"]), float(batching["concatenate"]))
+    data = config["data"]
+    return Mixing(tuple(rows.parts), float(data["sampling_temperature"]), float(data["concat_prob"]))
 
 
 def steps_of_training(settings: Settings, rows: TrainingData, processes: int) -> int:

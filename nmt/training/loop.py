@@ -15,7 +15,6 @@ from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgr
 from lightning.pytorch.loggers import Logger
 
 from nmt.config.nodes import Config, make
-from nmt.config.schema import Settings
 from nmt.data.corpus import Pairs
 from nmt.data.module import TranslationData
 from nmt.decoding.translator import Translator
@@ -33,6 +32,7 @@ from nmt.training.checkpoints import (
     newest_whole,
 )
 from nmt.training.progress import Progress
+from nmt.training.settings import Settings
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
 from nmt.training.task import TranslationTask
 from nmt.training.validation import ValidationBleu
@@ -178,7 +178,7 @@ def quiet(leader: bool) -> None:
 
 def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
     # The headline of corpus_scores, without the interval: a thousand resamples take longer than the translations.
-    of_tokens = is_tokenized(settings.config["data"], valid.target)
+    of_tokens = is_tokenized(settings.config["data"].get("tokenized"), valid.target)
     metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
     sentences = settings.positive("validation.sentences")
 
@@ -187,7 +187,7 @@ def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -
 
     # What decides when to stop and what is best may not depend on the clock.
     decides = settings.monitor.metric == "valid_bleu"
-    share = 1.0 if decides else settings.config["validation"]["time_share"]
+    share = 1.0 if decides else settings.config["validation"]["max_time_fraction"]
     return ValidationBleu(translator, valid.source[:sentences], valid.target[:sentences], bleu, share)
 
 

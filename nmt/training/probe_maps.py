@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from nmt.config.schema import Settings
 from nmt.data.corpus import Pairs, file_pair
 from nmt.maps.map_files import MapFolder, map_folders, write_maps
 from nmt.maps.viewer import viewed_runs, write_viewer
@@ -18,6 +17,7 @@ from nmt.runs.load import Trained
 from nmt.runs.provenance import described_files, described_run, described_sites
 from nmt.text import TokenizerPair, normalize
 from nmt.training.probes import AttentionProbes
+from nmt.training.settings import Settings
 
 logger = logging.getLogger(__name__)
 

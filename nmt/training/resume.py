@@ -10,18 +10,18 @@ from typing import Any
 from nmt.config.job import Job
 from nmt.config.keys import NOTHING, value_at
 from nmt.config.nodes import Config
-from nmt.config.schema import Settings, completed
 from nmt.config.trusted import TRAINED, check_targets
 from nmt.files import check_folder, check_writable
 from nmt.runs.directory import RunDirectory
 from nmt.training.checkpoints import newest_whole
+from nmt.training.settings import Settings, completed
 
 logger = logging.getLogger(__name__)
 
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 # Where to train: steps are shared out among the processes.
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
-_MAY_CHANGE = (*LENGTHS, *MACHINE, "nonfinite_steps")
+_MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
 _BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 # They say where to run and not what.
 _NOT_PART = ("run_dir", "resume", "overwrite", "cache_dir")

@@ -44,7 +44,7 @@ class NotFinite(FloatingPointError):  # noqa: N818
         """A sentence on how to train on."""
         return (
             "Begin again with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or go on with "
-            f"resume=true nonfinite_steps={self.skipped + 3}, which skips up to three more such steps."
+            f"resume=true max_skipped_steps={self.skipped + 3}, which skips up to three more such steps."
         )
 
 
@@ -66,7 +66,7 @@ class TranslationTask(LightningModule):
         seed: int,
         label_smoothing: float = 0.0,
         word_dropout: float = 0.0,
-        nonfinite_steps: int = 0,
+        max_skipped_steps: int = 0,
     ) -> None:
         super().__init__()
         if not 0 <= label_smoothing < 1:
@@ -82,7 +82,7 @@ class TranslationTask(LightningModule):
         self._step_nll = torch.zeros(())
         self._step_batches: list[Batch] = []
         self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
-        self._nonfinite_steps, self._skipped = nonfinite_steps, 0
+        self._max_skipped_steps, self._skipped = max_skipped_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
 
     def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
@@ -151,10 +151,10 @@ class TranslationTask(LightningModule):
         """Drops the gradients of a step, so that the optimiser changes no weight; the schedule and what averages
         weights go on. Raises it when it is one too many.
         """
-        if self._skipped >= self._nonfinite_steps:
+        if self._skipped >= self._max_skipped_steps:
             raise found
         self._skipped += 1
-        logger.warning("Step %d is skipped, %d of %d: %s", found.step, self._skipped, self._nonfinite_steps, found)
+        logger.warning("Step %d is skipped, %d of %d: %s", found.step, self._skipped, self._max_skipped_steps, found)
         self.zero_grad(set_to_none=True)
 
     def on_validation_epoch_start(self) -> None:

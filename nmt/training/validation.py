@@ -20,9 +20,10 @@ _COLLAPSED = 0.1
 class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
-    It may take `time_share` of the wall time, over all the processes that a resumed run has had: a validation in which
-    it would take more logs NaN instead, except the first, and the last one by steps or time. Which one is left out
-    depends on the clock, so a metric that decides about training must have time_share = 1, which leaves none out.
+    It may take `max_time_fraction` of the wall time, summed over the processes of a resumed run. A validation in
+    which it would take more logs NaN instead, except for the first and the last. Which one is skipped depends on the
+    clock, so a
+    metric that decides when to stop needs max_time_fraction = 1, which skips none.
     """
 
     def __init__(
@@ -31,11 +32,11 @@ class ValidationBleu(Callback):
         sources: Sequence[str],
         references: Sequence[str],
         bleu: Callable[[Sequence[str], Sequence[str]], float],
-        time_share: float,
+        max_time_fraction: float,
     ) -> None:
-        if not 0 < time_share <= 1:
-            raise ValueError(f"validation.time_share is {time_share}; it must be above 0 and at most 1.")
-        self._translator, self._bleu, self._time_share = translator, bleu, time_share
+        if not 0 < max_time_fraction <= 1:
+            raise ValueError(f"validation.max_time_fraction is {max_time_fraction}; it must be above 0 and at most 1.")
+        self._translator, self._bleu, self._max_time_fraction = translator, bleu, max_time_fraction
         self._sources, self._references = sources, references
         self._start = time.monotonic()
         self._spent = self._latest = self._before = 0.0
@@ -66,7 +67,7 @@ class ValidationBleu(Callback):
 
     def _affordable(self) -> bool:
         # Of a share of 1 the clock is not asked: no rounding may leave one out.
-        return self._time_share == 1 or self._spent + self._latest <= self._time_share * self._elapsed()
+        return self._max_time_fraction == 1 or self._spent + self._latest <= self._max_time_fraction * self._elapsed()
 
     def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
         if not trainer.is_global_zero:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.corpus import Direction, check_files
+from nmt.config.direction import Direction
+from nmt.data.corpus import check_files
 from nmt.data.dataset import training_dataset
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData

@@ -15,7 +15,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.cli import compose
-from nmt.config.schema import Settings
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.module import TranslationData
@@ -25,6 +24,7 @@ from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
 from nmt.training import TranslationTask
 from nmt.training.building import build_data, build_task, build_trainer
+from nmt.training.settings import Settings
 
 WINDOW = 5
 """Updates that are timed together: one alone depends too much on the length of its sentences."""

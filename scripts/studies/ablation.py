@@ -22,7 +22,6 @@ from typing import Any
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
-from nmt.config.schema import Settings
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
 from nmt.files import check_folder, write_json
@@ -30,6 +29,7 @@ from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
 from nmt.training.building import check_buildable
+from nmt.training.settings import Settings
 from scripts.mistakes import told
 from scripts.studies import results_report
 from scripts.studies.trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
@@ -50,9 +50,9 @@ PARTS = {
     "r_drop": ["objective=r_drop", "model.dropout=0.1"],
     "simcut": ["objective=simcut"],
     "post_norm": ["model.norm_first=false"],
-    "scale_norm": ["norm@model.norm=scale_norm"],
+    "scale_norm": ["norm@model=scale_norm"],
     "fix_norm": ["model.fix_norm=true"],
-    "fix_and_scale_norm": ["model.fix_norm=true", "norm@model.norm=scale_norm"],
+    "fix_and_scale_norm": ["model.fix_norm=true", "norm@model=scale_norm"],
     "no_fix_norm": ["model.fix_norm=false"],
     "small": ["initializer=small"],
     "inverse_sqrt": ["schedule=inverse_sqrt"],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import job_of
 
 from nmt.cli.compose import configuration
 from nmt.commands.compare import compare
@@ -80,7 +81,7 @@ def test_a_perplexity_of_fewer_lines_is_not_compared() -> None:
 
 
 def job(tmp_path: Path, **changes: Any) -> Job:
-    return Job({**configuration("compare", []), "out": str(tmp_path / "out"), **changes}, (), "", None)
+    return job_of("compare", {**configuration("compare", []), "out": str(tmp_path / "out"), **changes})
 
 
 def test_other_people_s_outputs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,12 +13,12 @@ import yaml
 from nmt.cli.compose import configuration, gathered
 from nmt.commands import download as module
 from nmt.commands.download import download
+from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import held_out_prefixes
-from nmt.data.corpus import Direction
 from nmt.data.fetch import Limits
 from nmt.errors import CheckFailed
+from nmt.training.settings import held_out_prefixes
 
 CORPUS = {"a.en": b"one\n", "a.vi": "một\n".encode()}
 

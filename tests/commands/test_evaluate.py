@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from jobs import job_of
 
 import nmt.commands.evaluate
+from nmt.cli.compose import configuration
 from nmt.commands.evaluate import check_band, evaluate
+from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.data.corpus import Direction, Pairs
+from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, report
 from nmt.maps.links import Alignment
 from nmt.runs.alignment_error import Gold, read_valid_gold
@@ -63,7 +66,7 @@ def job(files: Path, **changes: Any) -> Job:
         **changes,
     }
     config = {key: str(value) if isinstance(value, Path) else value for key, value in config.items()}
-    return Job(config, (), "", None)
+    return job_of("evaluate", {**configuration("evaluate", []), **config})
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 
 import nmt.commands.translate
 from nmt.commands.translate import translate
+from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.data.corpus import Direction, text_lines
+from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import report
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 ENGLISH = ["i", "you", "we", "cat", "dog", "house", "see", "eat", "walk", "today", "never", "red", "small"]

@@ -3,8 +3,9 @@ import socket
 
 import pytest
 
+from nmt.config.direction import Direction
 from nmt.data import dataset as module
-from nmt.data.corpus import Direction, read_pairs
+from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.filters import Filters
 

@@ -4,7 +4,8 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
-from nmt.data.corpus import Direction, Pairs
+from nmt.config.direction import Direction
+from nmt.data.corpus import Pairs
 from nmt.data.filters import Filters
 
 NOTHING = Pairs([], [])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Direction, read_parallel
+from nmt.config.direction import Direction
+from nmt.data.corpus import read_parallel
 from nmt.data.fetch import DownloadFailed
 from nmt.data.hub import checked_name, write_splits
 

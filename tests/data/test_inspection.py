@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.data.inspection import Seen, checks, foreign_check, inspect
 from nmt.text import normalize
 

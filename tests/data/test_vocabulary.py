@@ -1,7 +1,7 @@
 import pytest
 
+from nmt.config.direction import Direction
 from nmt.data import vocabulary as module
-from nmt.data.corpus import Direction
 from nmt.data.vocabulary import tokenizers
 
 

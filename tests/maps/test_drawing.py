@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import job_of
 
 import nmt.commands.export_attention
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
+from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.data.corpus import Direction
 from nmt.maps.drawing import Drawing
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
@@ -28,7 +29,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(nmt.commands.export_attention, "described_sites", lambda _: SITES)
     (tmp_path / "in.en").write_text("one")
     config = configuration("export_attention", [])
-    return Job({**config, "run_dir": tmp_path, "input": tmp_path / "in.en", "out": tmp_path / "out"}, (), "", None)
+    paths = {"run_dir": str(tmp_path), "input": str(tmp_path / "in.en"), "out": str(tmp_path / "out")}
+    return job_of("export_attention", {**config, **paths})
 
 
 @pytest.mark.parametrize(

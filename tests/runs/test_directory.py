@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.runs.directory import RunDirectory
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from nmt.cli.compose import configuration
+from nmt.config.direction import Direction
 from nmt.config.nodes import make
-from nmt.data.corpus import Direction, Pairs
+from nmt.data.corpus import Pairs
 from nmt.maps.links import Alignment
 from nmt.models import VocabularySizes
 from nmt.runs.alignment_error import Gold, alignment_error
@@ -25,7 +26,7 @@ LINE = "a b c d e f g h i j k l m n o p"
 def run() -> Trained:
     """An untrained Transformer whose encoder and cross attention read 5 pieces, its decoder 7."""
     tokenizer = Tokenizer(train_tokenizer([LINE] * 3, kind="bpe", size=293))
-    overrides = ["scorer@encoder_self=location", "encoder_self.max_length=5", "scorer@decoder_self=location"]
+    overrides = ["scorer@encoder_self=location", "encoder_self.scorer.max_length=5", "scorer@decoder_self=location"]
     overrides += ["decoder_self.max_length=7", "model.num_layers=1", "run_dir=unused"]
     torch.manual_seed(1)
     node = configuration("train", overrides)["model"]

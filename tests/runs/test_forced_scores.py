@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nmt.cli.compose import configuration
+from nmt.config.direction import Direction
 from nmt.config.nodes import make
-from nmt.data.corpus import Direction
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Search

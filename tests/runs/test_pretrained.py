@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from jobs import job_of
 
 import nmt
 from nmt.cli.compose import configuration
@@ -32,7 +33,7 @@ def folder(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
     with contextlib.chdir(session_corpus), contextlib.redirect_stdout(io.StringIO()):
         for name, own in changes.items():
             overrides = tiny(trainer__max_steps=7, run_dir=name, **own)
-            train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+            train(job_of("train", configuration("train", overrides), command="python -m nmt.train THE COMMAND"))
     return session_corpus
 
 
@@ -48,7 +49,7 @@ def run(here: Path) -> Pretrained:
 
 
 def job(name: str, **changes: Any) -> Job:
-    return Job({**configuration(name, []), "device": "cpu", **changes}, (), "", None)
+    return job_of(name, {**configuration(name, []), "device": "cpu", **changes})
 
 
 def test_translations_come_with_log_probs_that_scoring_gives_again(run: Pretrained) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Direction
+from nmt.config.direction import Direction
 from nmt.runs.references import is_tokenized, read_references, warn_of_references
 
 COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from nmt.cli.compose import configuration
+from nmt.config.direction import Direction
 from nmt.config.nodes import make
-from nmt.data.corpus import Direction
 from nmt.maps.links import Choice, Rates
 from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from nmt.cli.compose import configuration
+from nmt.config.direction import Direction
 from nmt.config.nodes import make
-from nmt.data.corpus import Direction
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from nmt.config.job import Job
-from nmt.config.schema import Settings
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import plan
 from nmt.training.building import check_buildable, choose_machine, faster_precision, steps_of_training
+from nmt.training.settings import Settings
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from jobs import job_of
 
 import nmt
 from nmt.cli.compose import configuration
 from nmt.commands.average import average
 from nmt.commands.train import train
-from nmt.config.job import Job
 
 MODELS = {
-    "transformer": ["norm@model.norm=scale_norm"],
+    "transformer": ["norm@model=scale_norm"],
     "luong": [
         "model=luong",
         "model.embedding_dim=8",
@@ -47,7 +47,7 @@ def unit(request: pytest.FixtureRequest, session_corpus: Path, tiny: Callable[..
         patch.chdir(session_corpus)
         torch.set_num_threads(1)
         overrides = [*own, *MODELS[request.param], *recipe, f"run_dir={run.name}"]
-        train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+        train(job_of("train", configuration("train", overrides), command="python -m nmt.train THE COMMAND"))
     return run
 
 
@@ -56,7 +56,7 @@ def test_its_mean_is_a_run_with_rows_of_these_lengths(
 ) -> None:
     monkeypatch.chdir(unit.parent)
     config = configuration("average", []) | {"run_dir": str(unit), "out": str(tmp_path / "mean"), "device": "cpu"}
-    average(Job(config | {"checkpoints": "recent"}, (), "python -m nmt.average THE COMMAND", None))
+    average(job_of("average", config | {"checkpoints": "recent"}, command="python -m nmt.average THE COMMAND"))
     model = nmt.load(tmp_path / "mean", device="cpu").runs[0].model
     for part, length in zip(
         (model.target_embedding, model.output), LENGTHS[unit.name.removeprefix("unit_")], strict=True
