@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from jobs import job_of
 from safetensors.torch import load_file
 
 import nmt
@@ -26,7 +27,7 @@ def several(session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
         patch.chdir(session_corpus)
         torch.set_num_threads(1)
         overrides = tiny(trainer__max_steps=9, validation__every=2, checkpoints__recent=2, run_dir="several")
-        train(Job(configuration("train", overrides), (), "python -m nmt.train THE COMMAND", None))
+        train(job_of("train", configuration("train", overrides), command="python -m nmt.train THE COMMAND"))
     return session_corpus / "several"
 
 
@@ -39,7 +40,7 @@ def goodness(file: Path) -> tuple[float, int]:
 
 def job(run: Path, out: Path, **changes: Any) -> Job:
     config = {**configuration("average", []), "run_dir": str(run), "out": str(out), "device": "cpu", **changes}
-    return Job(config, (), "python -m nmt.average THE COMMAND", None)
+    return job_of("average", config, command="python -m nmt.average THE COMMAND")
 
 
 @pytest.mark.parametrize(("kind", "number", "expected"), [("best", None, 3), ("recent", 2, 2), ("best", 2, 2)])
@@ -106,7 +107,7 @@ def test_an_averaged_run_is_no_seed_of_the_run_it_is_made_of(
     average(job(several, tmp_path / "mean"))
     capsys.readouterr()
     config = {**configuration("compare", []), "run_dirs": [str(several), str(tmp_path / "mean")], "device": "cpu"}
-    compare(Job({**config, "out": str(tmp_path / "out")}, (), "", None))
+    compare(job_of("compare", {**config, "out": str(tmp_path / "out")}))
     table = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in table[0][:3]] == ["run", "averaged", "BLEU"]
     assert [row[1].strip() for row in table[2:4]] == ["", "3"]

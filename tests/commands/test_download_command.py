@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from jobs import job_of
 
 from nmt.cli.compose import configuration, gathered
 from nmt.commands import download as module
 from nmt.commands.download import download
 from nmt.config.direction import Direction
-from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 from nmt.data.fetch import Limits
 from nmt.errors import CheckFailed
@@ -42,7 +42,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*overrides: str) -> None:
     config = configuration("download", overrides)
-    download(Job(config=config, given=(), command="", sweep_dir=None))
+    download(job_of("download", config))
 
 
 def test_a_folder_gives_the_files_that_the_web_would(

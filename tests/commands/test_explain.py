@@ -1,10 +1,10 @@
 """What nmt.explain says about each model, and which sizes it refuses."""
 
 import pytest
+from jobs import job_of
 
 from nmt.cli.compose import configuration
 from nmt.commands.explain import explain, explanation, observed_sites
-from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS, make
 from nmt.models import VocabularySizes
 
@@ -56,4 +56,4 @@ def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
 
 def test_a_size_out_of_range_is_refused() -> None:
     with pytest.raises(ValueError, match="source_length is 0; it must be a whole number of at least 1"):
-        explain(Job({**configuration("explain", []), "source_length": 0}, (), "", None))
+        explain(job_of("explain", {**configuration("explain", []), "source_length": 0}))

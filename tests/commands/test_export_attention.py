@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import sentencepiece
 from attention_runs import export, first_weights, job
+from jobs import job_of
 
 import nmt
 import nmt.commands.export_attention
 import nmt.runs.forced_maps
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
-from nmt.config.job import Job
 from nmt.maps.links import read_alignments
 from nmt.maps.words import merge_pieces
 from nmt.models import Luong
@@ -176,7 +176,7 @@ def test_files_that_cannot_be_exported_are_refused(
 
 def test_search_settings_with_a_given_target_are_refused(here: Path, tmp_path: Path) -> None:
     config = {"run_dir": "maps_luong", "input": "in.en", "target": "in.vi", "out": str(tmp_path)}
-    asked = Job({**configuration("export_attention", []), **config}, ("target", "search.n_best"), "", None)
+    asked = job_of("export_attention", {**configuration("export_attention", []), **config}, ("target", "search.n_best"))
     with pytest.raises(ValueError, match=r"search\.n_best has no effect on maps of a given target"):
         export_attention(asked)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jobs import job_of
 
 import nmt.commands.translate
 from nmt.commands.translate import translate
@@ -41,7 +42,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(nmt.commands.translate, "build_translator", lambda *_: Upper())
     config = {"run_dir": tmp_path, "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
     config |= {"format": "text", "prefixes": None, "minimum_bayes_risk": False, "precision": "float32"}
-    return Job({**config, "read_ahead": 4}, (), "", None)
+    return job_of("translate", {**config, "read_ahead": 4})
 
 
 def translated(job: Job, data: bytes, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -65,8 +65,8 @@ def test_sources_become_plain_text_and_references_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("said", "expected"), [(None, True), (True, True), (False, False)])
 def test_whether_bleu_is_over_tokens_is_said_or_seen(said: bool | None, expected: bool) -> None:
-    assert is_tokenized({"tokenized": said}, ["một , hai ."]) is expected
-    assert is_tokenized({"tokenized": said}, ["một, hai."]) is bool(said)
+    assert is_tokenized(said, ["một , hai ."]) is expected
+    assert is_tokenized(said, ["một, hai."]) is bool(said)
 
 
 def test_tidy_references_are_no_warning(write: Callable[[list[str]], str], caplog: pytest.LogCaptureFixture) -> None:
