@@ -1,4 +1,4 @@
-"""Tiny runs of each model whose attention is looked at, and the commands on them."""
+"""Tiny runs of each model for the tests of attention maps, and the commands that export their maps."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ SMALL = ["model.embedding_dim=6", "model.encoder_dim=8", "model.decoder_dim=8", 
 
 
 def train_all(folder: Path, tiny: Callable[..., list[str]]) -> None:
-    """Adds to a folder with a corpus a run of each model, a file to translate and alignments of two splits."""
+    """Adds a run of each model, a file to translate and alignments of two splits to a folder with a corpus."""
     torch.set_num_threads(1)
     for split in ("valid", "test"):
         lines = (folder / f"{split}.en").read_text().splitlines()
@@ -44,17 +44,17 @@ def train_all(folder: Path, tiny: Callable[..., list[str]]) -> None:
 
 
 def job(name: str, **changes: Any) -> Job:
-    """A command's job with its defaults, changed."""
+    """A command's job: its default configuration with changes."""
     return job_of(name, {**configuration(name, []), **changes})
 
 
 def export(run: str, out: Path, **changes: Any) -> MapFolder:
-    """The maps of the file to translate, or of other files."""
+    """Exports the maps of the file to translate, or of another input."""
     given = {"run_dir": run, "device": "cpu", "input": "in.en", "out": str(out), **changes}
     export_attention(job("export_attention", **given))
     return MapFolder(out)
 
 
 def first_weights(folder: MapFolder) -> np.ndarray:
-    """Of the first sentence's cross attention."""
+    """The cross attention weights of the first sentence."""
     return next(folder.sentences()).site("cross").weights

@@ -183,9 +183,9 @@ def _pictures(
 
 
 def _detail(*axes: tuple[str, int | None, int]) -> str:
-    """The layer and head in a title, such as ', mean of 3 layers, head 1 of 0 to 3'; an only one is not mentioned."""
+    """The layer and head in a title, such as ', mean of 3 layers, head 1 (of 4)'; a single one is not mentioned."""
     return "".join(
-        f", mean of {number} {name}s" if value is None else f", {name} {value} of 0 to {number - 1}"
+        f", mean of {number} {name}s" if value is None else f", {name} {value} (of {number})"
         for name, value, number in axes
         if number > 1
     )

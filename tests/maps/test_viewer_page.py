@@ -19,11 +19,11 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    reason = "Playwright is not installed: pip install playwright runs the viewer's tests in a browser."
+    reason = "Playwright is not installed; pip install playwright to test the viewer's page in a browser."
     sync = pytest.importorskip("playwright.sync_api", reason=reason)
     found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
     if not found:
-        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH: the viewer's page is not tried.")
+        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH to test the viewer's page in.")
     with sync.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
         yield browser
@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """one.html has one run of three sentences; film.html three runs, of which the last lacks sentence 2."""
+    """one.html has one run of three sentences, film.html three runs, whose last one lacks sentence 2."""
     folder = tmp_path_factory.mktemp("viewer")
     write_viewer(
         folder / "one.html", [ViewedRun("only", [sentence(1), sentence(2, SOURCE[:3]), sentence(7, EVIL_SOURCE)])]
@@ -45,19 +45,43 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def faults() -> list[str]:
+    """Requests to a network, console messages and exceptions of all pages."""
+    return []
+
+
+def new_page(context: Any, faults: list[str]) -> Any:
+    context.set_default_timeout(5000)
+    page = context.new_page()
+    page.on("request", lambda request: request.url.startswith("file://") or faults.append(request.url))
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    return page
+
+
+@pytest.fixture(scope="module")
+def desktop(browser: Any, faults: list[str]) -> Iterator[Any]:
+    """One page for all tests of this module, because a new context for each is slow."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    yield new_page(context, faults)
+    context.close()
+
+
 @pytest.fixture
-def visit(browser: Any, pages: Path) -> Iterator[Open]:
-    """Opens a page from disk; at the end nothing may have been asked of a network or complained of."""
-    contexts, faults = [], []
+def visit(browser: Any, desktop: Any, pages: Path, faults: list[str]) -> Iterator[Open]:
+    """Opens a page from disk, in a context of its own if that has options. At the end there must be no faults."""
+    contexts = []
+    faults.clear()
 
     def visit(name: str, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
-        context.set_default_timeout(5000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: request.url.startswith("file://") or faults.append(request.url))
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        page = desktop
+        if options:
+            contexts.append(browser.new_context(**options))
+            page = new_page(contexts[-1], faults)
+        # Neither the mouse nor the state of the last page may remain.
+        page.mouse.move(0, 0)
+        page.goto("about:blank")
         page.goto(f"{(pages / name.partition('#')[0]).as_uri()}#{name.partition('#')[2]}")
         page.wait_for_selector("#heat[aria-label]")
         return page
@@ -87,11 +111,11 @@ def shows(page: Any, label: str) -> None:
 
 
 def until(page: Any, expression: str, wanted: Any) -> None:
-    """Waits until a JavaScript expression has a value; wait_for_function would need eval, which the page forbids."""
-    for _ in range(100):
+    """Waits until a JavaScript expression has a value. wait_for_function needs eval, which the page forbids."""
+    for _ in range(250):
         if page.evaluate(expression) == wanted:
             return
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(20)
     assert page.evaluate(expression) == wanted
 
 
@@ -115,14 +139,14 @@ def test_a_hovered_target_word_lights_the_source_words_with_the_largest_weights(
     )
 
 
-def test_a_hovered_source_word_lights_the_target_words_that_look_at_it(visit: Open) -> None:
+def test_a_hovered_source_word_lights_the_target_words_that_attend_to_it(visit: Open) -> None:
     page = visit("one.html#layer=0&head=0")
     token(page, "source", 3).hover()
     assert lit(page, "target") == [2, 3]
     assert page.locator("#status").inner_text().startswith("'are' → 'o' 0.71, 'mè' 0.22")
 
 
-def test_the_heat_map_tells_the_weight_under_the_mouse_and_a_click_pins(visit: Open) -> None:
+def test_the_heat_map_shows_the_weight_under_the_mouse_and_a_click_pins(visit: Open) -> None:
     page = visit("one.html#layer=0&head=0")
     cell, left, top = page.evaluate("[panels[0].layout.cell, panels[0].layout.left, panels[0].layout.top]")
     page.locator("#heat").hover(position={"x": left + 2.5 * cell, "y": top + 1.5 * cell})
@@ -161,7 +185,7 @@ def test_the_keyboard_steps_through_words_heads_layers_and_sentences(visit: Open
     assert page.locator("#unit").input_value() == "words"
 
 
-def test_words_are_stops_of_the_tabulator_and_take_arrow_keys_and_enter(visit: Open) -> None:
+def test_the_tab_key_reaches_words_which_take_arrow_keys_and_enter(visit: Open) -> None:
     page = visit("one.html#layer=0&head=0")
     page.locator("#head").focus()
     page.keyboard.press("Tab")
@@ -178,7 +202,7 @@ def test_words_are_stops_of_the_tabulator_and_take_arrow_keys_and_enter(visit: O
     shows(page, "layer 1, head 1")
 
 
-def test_a_cell_of_the_entropy_grid_chooses_layer_and_head(visit: Open) -> None:
+def test_a_click_in_the_entropy_grid_selects_layer_and_head(visit: Open) -> None:
     page = visit("one.html")
     assert page.locator("#entropy button").count() == LAYERS * HEADS
     page.locator('#entropy [data-layer="1"][data-head="2"]').click()
@@ -187,7 +211,7 @@ def test_a_cell_of_the_entropy_grid_chooses_layer_and_head(visit: Open) -> None:
     assert page.locator('#entropy [aria-pressed="true"]').get_attribute("aria-label").startswith("layer 1, head 2: 0.")
 
 
-def test_words_sum_over_their_columns_and_average_over_their_rows(visit: Open) -> None:
+def test_words_sum_their_columns_and_average_their_rows(visit: Open) -> None:
     page = visit("one.html#layer=0&head=1&unit=words")
     words = page.locator('#lines .token[data-side="source"]').all_text_contents()
     assert words == ["These", "cats", "are", "asleep.", EOS]
@@ -226,7 +250,7 @@ def test_a_second_panel_has_its_own_head_and_lights_the_same_word(visit: Open) -
 
 
 def drawn_colors(page: Any, row: int, column: int, suffix: str = "") -> list[str]:
-    """Of a weight as the word list and as the heat map draw it; the word has to be hovered."""
+    """The colors of a weight in the heat map and in the word list; the word must be hovered."""
     panel = 1 if suffix else 0
     middle = f"""(() => {{
         const {{ cell, left, top }} = panels[{panel}].layout, ratio = devicePixelRatio || 1;
@@ -244,7 +268,7 @@ STRONGEST = "rgb(20, 14, 54)"
 
 
 def test_side_by_side_equal_colors_are_equal_weights(visit: Open) -> None:
-    """The mean of all heads has smaller weights than one of them; beside it, it keeps that head's scale."""
+    """The mean of all heads has smaller weights than a head; side by side, both have that head's scale."""
     page = visit("one.html#layer=mean&head=mean")
     weights = np.mean([peaky(9, 7)[layer, head, 4] for layer, head in np.ndindex(LAYERS, HEADS)], axis=0)
     column = int(weights.argmax())
@@ -282,7 +306,7 @@ def test_a_film_keeps_sentence_head_and_pinned_word(visit: Open) -> None:
     assert page.locator("#missing").inner_text() == "This run has no line 2, translation 1."
 
 
-def test_an_address_brings_the_view_back(visit: Open) -> None:
+def test_an_address_restores_the_view(visit: Open) -> None:
     address = "sentence=2&site=decoder_self&layer=1&head=2&run=2&unit=words&rows=reads&word=3&compare=1.0.mean"
     page = visit(f"film.html#{address}")
     names = ("site", "layer", "head", "unit", "rows", "run", "run-2", "layer-2", "head-2")
@@ -307,7 +331,7 @@ def test_markup_in_a_sentence_is_shown_as_text(visit: Open) -> None:
     assert page.locator("img").count() == 0
 
 
-def test_a_telephone_shows_it_without_scrolling_sideways_and_a_tap_pins(visit: Open) -> None:
+def test_a_phone_need_not_scroll_sideways_and_a_tap_pins(visit: Open) -> None:
     page = visit("film.html#layer=0&head=0&compare=2.0.1", viewport={"width": 390, "height": 800}, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     small = (
@@ -320,16 +344,17 @@ def test_a_telephone_shows_it_without_scrolling_sideways_and_a_tap_pins(visit: O
 
 
 def test_the_dark_scheme_has_its_own_colors(visit: Open) -> None:
+    page = visit("one.html")
     colors = {}
-    for scheme in ("light", "dark"):
-        page = visit("one.html", color_scheme=scheme)
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
         colors[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colors == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 19, 26)"}
 
 
 @pytest.mark.parametrize("unit", ["pieces", "words"])
-def test_a_film_has_one_scale_of_colors(visit: Open, unit: str) -> None:
-    """So that a map which is not sharp yet is pale."""
+def test_a_film_has_one_color_scale(visit: Open, unit: str) -> None:
+    """A map that is not sharp yet is pale."""
     page = visit(f"film.html#layer=0&head=0&unit={unit}")
     darkness = []
     for frame in range(3):
@@ -344,14 +369,14 @@ def test_a_film_has_one_scale_of_colors(visit: Open, unit: str) -> None:
     assert darkness == sorted(set(darkness))
 
 
-def test_a_word_of_many_pieces_that_all_have_weight_is_drawn(visit: Open) -> None:
-    """The sum of rounded weights may pass 1."""
+def test_a_word_of_many_pieces_may_exceed_a_weight_of_1(visit: Open) -> None:
+    """The sum of its rounded weights may exceed 1."""
     page = visit("whole.html#unit=words")
     shows(page, "step 0")
     token(page, "target", 0).hover()
     assert float(token(page, "source", 0).get_attribute("data-weight")) > 1
 
 
-def test_the_score_of_a_translation_stands_beside_it(visit: Open) -> None:
+def test_the_score_of_a_translation_is_shown_beside_it(visit: Open) -> None:
     page = visit("whole.html")
     assert page.locator("#pair .score").inner_text() == "-0.75"

@@ -1,4 +1,4 @@
-"""Sentences with maps whose peaks are known, for the tests of the viewer."""
+"""Sentences with maps of known peaks, for the tests of the viewer."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def peak(layer: int, head: int, row: int, columns: int) -> int:
 
 
 def peaky(rows: int, columns: int, layers: int = LAYERS, heads: int = HEADS, share: float = 0.7) -> np.ndarray:
-    """`share` of each row on its peak, 0.2 on the column after it, the rest spread."""
+    """Each row has `share` on its peak, 0.2 on the next column and the rest spread evenly."""
     weights = np.full((layers, heads, rows, columns), (0.8 - share) / columns, dtype=np.float32)
     for layer, head, row in np.ndindex(layers, heads, rows):
         column = peak(layer, head, row, columns)
@@ -48,7 +48,7 @@ def sentence(line: int, source: list[str] = SOURCE, rank: int = 1, **how: Any) -
 
 
 def cross(weights: np.ndarray, local: LocalWindow | None = None) -> SentenceMaps:
-    """A sentence of numbered pieces with the given weights at `cross` and no other site."""
+    """A sentence of numbered pieces with the given weights at `cross` alone."""
     source, target = ([f"▁{i}" for i in range(size - 1)] for size in reversed(weights.shape[2:]))
     item = AttentionMap("cross", weights, [BOS, *target], [*target, EOS], [*source, EOS], local)
     return SentenceMaps(1, 1, source, target, [item])

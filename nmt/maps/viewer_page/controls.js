@@ -20,7 +20,7 @@ function listenToTokens(panel) {
       const token = event.target.closest(".token");
       if (token) act(placeOf(token), event);
     });
-    // A finger does not hover: its tap comes as a click.
+    // A finger does not hover; its tap is a click.
     on("pointerover", (place, event) => { if (event.pointerType !== "touch") hover(place); });
     list.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") hover(null); });
     on("focusin", (place) => hover(place));
@@ -149,7 +149,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") return leave();
   const tag = event.target.tagName;
   if (hasModifier(event) || tag === "SELECT" || tag === "INPUT") return undefined;
-  // On a button the space bar presses it; without a film it scrolls the page.
+  // The space bar presses a focused button, and without a film it scrolls the page.
   if (event.key === " " && (tag === "BUTTON" || tag === "SUMMARY" || runs.length < 2)) return undefined;
   const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!act) return undefined;

@@ -3,7 +3,7 @@
 const runs = JSON.parse(document.getElementById("index").textContent).runs;
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const STEPS = 255;
-// Enough for both panels and for a film to be run through twice.
+// Enough for two panels, and for playing a film of 48 frames again.
 const KEPT = 48;
 
 const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;
@@ -21,7 +21,7 @@ const inflated = new Map();
 function weightsOf(run, place, site) {
   const id = `weights-${run}-${place}-${site}`;
   const found = inflated.get(id) ?? inflate(document.getElementById(id).textContent);
-  // A Map keeps the order of insertion: the first is the one not used for longest.
+  // A Map keeps the order of insertion, so the first is the least recently used.
   inflated.delete(id);
   inflated.set(id, found);
   if (inflated.size > KEPT) inflated.delete(inflated.keys().next().value);
@@ -48,7 +48,7 @@ class Matrix {
   most() { return this.weights.reduce((most, weight) => Math.max(most, weight), 0); }
 }
 
-// The mean over the chosen layers and heads.
+// The mean over the selected layers and heads.
 function meanWeights(bytes, site, layers, heads, rows, columns) {
   const mean = new Matrix(rows, columns);
   const size = rows * columns;
@@ -63,7 +63,7 @@ function meanWeights(bytes, site, layers, heads, rows, columns) {
   return mean;
 }
 
-// Sums over the columns of a word and means over its rows, so that a row keeps its sum.
+// Sums the columns of a word and averages its rows, so that a row keeps its sum.
 function mergeWords(pieces, rowSpans, columnSpans) {
   const words = new Matrix(rowSpans.length, columnSpans.length);
   rowSpans.forEach(([top, bottom], row) => columnSpans.forEach(([left, right], column) => {
@@ -76,7 +76,7 @@ function mergeWords(pieces, rowSpans, columnSpans) {
 
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 
-// A letter that the vocabulary lacks comes as the bytes of its UTF-8.
+// A letter that is missing in the vocabulary comes as its UTF-8 bytes.
 function joinPieces(pieces) {
   let text = "", bytes = [];
   const flush = () => { text += new TextDecoder().decode(Uint8Array.from(bytes)); bytes = []; };
@@ -102,9 +102,9 @@ function plainText(pieces) {
   return joinPieces(pieces.filter((piece, i) => !(isSpecial(piece) && (i === 0 || i === pieces.length - 1))));
 }
 
-// ---------------------------------------------------------------- colours
+// ---------------------------------------------------------------- colors
 
-// Magma, of even steps in lightness; at 0 the colour of the page.
+// Magma in even steps of lightness; 0 has the color of the page.
 const SCALES = {
   light: ["#ffffff", "#fed395", "#fea973", "#fa7d5e", "#ea5661", "#ca3e72", "#a5317e", "#802582", "#5c167f", "#36106b", "#140e36"],
   dark: ["#14131a", "#251255", "#4a1079", "#6e1e81", "#932b80", "#bc3978", "#e04c67", "#f6725c", "#fe9f6d", "#fecf92", "#fcfdbf"],
@@ -113,7 +113,7 @@ const darkness = matchMedia("(prefers-color-scheme: dark)");
 const scale = () => SCALES[darkness.matches ? "dark" : "light"];
 const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-function colourOf(share) {
+function colorOf(share) {
   const stops = scale();
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
@@ -121,11 +121,11 @@ function colourOf(share) {
   return from.map((value, i) => Math.round(value + (to[i] - value) * (at - low)));
 }
 
-const css = (colour) => `rgb(${colour.join(" ")})`;
+const css = (color) => `rgb(${color.join(" ")})`;
 
-// Black or white, whichever stands out more: at least 4.5 to 1 on any colour.
-function inkOn(colour) {
-  const [r, g, b] = colour.map((value) => {
+// Black or white, whichever has more contrast: at least 4.5 to 1 on any color.
+function inkOn(color) {
+  const [r, g, b] = color.map((value) => {
     const share = value / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });

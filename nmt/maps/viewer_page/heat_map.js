@@ -10,10 +10,10 @@ function clipped(context, text) {
   return `${text.slice(0, end)}…`;
 }
 
-// Cells are square, as large as the width allows, and never too small to read.
+// Cells are square, as large as the width allows, but never too small to read.
 function heatLayout(panel, context) {
   const { source, target } = panel.map;
-  // Less the padding of the box.
+  // Without the padding of the box.
   const room = panel.heat.parentElement.clientWidth - 6;
   const fontFor = (cell) => clamp(Math.round(cell * 0.62), 14);
   context.font = `14px ${FONT}`;
@@ -48,7 +48,7 @@ function drawHeat(panel) {
   drawLabels(context, panel, layout);
   drawOutlines(context, panel, layout);
   panel.centers.hidden = !panel.map.centers;
-  // A word's weight is a sum of as many rounded ones as it has pieces.
+  // The weight of a word sums the rounded weights of its pieces, so its error can be larger.
   panel.most.textContent = panel.mostWeight.toFixed(2) + (view.unit === "pieces" ? ", each to ± 0.002" : "");
   panel.root.querySelector(".ramp").style.background = `linear-gradient(to right, ${scale().join(", ")})`;
 }
@@ -58,13 +58,13 @@ function drawCells(context, { mostWeight: most, map: { matrix, centers } }, { ce
   context.fillRect(left - 1, top - 1, matrix.columns * cell + 1, matrix.rows * cell + 1);
   for (let row = 0; row < matrix.rows; row++) {
     for (let column = 0; column < matrix.columns; column++) {
-      context.fillStyle = css(colourOf(most > 0 ? matrix.at(row, column) / most : 0));
+      context.fillStyle = css(colorOf(most > 0 ? matrix.at(row, column) / most : 0));
       context.fillRect(left + column * cell, top + row * cell, cell - 1, cell - 1);
     }
   }
   if (!centers) return;
-  for (const [colour, wide] of [["--paper", 5], ["--select", 2]]) {
-    context.fillStyle = variable(colour);
+  for (const [color, wide] of [["--paper", 5], ["--select", 2]]) {
+    context.fillStyle = variable(color);
     centers.forEach((center, row) => context.fillRect(left + (center + 0.5) * cell - wide / 2, top + row * cell, wide, cell - 1));
   }
 }
@@ -114,7 +114,7 @@ function drawOutlines(context, { active, map: { matrix } }, { cell, left, top })
   }
 }
 
-// A label stands for its row or column, a cell for both.
+// A label selects its row or column, a cell selects both.
 function heatPlace(panel, event) {
   if (!panel.layout || !panel.map) return null;
   const { cell, left, top } = panel.layout;
@@ -122,7 +122,7 @@ function heatPlace(panel, event) {
   const column = Math.floor((event.offsetX - left) / cell);
   const row = Math.floor((event.offsetY - top) / cell);
   if (row >= 0 && row < rows && column < columns) return column < 0 ? { side: "target", index: row } : { side: "target", index: row, column };
-  // Labels on top lean to the right by as much as they rise.
+  // The labels at the top are slanted by 45 degrees.
   const leaning = Math.floor((event.offsetX - left - (top - event.offsetY)) / cell);
   return row < 0 && leaning >= 0 && leaning < columns ? { side: "source", index: leaning } : null;
 }

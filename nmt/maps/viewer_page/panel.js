@@ -20,8 +20,8 @@ class Panel {
   get site() { return this.sentence?.sites[view.site]; }
   get layerShown() { return within(this.wish.layer, this.site?.layers ?? 1); }
   get headShown() { return within(this.wish.head, this.site?.heads ?? 1); }
-  // The weight of the strongest colour: one for all maps that are compared, beside each other or in a film, so that
-  // equal colours are equal weights.
+  // The weight of the strongest color. Maps that are compared, side by side or in a film, share it, so that equal
+  // colors are equal weights.
   get mostWeight() {
     if (runs.length > 1 && !view.compare) return 1;
     return Math.max(...(view.compare ? shownPanels() : [this]).map((panel) => panel.map?.most ?? 0));
@@ -42,7 +42,7 @@ class Panel {
     new ResizeObserver(() => { if (this.map) { this.drawFaint(); this.drawActive(); } }).observe(this.views);
   }
 
-  // The map of what is chosen, or null where there is none.
+  // The weights of the selected map, or null if there is none.
   async load() {
     this.fillSelects();
     const { site } = this;
@@ -72,7 +72,7 @@ class Panel {
       rowSpans,
       target: tokensOf(rows, view.unit),
       source: tokensOf(columns, view.unit),
-      // Centres are places among pieces, and those of several heads have no mean worth a look.
+      // Centers are positions of pieces, and averaging them over heads means nothing.
       centers: one && site.center ? site.center[layers[0]][heads[0]] : null,
     };
   }
@@ -95,8 +95,8 @@ class Panel {
 
   drawNames() {
     const names = {
-      encoder_self: ["source, looked at", "source"],
-      decoder_self: ["target, looked at", `target, ${view.rows === "reads" ? "read" : "predicted"}`],
+      encoder_self: ["source, attended to", "source"],
+      decoder_self: ["target, attended to", `target, ${view.rows === "reads" ? "read" : "predicted"}`],
       cross: ["source", `target, ${view.rows === "reads" ? "read" : "predicted"}`],
     }[view.site] ?? ["columns", "rows"];
     this["source-name"].textContent = names[0];
@@ -112,10 +112,10 @@ class Panel {
       `${runs[this.wish.run].name}, line ${pairs[view.pair].line}, ${view.site} attention`,
       `layer ${this.layerShown}, head ${this.headShown}, ${rows} target by ${columns} source ${view.unit}`,
     ];
-    this.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The words beside it say the same.`);
+    this.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The word lists have the same information.`);
   }
 
-  // The elements stay when only weights changed: focus and hover stay with them.
+  // If only the weights changed, the elements stay, and with them focus and hover.
   drawTokens(side, texts) {
     const old = this.tokens[side];
     if (texts.length === old.length && texts.every((text, i) => text === old[i].dataset.text)) return;
@@ -137,14 +137,14 @@ class Panel {
     return `M${this.gap} ${from}C${this.gap / 2} ${from} ${this.gap / 2} ${to} 0 ${to}`;
   }
 
-  // All lines at once: one path for each degree of strength, since thousands of paths are slow.
+  // One path for each degree of strength, because thousands of paths are slow.
   drawFaint() {
     const { mostWeight: most, map: { matrix } } = this;
     this.gap = this.faint.ownerSVGElement.clientWidth;
     const degrees = Array.from({ length: 12 }, () => []);
     for (let row = 0; row < matrix.rows; row++) {
       for (let column = 0; column < matrix.columns; column++) {
-        // The rounded weights of a word's pieces can sum to more than the most.
+        // The rounded weights of a word's pieces can sum to more than the largest weight.
         const degree = Math.round(Math.min(matrix.at(row, column) / most, 1) * degrees.length);
         if (degree > 0) degrees[degree - 1].push(this.curve(row, column));
       }
@@ -156,7 +156,7 @@ class Panel {
     }));
   }
 
-  // The active place as it lies in this map, or null: the other panel's sentence may be longer.
+  // The active place, or null if it is outside of this map: the other panel's sentence may be longer.
   get active() {
     const place = activePlace();
     return place && this.map && place.index < this.map[place.side].length ? place : null;
@@ -193,9 +193,9 @@ class Panel {
       token.tabIndex = i === stop ? 0 : -1;
       if (weight > 0) token.dataset.weight = weight.toFixed(2);
       else delete token.dataset.weight;
-      const colour = weight > 0 ? colourOf(weight / this.mostWeight) : null;
-      token.style.background = colour ? css(colour) : "";
-      token.style.color = colour ? inkOn(colour) : "";
+      const color = weight > 0 ? colorOf(weight / this.mostWeight) : null;
+      token.style.background = color ? css(color) : "";
+      token.style.color = color ? inkOn(color) : "";
     });
   }
 
@@ -206,14 +206,14 @@ class Panel {
     const had = this.entropy.contains(document.activeElement) ? document.activeElement.dataset : null;
     const cell = (layer, head) => {
       const value = entropy[layer][head];
-      const colour = colourOf((value ?? 0) / most);
+      const color = colorOf((value ?? 0) / most);
       const current = this.layerShown === layer && this.headShown === head;
       const button = make("button", {
         "data-layer": layer, "data-head": head, "aria-pressed": current, tabindex: -1,
         "aria-label": `layer ${layer}, head ${head}: ${value === null ? "no weights" : `${value.toFixed(2)} nats`}`,
       }, value === null ? "–" : value.toFixed(2));
-      button.style.background = css(colour);
-      button.style.color = inkOn(colour);
+      button.style.background = css(color);
+      button.style.color = inkOn(color);
       return make("td", {}, button);
     };
     const numbers = [...Array(heads).keys()];
@@ -227,7 +227,7 @@ class Panel {
     if (had) stop.focus();
   }
 
-  // What the panel is, where there are two.
+  // Tells two panels apart.
   get title() {
     if (!view.compare) return "";
     const run = panels[0].wish.run === panels[1].wish.run ? "" : `${runs[this.wish.run].name}, `;

@@ -1,6 +1,6 @@
-// ---------------------------------------------------------------- drawing all, and the address
+// ---------------------------------------------------------------- drawing everything, and the address
 
-const HINT = "Point at a word to see what it looks at; click to pin it; the arrow keys step through the target.";
+const HINT = "Point at a word to see what it attends to. Click to pin it. The arrow keys move through the target.";
 
 let addressTimer = null, latestTicket = 0;
 
@@ -9,12 +9,12 @@ function redrawActive() {
   const texts = shownPanels().map((panel) => panel.describe()).filter(Boolean);
   element.status.classList.toggle("hint", texts.length === 0);
   element.status.replaceChildren(...(texts.length ? texts : [HINT]).map((text) => make("span", {}, text)));
-  // Browsers refuse an address that changes too often.
+  // Browsers limit how often the address may change.
   clearTimeout(addressTimer);
   addressTimer = setTimeout(writeAddress, 100);
 }
 
-// Draws what is chosen, unless something else was chosen while its weights were read.
+// Draws the selection, unless it has changed again while the weights were loading.
 async function refresh() {
   const ticket = ++latestTicket;
   panels[1].root.hidden = !view.compare;
@@ -59,7 +59,7 @@ function writeAddress() {
 
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  // What is no number, or none that there is, counts as not given.
+  // A value that is no number, or is out of range, is ignored.
   const number = (text, fallback, least = 0, most = Infinity) =>
     /^\d+$/.test(text ?? "") && Number(text) >= least && Number(text) <= most ? Number(text) : fallback;
   const choice = (text, fallback) => text === MEAN ? MEAN : number(text, fallback);
@@ -79,7 +79,7 @@ function readAddress() {
   pinned = index >= 0 ? { side, index } : null;
 }
 
-// The second panel starts with another run, or with another look at the only one.
+// The second panel starts with another run, or with another head of the only one.
 function openSecond() {
   const { run, layer, head } = panels[0].wish;
   Object.assign(panels[1].wish, { run, layer, head });
@@ -108,7 +108,7 @@ function start() {
   darkness.addEventListener("change", refresh);
   addEventListener("hashchange", () => { clearTimeout(addressTimer); hovered = null; readAddress(); refresh(); });
   readAddress();
-  // Two runs are there to be compared, more of them are a film.
+  // Two runs are compared; more are a film.
   if (runs.length === 2 && !location.hash) {
     view.compare = true;
     openSecond();
@@ -117,4 +117,4 @@ function start() {
 }
 
 if ("DecompressionStream" in window) start();
-else element.subject.textContent = "This page needs a browser of 2023 or newer.";
+else element.subject.textContent = "This page needs a browser from 2023 or later.";

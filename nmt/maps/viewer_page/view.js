@@ -2,7 +2,7 @@
 
 const MEAN = "mean";
 const view = { pair: 0, site: "cross", unit: "pieces", rows: "predicts", compare: false };
-// A place is {side, index}, in the heat map with a column too. The hovered or focused one goes before the pinned.
+// A place is {side, index}, and in the heat map also has a column. A hovered or focused place overrides the pinned one.
 let pinned = null, hovered = null;
 const panels = [];
 const shownPanels = () => panels.filter((panel) => !panel.root.hidden);
@@ -10,7 +10,7 @@ const activePlace = () => hovered ?? pinned;
 const samePlace = (one, other) => one?.side === other?.side && one?.index === other?.index && one?.column === other?.column;
 const clamp = (value, most) => Math.min(Math.max(value, 0), most);
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
-// Of weights within half a step of each other none is smaller than another.
+// Weights within half a rounding step of the largest count as equal to it.
 const isLit = (weight, most) => weight > 0 && (weight >= 0.1 || weight >= most - 0.5 / STEPS);
 
 function make(tag, attributes = {}, ...children) {
@@ -31,8 +31,8 @@ function fillSelect(select, choices, chosen) {
   select.disabled = choices.length < 2;
 }
 
-// One of several comes after their mean.
+// A single layer or head has no mean to choose.
 const choicesOf = (count) => count === 1 ? [0] : [MEAN, ...Array(count).keys()];
-// A run may have fewer layers or heads than the one before it; the wish is kept for the next that has them.
+// A run may have fewer layers or heads than the previous one; the wish is kept for a run that has them.
 const within = (wish, count) => count === 1 ? 0 : wish === MEAN ? MEAN : clamp(wish, count - 1);
 const numbersOf = (choice, count) => choice === MEAN ? [...Array(count).keys()] : [choice];
