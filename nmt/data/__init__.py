@@ -1,1 +1,1 @@
-"""Data: from aligned text files to padded batches. Import from the modules; this package loads none of them."""
+"""Data: from aligned text files to padded batches. Import from the modules; the package itself loads none of them."""

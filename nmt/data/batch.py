@@ -1,4 +1,4 @@
-"""Sentences as padded tensors: the one place where padding masks are made."""
+"""Sentences as padded tensors. Padding masks are made here and nowhere else."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from torch import Tensor
 from nmt.text import BOS, EOS, PAD
 
 Example = tuple[int, Sequence[int], Sequence[int]]
-"""Index of a sentence pair in its corpus, source ids, target ids; no BOS or EOS."""
+"""Index of a sentence pair in its corpus, source ids, target ids; without BOS and EOS."""
 
 
 class Batch(NamedTuple):
-    """Sentence pairs; PAD fills the ends, masks are True at tokens.
+    """Sentence pairs, padded at the end; masks are True at tokens.
 
     `source` ends in EOS; `target_input` is BOS y_1 ... y_T and `target_output` is y_1 ... y_T EOS.
     """
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
 
 
 def collate(examples: Sequence[Example]) -> Batch:
-    """The batch of the examples, in their order. Raises ValueError when there are none."""
+    """A batch of the examples, in their order. Raises ValueError if there are none."""
     source, source_mask = pad_source([source for _, source, _ in examples])
     return Batch(
         source=source,
@@ -44,7 +44,7 @@ def collate(examples: Sequence[Example]) -> Batch:
 
 
 def separated(batch: Batch) -> list[Example]:
-    """The examples of a batch, as `collate` was given them."""
+    """The examples of a batch: the inverse of `collate`."""
     sources, targets = (
         [[token for token in row if token != PAD][:-1] for row in side.tolist()]
         for side in (batch.source, batch.target_output)
@@ -53,17 +53,17 @@ def separated(batch: Batch) -> list[Example]:
 
 
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
-    """Source sentences (no EOS) as rows that end in EOS and PAD, and their mask, True at tokens and EOS.
+    """Source sentences (without EOS) as rows that end in EOS and PAD, and their mask, True at tokens and EOS.
 
-    Raises ValueError when there are none.
+    Raises ValueError if there are none.
     """
     source = pad([[*row, EOS] for row in ids])
     return source, source != PAD
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch length"]:
-    """Rows of ids, filled up with PAD to the longest. Raises ValueError when there are none."""
+    """Rows of ids, padded to the longest. Raises ValueError if there are none."""
     if not rows:
-        raise ValueError("There is no sentence to make a batch of; give at least one.")
+        raise ValueError("A batch needs at least one sentence.")
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)

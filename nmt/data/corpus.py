@@ -1,4 +1,4 @@
-"""Aligned plain-text files: PREFIX.en and PREFIX.vi, a sentence a line; lines of equal number are translations."""
+"""Corpora: PREFIX.en and PREFIX.vi hold one sentence a line, and equal line numbers are translations of each other."""
 
 import difflib
 import logging
@@ -11,28 +11,23 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nmt.config.direction import Direction
+from nmt.config.nodes import CONFIGS
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
 
 ByteStream = BufferedIOBase | BinaryIO
 LONGEST_LINE = 2**20
-"""Bytes of the longest line that is read."""
+"""Bytes of a line beyond this limit are not read."""
 
-_OTHER_FILES = {
-    b"\x1f\x8b": "a file of gzip",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-    b"PK\x03\x04": "a zip archive",
-}
-"""How files begin that are often given for plain text."""
-
-_MANY_FILES = 10_000
-"""How many names of a folder are looked at for what a missing file may mean."""
+# The first bytes of files that are often mistaken for plain text.
+_OTHER_FORMATS = {b"\x1f\x8b": "gzip", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK\x03\x04": "a zip archive"}
+# A hint about a missing file looks at this many names of its folder at most.
+_MOST_NAMES = 10_000
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
-# The wheel carries the sample inside the package, a checkout beside it.
+# The wheel has the sample corpus inside the package; a checkout has it beside the package.
 _SAMPLE_FOLDERS = (_PACKAGE / "_sample", _PACKAGE.parent / "data" / "sample")
 
 
@@ -44,10 +39,9 @@ class Pairs(NamedTuple):
 
 
 def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
-    """The lines of a file without their LF or CRLF, and about how many bytes beyond LONGEST_LINE were left out of each.
+    """Each line without its LF or CRLF, cut to LONGEST_LINE bytes, and roughly how many bytes were cut off.
 
-    So that a file without line ends, or with a huge line, needs no more memory than others. A line is cut between two
-    characters of UTF-8.
+    The limit keeps memory bounded for a file without line ends. A line is never cut inside a UTF-8 character.
     """
     while raw := file.readline(LONGEST_LINE + 2):
         skipped, rest = 0, raw
@@ -57,7 +51,7 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
         kept = line
         if len(line) > LONGEST_LINE:
             end = LONGEST_LINE
-            # The bytes of a character that follow its first one begin with the bits 10.
+            # In UTF-8, every byte of a character except the first starts with the bits 10.
             while end > LONGEST_LINE - 4 and line[end] & 0xC0 == 0x80:
                 end -= 1
             kept = line[:end]
@@ -65,30 +59,32 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
 
 
 def text_lines(file: ByteStream, name: str) -> Iterator[str]:
-    """The lines of a UTF-8 file without their LF or CRLF and a byte order mark at the start; a huge one loses its end,
-    with a warning. Raises ValueError naming the one that is not UTF-8.
+    """The lines of a UTF-8 file without line ends and without a byte order mark at the start.
+
+    Cuts lines longer than LONGEST_LINE, with a warning. Raises ValueError with the line number for invalid UTF-8.
     """
     for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
         if skipped:
-            logger.warning("%s, line %d: too long, its last %s bytes are left out.", name, number, f"{skipped:,}")
+            logger.warning("%s, line %d is too long: its last %s bytes were ignored.", name, number, f"{skipped:,}")
         try:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            kind = next((kind for start, kind in _OTHER_FILES.items() if number == 1 and raw.startswith(start)), None)
-            convert = f"({error.reason}); convert it with iconv from its encoding, or mend the line."
-            what = f"but {kind}; give plain text in UTF-8." if kind else convert
-            raise ValueError(f"{name}, line {number}: not UTF-8 {what}") from error
+            start = raw[:4] if number == 1 else b""
+            if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if start.startswith(magic)), ""):
+                raise ValueError(f"{name} is {kind}, not UTF-8; give a plain text file in UTF-8.") from error
+            raise ValueError(
+                f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the line."
+            ) from error
 
 
 def iter_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, unchanged but for their ends (LF or CRLF) and a byte order mark at the start.
+    """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
-    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line.
-    Of a line only LONGEST_LINE bytes are read, with a warning. Raises FileNotFoundError, and ValueError for an empty
-    file or, naming the line, for bytes that are not UTF-8.
+    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises FileNotFoundError,
+    ValueError for an empty file, and ValueError as `text_lines`.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"No file {path}{_what_there_is(path)}")
+        raise FileNotFoundError(f"No file {path}; give the path of a text file.")
     empty = True
     with path.open("rb") as file:
         for line in text_lines(file, str(path)):
@@ -98,91 +94,15 @@ def iter_lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path} is empty; give a file with at least one line.")
 
 
-def _what_there_is(path: Path) -> str:
-    """The end of the sentence that a corpus has no such file: what of it there is, or how a corpus is named.
-
-    A path without an extension is no file of a corpus.
-    """
-    if not path.suffix and not path.name.startswith("."):
-        return "; give the path of a text file."
-    # my/ is the prefix of my/.en
-    prefix, end = (path.with_suffix(""), path.suffix) if path.suffix else (path.parent, path.name)
-    language = end[1:]
-    if prefix.is_dir():
-        inside = [name.removesuffix(end) for name in _names(prefix) if name.endswith(end) and name != end]
-        example = f", such as {prefix / inside[0]}" if inside else ""
-        return (
-            f": {prefix} is a folder; a corpus is named by what its files have in common before .{language}{example}."
-        )
-    shorter = prefix.with_suffix("")
-    if prefix.is_file() and shorter.with_name(shorter.name + end).is_file():
-        return f": a corpus is named without its extension, as in {shorter}."
-    names = _names(prefix.parent)
-    there = [name for name in names if re.fullmatch(rf"{re.escape(prefix.name)}\.[a-z]{{2,3}}", name)]
-    if len(there) == 2:
-        one, other = (name.removeprefix(f"{prefix.name}.") for name in there)
-        return f", but {' and '.join(there)}: give direction={one}-{other} or {other}-{one}, as the extensions are."
-    if len(there) > 2:
-        return f", but {' and '.join(there)}: direction= has the languages as the files have them for extensions."
-    stems = [name.removesuffix(end) for name in names if name.endswith(end)]
-    if meant := difflib.get_close_matches(prefix.name, stems, n=1):
-        return f". Did you mean {prefix.with_name(meant[0])}?"
-    return (
-        f": a corpus PREFIX is the files PREFIX.{language} and that of the other language; "
-        "'python -m nmt.download' fetches published ones, hub:OWNER/SET for data=hub data.name=OWNER/SET."
-    )
-
-
-def _names(folder: Path) -> list[str]:
-    """The first names in a folder, sorted; none where it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in islice(entries, _MANY_FILES))
-    except OSError:
-        return []
-
-
 def read_lines(path: Path) -> list[str]:
     """All of `iter_lines`."""
     return list(iter_lines(path))
 
 
-def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """Paths of the source and the target file; 'sample:NAME' is a part of the embedded corpus.
-
-    Raises FileNotFoundError for the name of an unknown part, naming those there are.
-    """
-    is_sample = prefix.startswith(_SAMPLE)
-    stem = _sample_stem(prefix.removeprefix(_SAMPLE), direction.source) if is_sample else prefix
-    return Path(f"{stem}.{direction.source}"), Path(f"{stem}.{direction.target}")
-
-
-def alignment_file(prefix: str, direction: Direction) -> Path | None:
-    """The word alignments that belong to a corpus, PREFIX.en-vi.align, or None.
-
-    For vi-en that same file is found, and its reader has to flip it: its name does not end in '.vi-en.align'.
-    """
-    stem = file_pair(prefix, direction)[0].with_suffix("")
-    forth, back = f"{direction.source}-{direction.target}", f"{direction.target}-{direction.source}"
-    found = (stem.with_name(f"{stem.name}.{way}.align") for way in (forth, back))
-    return next((path for path in found if path.is_file()), None)
-
-
-def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Reads all files once. Raises as `iter_parallel`."""
-    for prefix in prefixes:
-        for _ in iter_parallel(*file_pair(prefix, direction)):
-            pass
-
-
-def read_aligned(prefix: str, direction: Direction) -> Pairs:
-    """The lines of a corpus as they are. Raises as `read_parallel`."""
-    return read_parallel(*file_pair(prefix, direction))
-
-
 def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
-    """The lines of two files as they are, pair by pair. Raises as `iter_lines`, and ValueError after the last pair when
-    the line counts differ.
+    """The unchanged lines of two files, pair by pair.
+
+    Raises as `iter_lines`, and ValueError after the last pair if one file has more lines.
     """
     source, target = iter_lines(source_path), iter_lines(target_path)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
@@ -205,22 +125,115 @@ def read_parallel(source_path: Path, target_path: Path) -> Pairs:
     return pairs
 
 
+def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
+    """The paths of a corpus's source and target file, whether or not they exist.
+
+    'sample:NAME' is a part of the embedded corpus. A relative prefix is looked up in the working folder first and then
+    in the checkout that this package is part of. Raises FileNotFoundError for an unknown part of the embedded corpus.
+    """
+    if prefix.startswith(_SAMPLE):
+        stem = _sample_stem(prefix.removeprefix(_SAMPLE), direction.source)
+        return Path(f"{stem}.{direction.source}"), Path(f"{stem}.{direction.target}")
+    candidates = [
+        (folder / f"{prefix}.{direction.source}", folder / f"{prefix}.{direction.target}") for folder in _roots(prefix)
+    ]
+    return next((pair for pair in candidates if any(path.is_file() for path in pair)), candidates[0])
+
+
+def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
+    """The two files of a corpus that exists. Raises FileNotFoundError with the folders searched and a hint."""
+    files = file_pair(prefix, direction)
+    for path, language in zip(files, (direction.source, direction.target), strict=True):
+        if not path.is_file():
+            folders = " or ".join(str(folder.absolute()) for folder in _roots(prefix))
+            searched = "" if path.is_absolute() else f" in {folders}"
+            raise FileNotFoundError(f"No file {path}{searched}{_hint(prefix, direction, language)}")
+    return files
+
+
+def alignment_file(prefix: str, direction: Direction) -> Path | None:
+    """The word alignments of a corpus, PREFIX.en-vi.align, or None.
+
+    vi-en uses the same file. Its name then does not end in '.vi-en.align', and the reader must swap the two sides.
+    """
+    stem = file_pair(prefix, direction)[0].with_suffix("")
+    forth, back = f"{direction.source}-{direction.target}", f"{direction.target}-{direction.source}"
+    paths = (stem.with_name(f"{stem.name}.{way}.align") for way in (forth, back))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
+    """The unchanged lines of a corpus, pair by pair. Raises as `corpus_files` and `iter_parallel`."""
+    yield from iter_parallel(*corpus_files(prefix, direction))
+
+
+def check_files(prefixes: Iterable[str], direction: Direction) -> None:
+    """Reads every line of the corpora once. Raises as `iter_pairs`."""
+    for prefix in prefixes:
+        for _ in iter_pairs(prefix, direction):
+            pass
+
+
+def read_aligned(prefix: str, direction: Direction) -> Pairs:
+    """All unchanged lines of a corpus. Raises as `iter_pairs`."""
+    return read_parallel(*corpus_files(prefix, direction))
+
+
 def read_pairs(prefix: str, direction: Direction) -> Pairs:
-    """The lines of both files, normalised; none is dropped, line n stays line n. Raises as `read_aligned`."""
+    """All lines of a corpus, normalized; none is dropped, so line n stays line n. Raises as `iter_pairs`."""
     source, target = read_aligned(prefix, direction)
     return Pairs([normalize(line) for line in source], [normalize(line) for line in target])
+
+
+def _roots(prefix: str) -> list[Path]:
+    """The folders in which a prefix is looked up: the working folder and, for a relative prefix, the checkout."""
+    checkout = _SAMPLE_FOLDERS[-1].parents[1]
+    relative = not Path(prefix).is_absolute() and _SAMPLE_FOLDERS[-1].is_dir() and checkout != Path.cwd()
+    return [Path(), checkout] if relative else [Path()]
 
 
 def _sample_stem(name: str, language: str) -> Path:
     folder = next((folder for folder in _SAMPLE_FOLDERS if folder.is_dir()), _SAMPLE_FOLDERS[-1])
     names = sorted(path.stem for path in folder.glob(f"*.{language}"))
-    if name not in names:
-        raise FileNotFoundError(
-            f"The embedded corpus has no part '{_SAMPLE}{name}' in language '{language}'; "
-            + (
-                f"its parts are: {', '.join(names)}."
-                if names
-                else "for another language give data=files and your own files."
-            )
-        )
-    return folder / name
+    if name in names:
+        return folder / name
+    remedy = f"choose one of {', '.join(names)}." if names else "set data=files to train on files of your own."
+    raise FileNotFoundError(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
+
+
+def _hint(prefix: str, direction: Direction, language: str) -> str:
+    """The rest of the sentence about a missing file: the likely mistake and how to fix it."""
+    places, end = [folder / prefix for folder in _roots(prefix)], f".{language}"
+    path = next((place for place in places if place.parent.is_dir()), places[0])
+    if path.is_dir():
+        inside = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
+        example = f", such as {path / inside[0]}" if inside else ""
+        return f": {path} is a folder; give the path of the corpus up to its language{example}."
+    without = path.with_suffix("")
+    if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
+        return f": give the corpus without its extension, as {without}."
+    names = _names(path.parent)
+    there = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
+    if len(there) == 2:
+        one, other = (name.removeprefix(f"{path.name}.") for name in there)
+        return f", only {' and '.join(there)}; set direction={one}-{other} or direction={other}-{one}."
+    if len(there) > 2:
+        return f", only {' and '.join(there)}; set direction= to two of these extensions."
+    stems = [name.removesuffix(end) for name in names if name.endswith(end)]
+    if near := difflib.get_close_matches(path.name, stems, n=1):
+        return f". Did you mean {path.with_name(near[0])}?"
+    match Path(prefix).parts:
+        case ["data", "hub", owner, name, _]:
+            return f"; 'python -m nmt.download hub:{owner}/{name}' downloads it."
+        case ["data", name, _] if (CONFIGS / "corpus" / f"{name}.yaml").is_file():
+            return f"; 'python -m nmt.download {name}' downloads it."
+    return f"; a corpus PREFIX is the two files PREFIX.{direction.source} and PREFIX.{direction.target}."
+
+
+def _names(folder: Path) -> list[str]:
+    """The first names in a folder, sorted; none if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, _MOST_NAMES))
+    except OSError:
+        return []

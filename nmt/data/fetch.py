@@ -1,4 +1,8 @@
-"""Files from the web: over https alone, resumed where they broke off, and verified before they take their name."""
+"""Downloads over https only: resumed after interruptions, and verified before the file gets its name.
+
+pooch is no replacement: it restarts an interrupted download at the first byte, does not limit sizes, and does not know
+git's digests.
+"""
 
 import hashlib
 import http.client
@@ -14,32 +18,29 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
-try:
-    import fcntl
-except ImportError:  # Windows locks no files
-    fcntl = None  # type: ignore[assignment]
+from nmt.files import try_lock
 
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""progress(size, total): so many bytes are there, of so many in all, 0 where the server does not say."""
+"""progress(size, total): bytes received so far, and in total, or 0 if the server does not say."""
 
 _BLOCK = 2**18
-_LATER = {408, 425, 429, 500, 502, 503, 504}  # answers after which to try again
+_RETRY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes worth another try
 
 
 class DownloadFailed(Exception):  # noqa: N818
-    """The file could not be had; one sentence says why, and what to do."""
+    """The file could not be downloaded; the message says why and what to do."""
 
 
 class Digest(NamedTuple):
-    """What a published file is known by: 'sha256' of its content, or 'git_sha1', that of git's blob of it."""
+    """Identifies a published file: kind is 'sha256' of its content, or 'git_sha1', the object name of its git blob."""
 
     kind: str
     value: str
 
     def of(self, path: Path) -> str:
-        """The digest of this kind of a file, in hexadecimal."""
+        """This kind of digest of a file, in hexadecimal."""
         if self.kind == "sha256":
             found = hashlib.sha256()
         else:
@@ -50,13 +51,15 @@ class Digest(NamedTuple):
         return found.hexdigest()
 
     def objection(self, path: Path) -> str:
-        """A sentence that says that the file is another one; empty when it is the published one."""
-        found = self.of(path) if path.is_file() else "of no file"
-        return "" if found == self.value else f"{path} has the {self.kind} {found}, the published file {self.value}."
+        """A sentence that says the file differs from the published one; empty if it does not."""
+        if not path.is_file():
+            return f"{path} is not a file."
+        found = self.of(path)
+        return "" if found == self.value else f"{path} has {self.kind} {found}, the published file has {self.value}."
 
 
 class Limits(NamedTuple):
-    """The most bytes of a file, the seconds without a byte after which to try again, how often, and the pause."""
+    """Most bytes of a file; seconds without data before another try; number of tries; seconds between tries."""
 
     most_bytes: int = 20 * 2**30
     silence: float = 30.0
@@ -65,14 +68,14 @@ class Limits(NamedTuple):
 
 
 def checked_address(url: str) -> str:
-    """An https address as it is sent, letters beyond ASCII encoded. Raises ValueError for one that is none."""
+    """An https URL with non-ASCII letters encoded. Raises ValueError for anything else."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
     except ValueError as error:  # UnicodeError is one
-        raise ValueError(f"'{url}' is no address ({error}).") from error
+        raise ValueError(f"'{url}' is not a URL ({error}).") from error
     if parts.scheme != "https" or not host or parts.username is not None:
-        raise ValueError(f"'{url}' is no https:// address of a host; nothing is fetched over an open connection.")
+        raise ValueError(f"'{url}' is not an https:// URL; downloads use https only.")
     path, query = (quote(part, safe="/%:@!$&'()*+,;=~-._?") for part in (parts.path, parts.query))
     return urlunsplit(("https", f"{host}:{port}" if port else host, path, query, ""))
 
@@ -80,31 +83,31 @@ def checked_address(url: str) -> str:
 def fetch(
     url: str, path: Path, digest: Digest | None = None, limits: Limits | None = None, progress: Progress | None = None
 ) -> bool:
-    """Downloads a file; False when it is there already, which it only ever is whole.
+    """Downloads a file; returns False if it exists already. The file exists whole or not at all.
 
-    Where a digest is known, what has come stays in PATH.part when the connection breaks for good, and the next call
-    goes on from there. Raises ValueError for an address that is not https and for a file that is there and is another
-    one, DownloadFailed when the file cannot be had.
+    If all tries fail and a digest is known, the received part stays in PATH.part, and the next call continues there.
+    Raises ValueError for a URL that is not https or an existing file with another digest, and DownloadFailed.
     """
     url = checked_address(url)
     if path.exists():
         if digest is not None and (objection := digest.objection(path)):
-            raise ValueError(f"{objection} Delete it, or choose another folder.")
+            raise ValueError(f"{objection} Delete it, or choose another folder with out=.")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without a digest nothing could tell whether two parts belong together.
+    # Without a digest, a part from another call might belong to another version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("ab") as file:
-            _lock(file, path)
+            if not try_lock(file):
+                raise DownloadFailed(f"Another process is downloading {path}; wait until it has finished.")
             _receive(url, file, digest is not None, limits or Limits(), progress or (lambda size, total: None))
             file.flush()
             os.fsync(file.fileno())
             if digest is not None and (objection := digest.objection(part)):
                 file.truncate(0)
-                raise DownloadFailed(f"{objection} What {url} sent is deleted; run the command again.")
-            if fcntl is None:
-                file.close()  # Windows renames no open file
+                raise DownloadFailed(f"{objection} The download from {url} was deleted; run the command again.")
+            if os.name == "nt":
+                file.close()  # Windows cannot rename an open file
             os.replace(part, path)
     finally:
         if part.exists() and (digest is None or not part.stat().st_size):
@@ -112,27 +115,18 @@ def fetch(
     return True
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Raises DownloadFailed while another process fetches the file."""
-    try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise DownloadFailed(f"Another process is fetching {path}; wait until it has ended.") from error
-
-
 def _size(file: BinaryIO) -> int:
     return file.seek(0, os.SEEK_END)
 
 
 def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress: Progress) -> None:
-    """Fills the file up to its end, trying again where the connection breaks or is silent."""
+    """Downloads the rest of the file, with new tries when the connection breaks or stalls."""
     validator = reason = ""
     for number in range(limits.tries):
         if number:
-            logger.warning("%s broke off (%s); going on.", url, reason)
+            logger.warning("%s was interrupted (%s); trying again.", url, reason)
             time.sleep(limits.pause)
-        # Bytes of two versions must not meet; a weak validator may stand for others.
+        # Never join bytes of two versions. A weak validator may be the same for two versions.
         if not verified and (not validator or validator.startswith("W/")):
             file.truncate(0)
         try:
@@ -141,32 +135,32 @@ def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress:
                 _append(response, file, limits.most_bytes, progress)
             return
         except urllib.error.HTTPError as error:
-            reason = f"the server says {error.code} {error.reason}"
+            reason = f"HTTP {error.code} {error.reason}"
             if error.code == 416 and _size(file):
                 if error.headers.get("Content-Range") == f"bytes */{_size(file)}":
-                    return  # there is no more
+                    return  # the file was complete
                 file.truncate(0)
-            elif error.code not in _LATER:
-                raise DownloadFailed(f"{url} cannot be had: {reason}.") from error
+            elif error.code not in _RETRY:
+                raise DownloadFailed(f"{url} could not be downloaded: {reason}.") from error
         except ConnectionError as error:
             reason = str(error)
-    remedy = "goes on from there; from=FOLDER takes a corpus from a folder instead." if verified else "begins again."
+    resume = "continue, or from=FOLDER to copy the corpus from a folder" if verified else "try again"
     raise DownloadFailed(
-        f"{url} cannot be had ({reason}); {_size(file):,} bytes have come. Is this machine online? "
-        f"The same command {remedy}"
+        f"{url} could not be downloaded: {reason}, after {_size(file):,} bytes. Check the network connection, then run "
+        f"the same command to {resume}."
     )
 
 
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-        """Follows no way out of https."""
+        """Follows redirects to https URLs only."""
         if urlsplit(newurl).scheme != "https":
-            raise DownloadFailed(f"{req.full_url} leads to {newurl}, which is no https:// address; it is not followed.")
+            raise DownloadFailed(f"{req.full_url} redirects to {newurl}, which is not an https:// URL.")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _open(url: str, size: int, validator: str, silence: float) -> http.client.HTTPResponse:
-    """The answer of the server, from the byte after the first `size` on. Raises HTTPError or ConnectionError."""
+    """The server's response from byte `size` on. Raises HTTPError, ConnectionError or DownloadFailed."""
     headers = {"User-Agent": "nmt.download", "Accept-Encoding": "identity"}
     if size:
         headers["Range"] = f"bytes={size}-"
@@ -181,28 +175,30 @@ def _open(url: str, size: int, validator: str, silence: float) -> http.client.HT
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or str(error) or type(error).__name__
         if isinstance(reason, ssl.SSLCertVerificationError):
-            raise DownloadFailed(f"The certificate of {urlsplit(url).hostname} is not valid: {reason}.") from error
+            raise DownloadFailed(f"The certificate of {urlsplit(url).hostname} is invalid: {reason}.") from error
         raise ConnectionError(str(reason)) from error
 
 
 def _append(response: http.client.HTTPResponse, file: BinaryIO, most: int, progress: Progress) -> None:
-    """Writes what comes to the end of the file, or in its place where the server sends the whole.
+    """Appends a response to the file, or replaces the file if the server sends it from the start.
 
-    Raises DownloadFailed when it is too much, and ConnectionError when it ends before its time.
+    Raises DownloadFailed for more than `most` bytes, and ConnectionError for an incomplete response.
     """
     size = _size(file)
     if response.status != 206 or not response.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
         file.truncate(0)
         size = 0
         if response.status == 206:
-            raise ConnectionError("the server sent another part than was asked for")
+            raise ConnectionError("the server sent the wrong part of the file")
     length = response.headers.get("Content-Length")
     total = size + int(length) if length is not None else 0
     while True:
         progress(size, total)
         if max(size, total) > most:
             file.truncate(0)
-            raise DownloadFailed(f"{response.url} has {max(size, total):,} bytes or more; at most {most:,} are taken.")
+            raise DownloadFailed(
+                f"{response.url} has {max(size, total):,} bytes or more; the limit is {most:,}, set by max_gib."
+            )
         try:
             block = response.read1(_BLOCK)
         except (OSError, http.client.HTTPException) as error:

@@ -1,7 +1,8 @@
-"""Parallel corpora of the Hugging Face hub as aligned text files."""
+"""Parallel datasets of the Hugging Face Hub as aligned text files."""
 
 import logging
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,39 +16,41 @@ from nmt.data.fetch import DownloadFailed
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-# The hub's names of splits, and ours.
+# Names of splits on the Hub, and ours.
 _SPLITS = {"validation": "valid", "dev": "valid"}
 _LINE_END = re.compile(r"[\r\n]+")
-_TOLD = 100_000
+_LOG_EVERY = 100_000
 
 
 def checked_name(name: str) -> str:
-    """The name of a set on the hub. Raises ValueError for anything else, a folder of that name too."""
+    """The name of a dataset on the Hub. Raises ValueError for another format, or if there is a folder of that name."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"'{name}' is no name of a set on the Hugging Face hub; write hub:OWNER/SET.")
+        raise ValueError(f"'{name}' is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET.")
     if Path(name).exists():
-        raise ValueError(f"{name} is here, and a set of that name on the hub would be taken for it; use data=files.")
+        raise ValueError(
+            f"{name} is a local path, which hides the dataset of that name; run the command in another folder."
+        )
     return name
 
 
 def write_splits(name: str, config: str | None, languages: Direction, folder: Path) -> list[Path]:
-    """Writes each split of a set that the hub or a folder has, one file a language; all files of it.
+    """Writes each split of a dataset as one file per language, and returns all paths.
 
-    A pair is a row with a column 'translation' of texts by language, or a column of each language. A line end within a
-    text becomes a space. A split whose files are there is left alone. Raises DownloadFailed where the set cannot be
-    had, and ValueError where it has no such configuration or no such pairs.
+    A pair is a row with a column 'translation' of texts by language, or with one column per language. A line end inside
+    a text becomes a space. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded, and
+    ValueError if it has no such configuration or no such languages.
     """
     codes = [languages.source, languages.target]
     found = _loaded(name, config)
     splits = {split: _SPLITS.get(split, split) for split in found}
     if len(set(splits.values())) < len(splits):
-        raise ValueError(f"The set '{name}' has the splits {', '.join(splits)}, of which two are for validation.")
+        raise ValueError(f"Dataset '{name}' has two validation splits among {', '.join(splits)}; nmt reads only one.")
     columns = {split: _columns(name, rows.features, codes) for split, rows in found.items()}
     written = []
     for split, rows in found.items():
         paths = [folder / f"{splits[split]}.{code}" for code in codes]
         if all(path.is_file() for path in paths):
-            logger.info("%s is there already", " and ".join(map(str, paths)))
+            logger.info("%s exist already", " and ".join(map(str, paths)))
         else:
             _write(_pairs(rows.select_columns(columns[split]), codes, split), paths)
             logger.info("%s, %s: %s pairs", name, split, f"{len(rows):,}")
@@ -59,43 +62,43 @@ def _loaded(name: str, config: str | None) -> Any:
     try:
         return datasets.load_dataset(name, config)
     except ValueError as error:
-        raise ValueError(
-            f"The set '{name}' cannot be read so: {' '.join(str(error).split())} Give hub_config."
-        ) from error
-    # Whatever the libraries below and the network may raise.
+        raise ValueError(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
+    # The network and the libraries underneath can raise anything.
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        reason = " ".join(str(error).split())
         raise DownloadFailed(
-            f"The set '{name}' could not be loaded: {reason[:300]} Check its name and the network, or fetch its files "
-            "by other means and use data=files."
+            f"Dataset '{name}' could not be loaded. Check its name and the network connection. {_shortened(error)}"
         ) from error
 
 
+def _shortened(error: Exception) -> str:
+    return textwrap.shorten(str(error) or type(error).__name__, 300, placeholder=" ...")
+
+
 def _columns(name: str, features: Any, codes: Sequence[str]) -> list[str]:
-    """Which columns hold the texts. Raises ValueError where none do."""
+    """The columns with the texts. Raises ValueError if a language is missing."""
     nested = features.get("translation")
     names = getattr(nested, "languages", None) or (nested if isinstance(nested, dict) else features)
     missing = [code for code in codes if code not in names]
     if missing:
         raise ValueError(
-            f"The set '{name}' has {', '.join(sorted(names))}, not {' and '.join(missing)}: choose languages=A-B among "
-            "them, or another hub_config."
+            f"Dataset '{name}' has no {' and no '.join(missing)}, only {', '.join(sorted(names))}; set languages=A-B "
+            "to two of these, or choose another hub_config."
         )
     return ["translation"] if names is not features else list(codes)
 
 
 def _pairs(rows: Any, codes: Sequence[str], split: str) -> Iterator[list[str]]:
     for number, row in enumerate(rows, start=1):
-        if number % _TOLD == 0:
+        if number % _LOG_EVERY == 0:
             logger.info("%s: %s of %s pairs", split, f"{number:,}", f"{len(rows):,}")
         texts = row.get("translation", row)
         yield [_LINE_END.sub(" ", str(texts[code] or "")) for code in codes]
 
 
 def _write(pairs: Iterator[list[str]], paths: Sequence[Path]) -> None:
-    """Writes lines side by side; the files take their names when all are whole."""
+    """Writes one file per side; the files get their names when all are complete."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     parts = [path.with_name(f"{path.name}.part") for path in paths]
     try:

@@ -1,4 +1,4 @@
-"""What may be wrong with a parallel corpus, line by line: found and counted, and nothing changed."""
+"""Likely defects of a parallel corpus, found and counted line by line. Nothing is changed."""
 
 import re
 from collections import Counter
@@ -12,19 +12,19 @@ from nmt.text import changes, normalize
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
 Check = Callable[[str, str], bool]
-"""check(source, target) of two lines as they stand in their files."""
+"""check(source, target) takes two unchanged lines of the files; True means a defect."""
 
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
-# French and Portuguese have the others of these letters too.
-_VIETNAMESE_ALONE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
+# French and Portuguese use the other letters too.
+_ONLY_VIETNAMESE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
 
 
 @dataclass
 class Inspection:
-    """How many pairs of a corpus have what, and the numbers of the first lines that do, from 1."""
+    """How many pairs of a corpus have each defect, and the first line numbers that do, counted from 1."""
 
     pairs: int = 0
     words: tuple[int, int] = (0, 0)
@@ -32,7 +32,7 @@ class Inspection:
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def note(self, kind: str, examples: int) -> None:
-        """Counts the running pair under a kind."""
+        """Counts the current pair under a kind of defect."""
         self.counts[kind] += 1
         lines = self.lines.setdefault(kind, [])
         if len(lines) < examples:
@@ -40,7 +40,7 @@ class Inspection:
 
 
 def checks(direction: Direction) -> dict[str, Check]:
-    """What is looked for in each pair by itself; swapped languages where one of the two is Vietnamese."""
+    """The checks of single pairs, by kind of defect. Swapped languages need one of the two to be Vietnamese."""
     found: dict[str, Check] = {
         "a side is empty": lambda source, target: not (normalize(source) and normalize(target)),
         "both sides are the same": lambda source, target: source == target != "",
@@ -60,21 +60,21 @@ def checks(direction: Direction) -> dict[str, Check]:
 
 
 def swapped_check(direction: Direction) -> Check | None:
-    """Whether the sides of a pair are in each other's language; None where neither is Vietnamese."""
+    """Checks whether the sides of a pair are in each other's language; None if neither language is Vietnamese."""
     if direction.target == "vi":
         return _swapped_to
     return _swapped_from if direction.source == "vi" else None
 
 
 def foreign_check(direction: Direction) -> Callable[[str], bool] | None:
-    """Whether a line of source text seems to be in another language; None where neither language is Vietnamese."""
+    """Checks whether a source line seems to be in the wrong language; None if neither language is Vietnamese."""
     if direction.source == "vi":
         return _is_long_and_not_vietnamese
     return _is_surely_vietnamese if direction.target == "vi" else None
 
 
 class Seen(NamedTuple):
-    """Hashes of the pairs and of the sources that were there before: their text is not held."""
+    """Hashes of the pairs and sources seen so far; their text is not kept."""
 
     pairs: set[int]
     sources: set[int]
@@ -87,10 +87,10 @@ def inspect(
     seen: Seen | None = None,
     examples: int = 2,
 ) -> Inspection:
-    """Goes once through the pairs. `held_out` are normalised lines of other splits that should not be here.
+    """Checks every pair once. `held_out` are normalized lines of other splits that should not occur here.
 
-    A pair that was there before, here or in what was `seen`, is a duplicate; a source that was there before with
-    another target is not, but counted. Lines are compared as they are after normalisation.
+    Lines are compared after normalization. A pair that occurred before, here or in `seen`, is a duplicate; a repeated
+    source with a different target is counted as a kind of its own. Adds the pairs to `seen`.
     """
     found, seen = Inspection(), seen or Seen(set(), set())
     for source, target in pairs:
@@ -121,18 +121,18 @@ def _other_sentences(source: str, target: str) -> bool:
 
 
 def _is_vietnamese(line: str, letters: re.Pattern[str] = _VIETNAMESE) -> bool:
-    """Whether a third of the words have a letter that Vietnamese has and English has not; of three words at least."""
+    """Whether at least a third of three or more words have a letter that English does not use and Vietnamese does."""
     line = normalize(line)
     words = line.split() if letters.search(line) else []
     return len(words) > 2 and 3 * sum(bool(letters.search(word)) for word in words) >= len(words)
 
 
 def _is_surely_vietnamese(line: str) -> bool:
-    return _is_vietnamese(line, _VIETNAMESE_ALONE)
+    return _is_vietnamese(line, _ONLY_VIETNAMESE)
 
 
 def _is_long_and_not_vietnamese(line: str) -> bool:
-    """Whether none of six words or more has such a letter: names and numbers alone are shorter."""
+    """Whether six or more words have no Vietnamese letter; lines of names and numbers alone are shorter."""
     line = normalize(line)
     return len(line.split()) > 5 and not _VIETNAMESE.search(line)
 

@@ -1,4 +1,4 @@
-"""Batches for training as one long stream that can be left and taken up anywhere."""
+"""Training batches as one long stream that can be interrupted and resumed at any batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,14 +11,14 @@ import torch
 from torch.utils.data import DataLoader, Sampler
 
 from nmt.data.batch import Batch, Example, collate
+from nmt.data.drawn_pairs import Draw, DrawnPairs
 from nmt.data.plan import Epoch, plan, plan_epoch
-from nmt.data.sampling import Draw, DrawnPairs
 
 
 class Stream(Sampler[list[Draw]]):
-    """The micro-batches of one rank, epoch after epoch, `length` in all; iteration skips the first `start`.
+    """The micro-batches of one rank, epoch after epoch, `length` in total; iteration skips the first `start`.
 
-    `plan_epoch(epoch)` gives an epoch, see nmt.data.plan.
+    `plan_epoch(epoch)` returns an epoch, see nmt.data.plan.
     """
 
     def __init__(self, plan_epoch: Callable[[int], Epoch], length: int, rank: int = 0) -> None:
@@ -42,14 +42,14 @@ class Stream(Sampler[list[Draw]]):
 
 
 class ResumableLoader(DataLoader[Example]):
-    """A DataLoader over a Stream whose state is the number of batches that training has received.
+    """A DataLoader over a Stream. Its state is the number of batches that training has received.
 
-    Batches that workers have prepared ahead do not count, so a restored loader goes on with the next one exactly.
-    Lightning stores and restores the state of a loader that has these two methods.
+    Batches that workers have prepared in advance do not count, so a restored loader continues with the next one.
+    Lightning saves and restores the state of a loader that has state_dict and load_state_dict.
     """
 
     def __init__(self, data: DrawnPairs, stream: Stream, workers: int) -> None:
-        # A generator of its own: a DataLoader without one draws from the global generator, and resuming would shift it.
+        # Its own generator: without one, a DataLoader draws from the global generator, and resuming would shift that.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )
@@ -70,11 +70,11 @@ class ResumableLoader(DataLoader[Example]):
 
 
 class TranslationData(lightning.LightningDataModule):
-    """Training batches as a stream of max_steps x accumulate micro-batches a process, and validation batches.
+    """Training batches as a stream of max_steps x accumulate micro-batches per process, and validation batches.
 
-    pairs: the training pairs as they are drawn; validation: the validation pairs, see `encode_pairs`; seed: of the
-    order; batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimiser steps;
-    accumulate: micro-batches a step; workers: loading processes.
+    pairs: the drawn training pairs; validation: the validation pairs, see `encode_pairs`; seed: decides the order;
+    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimizer steps;
+    accumulate: micro-batches per step; workers: loading processes.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -105,15 +105,15 @@ class TranslationData(lightning.LightningDataModule):
         )
 
     def train_dataloader(self) -> ResumableLoader:
-        """The stream of this process. Raises ValueError when `plan` cannot make an epoch."""
+        """The stream of this process. Raises ValueError as `plan`."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
         return ResumableLoader(self.pairs, stream, self.workers)
 
     def val_dataloader(self) -> DataLoader[Example]:
-        """All validation pairs, in batches by length of `batch_tokens`, or of the longest pair if that is longer.
+        """All validation pairs, batched by length with a budget of `batch_tokens` or of the longest pair, if longer.
 
-        Raises ValueError for fewer pairs than all processes need.
+        Raises ValueError for fewer pairs than processes.
         """
         rank, world = self._process()
         lengths = np.array([[len(source) + 1, len(target) + 1] for _, source, target in self.validation])
@@ -121,8 +121,8 @@ class TranslationData(lightning.LightningDataModule):
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
         except ValueError as error:
             raise ValueError(
-                f"The validation split has too few pairs ({len(self.validation)}) for {world} processes: give it more, "
-                "or take fewer trainer.devices."
+                f"The validation corpus has too few pairs ({len(self.validation)}) for {world} processes; "
+                "give a larger one, or lower trainer.devices."
             ) from error
         batches = [batch.tolist() for step in steps for batch in step[rank]]
         data = cast(torch.utils.data.Dataset[Example], self.validation)

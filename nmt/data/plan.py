@@ -1,4 +1,4 @@
-"""Which sentences form which step of an epoch: a pure function of the seed, the epoch and the lengths."""
+"""The sentences of each training step: a pure function of the seed, the epoch and the lengths."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-# A sorted pool has about this many batches at most. Larger pools leave less padding; smaller ones bring other sentences
-# together in every epoch. docs/speed.md has what both sizes gave.
+# A sorted pool makes about this many batches at most. Larger pools need less padding; smaller ones mix the sentences
+# better between epochs.
 _POOL_BATCHES = 1024
 
 
@@ -22,21 +22,21 @@ def plan(
 ) -> list[list[list[np.ndarray]]]:
     """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
 
-    `lengths` holds the source and the target length of each sentence, EOS counted. Every sentence comes once an epoch,
-    or those that are `drawn` by their index come as often as they stand there;
-    rows x longest side of a micro-batch is at most `batch_tokens`; every step has `accumulate` micro-batches on each of
-    the `world` ranks: the largest batches are halved until their number allows it. The steps depend on
-    accumulate x world alone, so another number of processes takes other slices of the same steps.
-    Raises ValueError when a sentence is longer than `batch_tokens` or the sentences are too few to fill the steps.
+    `lengths` holds the source and target length of each sentence, EOS counted. Without `drawn`, an epoch has every
+    sentence once; `drawn` lists the indices of an epoch instead, with repetitions.
+    A micro-batch has at most `batch_tokens` = rows x longest side. Every step has `accumulate` micro-batches on each of
+    `world` ranks; the largest batches are halved until the number of batches is right. The steps depend only on
+    accumulate x world, so a different number of processes takes different slices of the same steps.
+    Raises ValueError if a sentence is longer than `batch_tokens` or there are too few sentences to fill the steps.
     """
     longest = int(lengths.max(initial=0))
     if longest > batch_tokens:
         raise ValueError(
             f"batch_tokens={batch_tokens} is less than the longest sentence, {longest} tokens with EOS; "
-            "raise batch_tokens or filter long sentences out."
+            "raise batching.batch_tokens or lower filters.max_tokens."
         )
     rng = np.random.default_rng((seed, epoch))
-    # 4 bytes an index instead of numpy's 8: the batches keep the whole order.
+    # int32 instead of numpy's int64: the batches keep the whole order in memory.
     order = rng.permutation(np.arange(len(lengths), dtype=np.int32) if drawn is None else drawn)
     tokens = int(lengths.max(axis=1)[slice(None) if drawn is None else drawn].sum())
     pools = np.array_split(order, 1 + tokens // (_POOL_BATCHES * batch_tokens))
@@ -48,7 +48,7 @@ def plan(
 
 
 class Epoch(NamedTuple):
-    """The steps of an epoch as `plan` gives them, and for each pair the one that is appended to it, or -1."""
+    """The steps of an epoch, see `plan`, and for each pair the index of the pair appended to it, or -1."""
 
     steps: list[list[list[np.ndarray]]]
     partners: Int[np.ndarray, " sentences"]
@@ -56,20 +56,20 @@ class Epoch(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixing:
-    """How an epoch differs from every pair once: the default is not at all.
+    """How pairs are drawn for an epoch; by default every pair once.
 
-    parts: how many pairs each corpus has, one after the other; temperature: a corpus of n pairs comes as often as
-    n^(1 / temperature) in an epoch of as many pairs (Arivazhagan et al. 2019, section 4), so that above 1 the small
-    ones are repeated and the large ones sampled; concatenate: the share of pairs to which another random one is
-    appended (Nguyen et al. 2021), unless a side were longer than the longest one by itself.
+    parts: number of pairs of each corpus, in order; temperature: a corpus of n pairs is drawn in proportion to
+    n^(1 / temperature), with the size of the epoch unchanged (Arivazhagan et al. 2019, section 4), so above 1 small
+    corpora are repeated and large ones subsampled; concat_prob: share of pairs to which another random pair is appended
+    (Nguyen et al. 2021), unless a side would be longer than the longest single one.
     """
 
     parts: tuple[int, ...] = ()
     temperature: float = 1.0
-    concatenate: float = 0.0
+    concat_prob: float = 0.0
 
     def drawn(self, rng: np.random.Generator) -> Int[np.ndarray, " draws"] | None:
-        """Which pairs come, each as often as it stands there; None: every one once."""
+        """The indices of the pairs in an epoch, with repetitions; None for every pair once."""
         if self.temperature == 1:
             return None
         sizes = np.array(self.parts)
@@ -97,24 +97,24 @@ def plan_epoch(
     world: int = 1,
     mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
-    """`plan` of an epoch whose pairs are mixed."""
+    """The steps of an epoch with `mixing`, and the partners. Raises as `plan`."""
     rng = np.random.default_rng((seed, epoch, 1))
     drawn = mixing.drawn(rng)
-    if mixing.concatenate == 0:
-        nobody = np.broadcast_to(np.int32(-1), len(lengths))
-        return Epoch(plan(seed, epoch, lengths, batch_tokens, accumulate, world, drawn), nobody)
+    if mixing.concat_prob == 0:
+        no_partners = np.broadcast_to(np.int32(-1), len(lengths))
+        return Epoch(plan(seed, epoch, lengths, batch_tokens, accumulate, world, drawn), no_partners)
     partners = rng.integers(len(lengths), size=len(lengths), dtype=np.int32)
-    joined = lengths + lengths[partners] - 1  # one EOS is left of two
-    chosen = (rng.random(len(lengths)) < mixing.concatenate) & (joined <= lengths.max(axis=0)).all(axis=1)
+    joined = lengths + lengths[partners] - 1  # the two pairs share one EOS
+    chosen = (rng.random(len(lengths)) < mixing.concat_prob) & (joined <= lengths.max(axis=0)).all(axis=1)
     chosen &= partners != np.arange(len(lengths))
     steps = plan(seed, epoch, np.where(chosen[:, None], joined, lengths), batch_tokens, accumulate, world, drawn)
     return Epoch(steps, np.where(chosen, partners, np.int32(-1)))
 
 
 def _batches(pool: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Cuts a pool, sorted from long to short, into batches of as many rows as the first one's length allows."""
+    """Sorts a pool from long to short and cuts it into batches with as many rows as the longest one allows."""
     longest, difference = lengths.max(axis=1), lengths[:, 0] - lengths[:, 1]
-    # Among equal longest sides the shorter ones are sorted too, up and down by turns, so that they do not jump between.
+    # Sort the shorter sides too, alternately up and down, so that they do not jump where the longer side changes.
     by_length = np.lexsort((np.where(longest % 2, difference, -difference), -longest))
     pool, longest = pool[by_length], longest[by_length]
     batches, start = [], 0
@@ -130,7 +130,7 @@ def _fill_steps(batches: list[np.ndarray], per_step: int) -> list[np.ndarray]:
     if sentences < needed:
         raise ValueError(
             f"{sentences} sentences in {len(batches)} batches cannot fill steps of {per_step} batches; "
-            "lower the accumulation or the number of processes, or raise batch_tokens."
+            "lower trainer.accumulate_grad_batches or the number of processes, or add training pairs."
         )
     while missing := needed - len(batches):
         batches = sorted(batches, key=len, reverse=True)

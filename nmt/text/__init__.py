@@ -1,4 +1,4 @@
-"""Text: what a line of a corpus is (normalisation) and what its pieces are (SentencePiece)."""
+"""Text: normalization of lines, and their subword pieces (SentencePiece)."""
 
 from nmt.text.detokenizer import detokenizer
 from nmt.text.normalize import changes, count_changes, normalize

@@ -1,24 +1,24 @@
-"""Plain text again from text that was tokenised before it was published."""
+"""Restores plain text from text that was published as tokens."""
 
 import re
 from collections.abc import Callable
 
-# What the Penn Treebank's tokeniser splits and the Moses one does not.
+# The Penn Treebank tokenizer splits these; the Moses tokenizer does not.
 _NEGATION = re.compile(r"(?<=\w) (n['’]t)\b", re.IGNORECASE)
 _CONTRACTION = re.compile(r"^'(?:s|m|d|t|re|ve|ll)$", re.IGNORECASE)
 _QUOTES = re.compile(r"(?<!\S)(?:``|'')(?!\S)")
 
 
 def detokenizer(language: str) -> Callable[[str], str]:
-    """Turns a line of tokens between spaces into plain text: `It 's a &quot; cat &quot; .` becomes `It's a "cat".`
+    """A function that turns tokens into plain text: `It 's a &quot; cat &quot; .` becomes `It's a "cat".`
 
-    By the Moses rules (Koehn et al. 2007) of the language, or those that all share, with the entities that Moses
-    writes; English negations and quotes of the Penn Treebank too. What is plain text already changes little.
+    Uses the Moses rules (Koehn et al. 2007) of the language, or the general ones, and decodes the entities that Moses
+    writes. Also handles the English negations and quotes of the Penn Treebank. Plain text hardly changes.
     """
-    from sacremoses import MosesDetokenizer  # here, because few commands need it and it takes a while
+    from sacremoses import MosesDetokenizer  # imported here because it is slow and few commands need it
 
     moses = MosesDetokenizer(lang=language)
-    # Its own pattern takes every word after an opening quote for a contraction.
+    # Moses's own pattern treats every word after an opening quote as a contraction.
     moses.IS_ENGLISH_CONTRACTION = _CONTRACTION
 
     def plain(line: str) -> str:

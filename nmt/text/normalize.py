@@ -1,11 +1,11 @@
-"""Normalisation of a line of text: NFC and plain spaces, nothing else, and counted."""
+"""Normalization of a line of text: NFC and plain spaces, nothing else. Changes can be counted."""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-# \s holds every Unicode space and line separator, tab and NEL included; the ranges add the other control characters.
+# \s matches every Unicode space and line separator, tab and NEL included; the ranges add the other control characters.
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff]")
 _UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
@@ -21,13 +21,13 @@ def normalize(text: str) -> str:
     none stays at either end; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an underscore.
     Idempotent: normalize(normalize(text)) == normalize(text).
     """
-    # Composition comes last, because a dropped mark can bring a letter and its accent together.
+    # Compose last: dropping a mark can bring a letter and its accent together.
     text = text.replace(_BYTE_ORDER_MARK, "").replace(_WORD_START, "_")
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
 
 def changes(text: str) -> tuple[str, ...]:
-    """The kinds of change `normalize` makes to the line, empty exactly when it makes none.
+    """The kinds of change that `normalize` makes to the line; empty if and only if it makes none.
 
     'nfc': characters not composed; 'control': control characters or byte order marks; 'spaces': spaces other than
     single plain ones between words; 'underline': a literal U+2581.

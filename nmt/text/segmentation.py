@@ -1,7 +1,7 @@
-"""Segmentations drawn at random: by BPE-dropout (Provilkov et al. 2020) or by a unigram model (Kudo 2018).
+"""Random segmentations: BPE-dropout (Provilkov et al. 2020) or sampling from a unigram model (Kudo 2018).
 
-SentencePiece draws them too, but its random numbers of one seed are other ones in every process, so that no training
-could be resumed or run again. No piece holds a space but at its start, so each word is segmented on its own.
+SentencePiece can draw them too, but its random numbers differ between processes even with the same seed, so training
+would not be reproducible. A space occurs only at the start of a piece, so each word is segmented on its own.
 """
 
 import math
@@ -15,16 +15,16 @@ from typing import NamedTuple
 import sentencepiece
 
 _WORD_START = "\u2581"
-# Of so many words the sums of unigram sampling are kept, about 3 kB each; of longer ones they would take more.
+# Unigram sampling caches the sums of this many words, about 3 kB each. The sums of longer words would take more.
 _WORDS_KEPT, _LONGEST_KEPT = 20_000, 20
-# How far a character that is no piece lies below the worst piece; the same as SentencePiece's.
+# The score of a character without a piece is this far below the lowest score, as in SentencePiece.
 _UNKNOWN_PENALTY = 10.0
 
 
 class Pieces:
-    """The pieces that text can become, with their scores; a character that is none becomes its UTF-8 bytes.
+    """The pieces of a model and their scores; a character without a piece becomes its UTF-8 bytes.
 
-    Raises ValueError for a model without pieces for bytes.
+    Raises ValueError for a model without byte pieces.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
@@ -37,12 +37,12 @@ class Pieces:
         self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         if not all(map(processor.is_byte, self._bytes)):
             raise ValueError(
-                "The SentencePiece model has no pieces for bytes, with which sampling spells unknown characters; "
+                "subword_sampling needs byte pieces for unknown characters, and this SentencePiece model has none; "
                 "train one with byte_fallback=true, or set subword_sampling=null."
             )
 
     def to_ids(self, segmentation: Sequence[str]) -> list[int]:
-        """The ids of pieces and of characters that are none."""
+        """The ids of pieces, and of the bytes of characters without a piece."""
         found: list[int] = []
         for piece in segmentation:
             id_ = self.ids.get(piece)
@@ -51,21 +51,21 @@ class Pieces:
 
 
 def words(text: str) -> list[str]:
-    """What is segmented on its own: the words of a text, each with the mark of its start."""
+    """The words of a text, each with the mark of a word start; each is segmented on its own."""
     return [_WORD_START + word for word in text.split(" ")] if text else []
 
 
 class BPEDropout:
     """Byte-pair merges, each skipped at each step with probability `alpha` (Provilkov et al. 2020, algorithm 1).
 
-    The time grows with the square of a word's length: 4 ms for 200 characters.
+    Takes quadratic time in the length of a word: 4 ms for 200 characters.
     """
 
     def __init__(self, pieces: Pieces) -> None:
         self._scores = pieces.scores
 
     def draw(self, word: str, alpha: float, random: Random) -> list[str]:
-        """One segmentation; with alpha 0 the usual one, with 1 the characters."""
+        """A random segmentation; with alpha=0 the usual one, with alpha=1 the characters."""
         scores, symbols = self._scores, list(word)
         while merges := [
             (-scores[left + right], place)
@@ -78,17 +78,17 @@ class BPEDropout:
 
 
 class _Ends(NamedTuple):
-    """The pieces that may end at one place of a word: where each starts, and the running sum of their chances."""
+    """The pieces that can end at one position of a word: their starts, and the running sum of their probabilities."""
 
     starts: list[int]
     chances: list[float]
 
 
 class UnigramSampling:
-    """Segmentations by their probability to the power of `alpha` (Kudo 2018, section 3.3).
+    """Segmentations in proportion to their probability to the power of `alpha` (Kudo 2018, section 3.3).
 
-    All segmentations take part: forward sums over the pieces that end at each place, then pieces drawn from the end to
-    the start. The sums of the latest words are kept.
+    Draws from all segmentations: forward sums over the pieces that end at each position, then pieces from the end to
+    the start. The sums of recent words are cached.
     """
 
     def __init__(self, pieces: Pieces) -> None:
@@ -96,7 +96,7 @@ class UnigramSampling:
         self._kept_sums = lru_cache(_WORDS_KEPT)(self._sums)
 
     def draw(self, word: str, alpha: float, random: Random) -> list[str]:
-        """One segmentation."""
+        """A random segmentation."""
         end = len(word)
         table = self._kept_sums(word, alpha) if end <= _LONGEST_KEPT else self._sums(word, alpha)
         segmentation = []
@@ -108,7 +108,7 @@ class UnigramSampling:
         return segmentation[::-1]
 
     def _sums(self, word: str, alpha: float) -> list[_Ends]:
-        """Of each place the pieces that end there, by the logarithms of the sums before them, so that none vanishes."""
+        """The pieces that end at each position. Sums are kept as logarithms so that they do not underflow."""
         sums, table = [0.0], list[_Ends]()
         for end in range(1, len(word) + 1):
             first = max(0, end - self._longest)

@@ -1,8 +1,9 @@
-"""Subword pieces by SentencePiece (Kudo & Richardson 2018), with the same four special ids everywhere."""
+"""Subword tokenizers by SentencePiece (Kudo & Richardson 2018), always with the same four special ids."""
 
 import io
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -12,13 +13,18 @@ import sentencepiece
 
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 
+logger = logging.getLogger(__name__)
+
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 KINDS = ("unigram", "bpe")
-# Of more lines so many are drawn: SentencePiece holds them all in memory.
+USUAL_SIZE = 8000
+"""Number of pieces if no size is given and the text supports it."""
+
+# SentencePiece holds all lines in memory, so a larger text is sampled.
 _MOST_LINES = 2_000_000
-# SentencePiece's own normalisation and its trimming of spaces would break decode(encode(text)) == text. A unigram model
-# depends on the number of threads in its last digits, so that is fixed too. Log level 2 is errors only.
+# SentencePiece's own normalization and its trimming of spaces would break decode(encode(text)) == text. The last digits
+# of a unigram model depend on the number of threads, so that is fixed too. Log level 2 is errors only.
 _OPTIONS: dict[str, Any] = {
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
@@ -34,10 +40,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 class Tokenizer:
-    """One SentencePiece model. decode(encode(text)) == text for every normalised text.
+    """A SentencePiece model with decode(encode(text)) == text for every normalized text.
 
-    Holds the model's bytes, so it can be pickled and stored. Raises ValueError when the bytes are no SentencePiece
-    model or when its special ids are not PAD UNK BOS EOS = 0 1 2 3.
+    Keeps the model's bytes, so it can be pickled and stored. Raises ValueError if the bytes are not a SentencePiece
+    model or its special ids are not PAD UNK BOS EOS = 0 1 2 3.
     """
 
     def __init__(self, model: bytes) -> None:
@@ -46,9 +52,9 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """The model stored in a file. Raises FileNotFoundError, or ValueError naming the file when it is no model."""
+        """Reads a model file. Raises FileNotFoundError, or ValueError if the file is not a model."""
         if not path.is_file():
-            raise FileNotFoundError(f"No tokenizer model at {path}; give the path of a file that training wrote.")
+            raise FileNotFoundError(f"No tokenizer model at {path}; give the path of a model that nmt.train wrote.")
         try:
             return cls(path.read_bytes())
         except ValueError as error:
@@ -56,11 +62,11 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """Number of pieces, the special ones included."""
+        """Number of pieces, including the four special ones."""
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the pieces of a normalised line, without BOS and EOS."""
+        """Ids of the pieces of a normalized line, without BOS and EOS."""
         return self._processor.encode(text)
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
@@ -68,11 +74,12 @@ class Tokenizer:
         return self._processor.encode(texts, num_threads=1)
 
     def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Another segmentation of the text of `ids`, drawn with `seed`.
+        """A random segmentation of the text of `ids`.
 
-        Of a byte-pair model, `alpha` is the probability with which a merge is skipped (Provilkov et al. 2020); of a
-        unigram model, segmentations are drawn by their probability to the power of `alpha` (Kudo 2018, section 3.3).
-        Raises ValueError for a model without pieces for bytes.
+        With a byte-pair model, `alpha` is the probability of skipping a merge (Provilkov et al. 2020). With a unigram
+        model, segmentations are drawn in proportion to their probability to the power of `alpha` (Kudo 2018, section
+        3.3).
+        Raises ValueError for a model without byte pieces.
         """
         random = Random(seed)
         drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
@@ -86,7 +93,7 @@ class Tokenizer:
     def _sampling(self) -> BPEDropout | UnigramSampling:
         try:
             self._processor.nbest_encode_as_ids("", 1)
-        except RuntimeError:  # A byte-pair model has no best segmentations.
+        except RuntimeError:  # Only unigram models support n-best segmentation.
             return BPEDropout(self._pieces)
         return UnigramSampling(self._pieces)
 
@@ -103,7 +110,7 @@ class Tokenizer:
 
 
 class TokenizerPair(NamedTuple):
-    """The tokenizers of the two sides; with a joint vocabulary both are the same object."""
+    """The tokenizers of the two sides; the same object twice if the vocabulary is joint."""
 
     source: Tokenizer
     target: Tokenizer
@@ -114,33 +121,32 @@ class TokenizerPair(NamedTuple):
         return self.source is self.target
 
 
-def train_tokenizer(lines: Iterable[str], *, kind: str, size: int, seed: int = 0) -> bytes:
-    """A SentencePiece model of `size` pieces learned from normalised lines.
+def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: int = 0) -> bytes:
+    """A SentencePiece model of `size` pieces, learned from normalized lines.
 
-    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Nothing is rewritten, and unseen characters fall back
-    to bytes. More than two million lines are represented by two million that `seed` draws. Raises as `lines` does, and
-    ValueError for an unknown kind, for no text, and for a size outside of what the text allows, naming the limit.
+    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. From more than two
+    million lines, `seed` draws two million. Without a size, the model has 8,000 pieces or as many as the text supports.
+    Raises as `lines` does, and ValueError for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
-    model, own = io.BytesIO(), list[Exception]()
+    drawn = draw_lines(lines, _MOST_LINES, seed)
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_watched(lines_drawn(lines, _MOST_LINES, seed), own),
-            model_writer=model,
-            model_type=kind,
-            vocab_size=size,
-            **_OPTIONS,
+        return _train(drawn, kind, USUAL_SIZE if size is None else size)
+    except _SizeError as error:
+        if size is not None:
+            raise
+        logger.info(
+            "tokenizer.size is null, and this text supports at most %s pieces: the vocabulary has %s instead of %s",
+            *(f"{number:,}" for number in (error.largest, error.largest, USUAL_SIZE)),
         )
-    except RuntimeError as error:
-        raise (own[0] if own else _training_error(str(error), size)) from error
-    return model.getvalue()
+        return _train(drawn, kind, error.largest)
 
 
-def lines_drawn(lines: Iterable[str], number: int, seed: int) -> Iterator[str]:
-    """All lines where there are at most `number`, else as many, each with the same chance (Vitter 1985, algorithm R).
+def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
+    """All lines, or `number` of them, each with the same probability (Vitter 1985, algorithm R).
 
-    SentencePiece would draw others in every process, whatever its seed.
+    SentencePiece would sample different lines in every process, whatever its seed.
     """
     random, kept = Random(seed), list[str]()
     for place, line in enumerate(lines):
@@ -148,15 +154,45 @@ def lines_drawn(lines: Iterable[str], number: int, seed: int) -> Iterator[str]:
             kept.append(line)
         elif (chosen := random.randrange(place + 1)) < number:
             kept[chosen] = line
-    yield from kept
+    return kept
 
 
-def _watched(lines: Iterable[str], errors: list[Exception]) -> Iterator[str]:
-    """The lines; what ends them too early is kept, because SentencePiece makes a RuntimeError of it."""
+class _SizeError(ValueError):
+    """The text does not support a vocabulary of this size, but one of `largest` pieces."""
+
+    def __init__(self, size: int, largest: int) -> None:
+        advice = " A few hundred lines suit about 500." if largest > 500 else ""
+        super().__init__(
+            f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {largest}, or to null "
+            f"for the largest.{advice}"
+        )
+        self.largest = largest
+
+
+def _train(lines: list[str], kind: str, size: int) -> bytes:
+    """A SentencePiece model. Raises ValueError as `train_tokenizer`; SentencePiece itself raises only RuntimeError."""
+    model = io.BytesIO()
     try:
-        yield from lines
-    except Exception as error:
-        errors.append(error)
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=model, model_type=kind, vocab_size=size, **_OPTIONS
+        )
+        return model.getvalue()
+    except RuntimeError as error:
+        message = str(error)
+        if match := re.search(r"too high .* value <= (\d+)", message):
+            raise _SizeError(size, int(match[1])) from error
+        if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
+            raise ValueError(
+                f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
+            ) from error
+        if "vocab_size()" in message or "insert_id(" in message:
+            raise ValueError(
+                f"Vocabulary size {size} leaves no room for PAD, UNK, BOS and EOS; set tokenizer.size higher."
+            ) from error
+        if "!sentences_.empty()" in message:
+            raise ValueError(
+                "There is no text to train a tokenizer on; give at least one line that is not empty."
+            ) from error
         raise
 
 
@@ -165,26 +201,9 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(f"These {len(model)} bytes are not a SentencePiece model.") from error
-    if not model:
+    if not model:  # which SentencePiece accepts
         raise ValueError("These 0 bytes are not a SentencePiece model.")
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; expected (0, 1, 2, 3).")
     return processor
-
-
-def _training_error(message: str, size: int) -> Exception:
-    if match := re.search(r"too high .* value <= (\d+)", message):
-        less = ", better much less: about 500 suits some hundred lines" if int(match[1]) > 500 else ""
-        return ValueError(
-            f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {match[1]}{less}."
-        )
-    if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return ValueError(
-            f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
-        )
-    if "vocab_size()" in message or "insert_id(" in message:
-        return ValueError(f"Vocabulary size {size} has no room for PAD, UNK, BOS and EOS; set tokenizer.size to more.")
-    if "!sentences_.empty()" in message:
-        return ValueError("There is no text to train a tokenizer on; give at least one line that is not empty.")
-    return RuntimeError(message)

@@ -13,9 +13,9 @@ from torch import nn
 from nmt.config.nodes import Config, make
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
+from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.data.sampling import DrawnPairs, SubwordSampling
 from nmt.errors import is_mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes

@@ -7,7 +7,7 @@ from nmt.text import BOS, EOS, PAD
 EXAMPLES = [(11, [5, 6, 7], [8]), (2, [9], [10, 13, 12, 14]), (7, [], [])]
 
 
-def test_an_example_by_hand():
+def test_collate_by_hand():
     batch = collate(EXAMPLES)
     assert batch.source.tolist() == [[5, 6, 7, EOS], [9, EOS, PAD, PAD], [EOS, PAD, PAD, PAD]]
     assert batch.source_mask.tolist() == [[True] * 4, [True, True, False, False], [True, False, False, False]]
@@ -17,11 +17,11 @@ def test_an_example_by_hand():
     assert batch.tokens == 2 + 5 + 1
 
 
-def test_a_batch_is_separated_into_its_examples():
+def test_separated_is_the_inverse_of_collate():
     assert separated(collate(EXAMPLES)) == EXAMPLES
 
 
-def test_a_batch_holds_what_each_sentence_alone_holds():
+def test_padding_does_not_change_the_sentences():
     batch = collate(EXAMPLES)
     for row, example in enumerate(EXAMPLES):
         alone = collate([example])
@@ -31,14 +31,14 @@ def test_a_batch_holds_what_each_sentence_alone_holds():
             assert not whole[len(single) :].any()
 
 
-def test_the_input_is_the_output_one_step_later():
+def test_the_input_is_the_output_shifted_by_one():
     batch = collate(EXAMPLES[:2])
     for inputs, outputs in zip(batch.target_input, batch.target_output, strict=True):
         length = int((outputs != PAD).sum())
         assert inputs[1:length].tolist() == outputs[: length - 1].tolist()
 
 
-def test_searching_and_training_pad_alike():
+def test_search_and_training_pad_the_same_way():
     source, mask = pad_source([ids for _, ids, _ in EXAMPLES])
     batch = collate(EXAMPLES)
     assert torch.equal(source, batch.source)
@@ -46,6 +46,6 @@ def test_searching_and_training_pad_alike():
     assert (source.dtype, mask.dtype) == (torch.int64, torch.bool)
 
 
-def test_no_sentence_is_refused():
-    with pytest.raises(ValueError, match="no sentence to make a batch of"):
+def test_an_empty_batch_is_refused():
+    with pytest.raises(ValueError, match="at least one sentence"):
         pad_source([])

@@ -15,7 +15,7 @@ def test_a_folder_is_filled_once(tmp_path):
     assert len(calls) == 1
 
 
-def test_an_interrupted_filling_leaves_nothing(tmp_path):
+def test_an_interrupted_fill_leaves_nothing_behind(tmp_path):
     def fill(folder):
         (folder / "file").write_text("half")
         raise KeyboardInterrupt
@@ -25,7 +25,7 @@ def test_an_interrupted_filling_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_first_of_two_processes_wins(tmp_path):
+def test_the_result_of_the_first_process_stays(tmp_path):
     def slow(folder):
         (folder / "file").write_text("slow")
         cached_folder(tmp_path / "key", lambda other: (other / "file").write_text("fast") and None)
@@ -34,7 +34,7 @@ def test_the_first_of_two_processes_wins(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
-def test_keys_follow_content(tmp_path):
+def test_keys_depend_on_content(tmp_path):
     (tmp_path / "a").write_bytes(b"same")
     (tmp_path / "b").write_bytes(b"same")
     assert file_digest(tmp_path / "a") == file_digest(tmp_path / "b")

@@ -42,7 +42,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path):
     assert read_lines(path) == ["one", "\ufefftwo"]
 
 
-def test_pairs_are_normalised_and_none_is_dropped(write, direction):
+def test_pairs_are_normalized_and_none_is_dropped(write, direction):
     prefix = write("test", [*ODD, "same", "same"], ["e\u0301"] * 9 + ["", ""])
     pairs = read_pairs(prefix, direction)
     assert pairs.source == [
@@ -52,7 +52,7 @@ def test_pairs_are_normalised_and_none_is_dropped(write, direction):
     assert read_aligned(prefix, direction).source[:9] == ODD
 
 
-def test_the_other_direction_swaps_the_sides(corpus, direction):
+def test_the_reverse_direction_swaps_the_sides(corpus, direction):
     source, target = read_pairs(corpus, direction)
     assert read_pairs(corpus, Direction.parse("vi-en")) == (target, source)
 
@@ -66,7 +66,7 @@ def test_direction_prints_as_it_is_written():
 
 
 @pytest.mark.parametrize("text", ["en", "en-en", "envi", "en_vi", "EN-VI", "en-vi-fr", "", "en->vi", "en-vi\n"])
-def test_a_wrong_direction_is_refused(text):
+def test_a_malformed_direction_is_refused(text):
     with pytest.raises(ValueError, match="write two different language codes, such as en-vi or vi-en"):
         Direction.parse(text)
 
@@ -79,55 +79,125 @@ def test_the_alignment_file_serves_both_directions(tmp_path, corpus, direction):
     assert alignment_file(corpus, Direction("vi", "en")) == path
 
 
-def test_parts_of_the_embedded_corpus(tmp_path, monkeypatch, direction):
+def test_parts_of_the_sample_corpus(tmp_path, monkeypatch, direction):
     monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path / "absent", tmp_path))
     for name in ("train.en", "train.vi", "test.en", "test.vi", "README.md"):
         (tmp_path / name).write_text("a\n")
     assert file_pair("sample:train", direction) == (tmp_path / "train.en", tmp_path / "train.vi")
-    with pytest.raises(FileNotFoundError, match="no part 'sample:tain' in language 'en'; its parts are: test, train"):
+    with pytest.raises(FileNotFoundError, match="no part 'sample:tain' in language 'en'; choose one of test, train"):
         file_pair("sample:tain", direction)
-    with pytest.raises(FileNotFoundError, match="in language 'de'; for another language give data=files"):
+    with pytest.raises(FileNotFoundError, match="in language 'de'; set data=files to train on"):
         file_pair("sample:train", Direction("de", "en"))
 
 
-def test_missing_and_empty_files_are_named(tmp_path, write, corpus, direction):
-    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.en: a corpus PREFIX is the files PREFIX\.en and"):
-        check_files([corpus, str(tmp_path / "absent")], direction)
-    with pytest.raises(FileNotFoundError, match=rf"{corpus}\.en\.en: a corpus is named without .*, as in {corpus}\."):
-        check_files([f"{corpus}.en"], direction)
-    # A name with a point of its own, whose other files are not there either.
-    (tmp_path / "absent.txt").write_text("a\n")
-    with pytest.raises(FileNotFoundError, match=r"No file .*absent\.txt\.en: a corpus PREFIX is the files"):
-        check_files([str(tmp_path / "absent.txt")], direction)
-    with pytest.raises(ValueError, match=r"empty\.en is empty"):
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with data/sample, and a working folder beside it."""
+    checkout, working = tmp_path / "checkout", tmp_path / "working"
+    (checkout / "data" / "sample").mkdir(parents=True)
+    working.mkdir()
+    monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path / "absent", checkout / "data" / "sample"))
+    monkeypatch.chdir(working)
+    return checkout
+
+
+def test_a_relative_prefix_is_found_in_the_working_folder_and_then_in_the_checkout(
+    checkout: Path, direction: Direction
+) -> None:
+    (checkout / "data" / "my").mkdir()
+    for language in ("en", "vi"):
+        (checkout / "data" / "my" / f"a.{language}").write_text("theirs\n")
+    assert read_aligned("data/my/a", direction) == (["theirs"], ["theirs"])
+    assert alignment_file("data/my/a", direction) is None
+    (checkout / "data" / "my" / "a.en-vi.align").touch()
+    assert alignment_file("data/my/a", direction) == checkout / "data" / "my" / "a.en-vi.align"
+    Path("data/my").mkdir(parents=True)
+    Path("data/my/a.vi").write_text("ours\n")
+    with pytest.raises(FileNotFoundError, match=r"No file data/my/a\.en in "):  # never one side of each corpus
+        read_aligned("data/my/a", direction)
+    Path("data/my/a.en").write_text("ours\n")
+    assert read_aligned("data/my/a", direction) == (["ours"], ["ours"])
+    assert file_pair(str(checkout / "data" / "my" / "a"), direction)[0] == checkout / "data" / "my" / "a.en"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "remedy"),
+    [
+        ("data/envi/news", "; 'python -m nmt.download envi' downloads it."),
+        ("data/hub/some/set/train", "; 'python -m nmt.download hub:some/set' downloads it."),
+        ("my/news", "; a corpus PREFIX is the two files PREFIX.en and PREFIX.vi."),
+    ],
+)
+def test_a_missing_corpus_says_where_it_was_searched_for(
+    checkout: Path, direction: Direction, prefix: str, remedy: str
+) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        check_files([prefix], direction)
+    assert str(caught.value) == f"No file {prefix}.en in {Path.cwd()} or {checkout}{remedy}"
+
+
+def test_without_a_checkout_only_the_working_folder_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direction: Direction
+) -> None:
+    monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path, tmp_path / "absent"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=rf"^No file a\.en in {tmp_path}; a corpus PREFIX is the two files"):
+        check_files(["a"], direction)
+
+
+def test_an_absolute_prefix_is_not_searched_for(checkout: Path, direction: Direction) -> None:
+    with pytest.raises(FileNotFoundError, match=rf"^No file {checkout}/a\.en; a corpus PREFIX is the two files"):
+        check_files([f"{checkout}/a"], direction)
+
+
+def test_empty_files_are_named(write: Callable[..., str], corpus: str, direction: Direction) -> None:
+    with pytest.raises(ValueError, match=r"empty\.en is empty; give a file with at least one line"):
         check_files([corpus, write("empty", [], ["a"])], direction)
 
 
-def test_what_there_is_beside_a_missing_file_is_told(tmp_path: Path, write: Callable[..., str], corpus: str) -> None:
-    folder, name = Path(corpus).parent, Path(corpus).name
-    with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
-        check_files([str(folder)], Direction("en", "vi"))
-    with pytest.raises(FileNotFoundError, match=rf"{folder} is a folder; .*before \.en, such as {folder}/"):
-        check_files([f"{folder}/"], Direction("en", "vi"))
-    with pytest.raises(FileNotFoundError, match=rf"but {name}\.en and {name}\.vi: give direction=en-vi or vi-en, as"):
-        check_files([corpus], Direction("vn", "de"))
+def test_a_missing_corpus_comes_with_the_likely_remedy(
+    tmp_path: Path, write: Callable[..., str], corpus: str, direction: Direction
+) -> None:
+    def refused(prefix: str, direction: Direction = direction) -> str:
+        with pytest.raises(FileNotFoundError) as caught:
+            check_files([prefix], direction)
+        return str(caught.value)
+
+    with_extension = refused(f"{corpus}.en")
+    assert with_extension == f"No file {corpus}.en.en: give the corpus without its extension, as {corpus}."
+    # A file whose name only looks like a corpus file.
+    (tmp_path / "absent.txt").write_text("a\n")
+    assert "; a corpus PREFIX is the two files PREFIX.en and" in refused(f"{tmp_path}/absent.txt")
+    for folder in (str(tmp_path), f"{tmp_path}/"):
+        assert f"{tmp_path} is a folder; give the path of the corpus up to its language, such as {corpus}." in refused(
+            folder
+        )
+    name = Path(corpus).name
+    assert refused(corpus, Direction("vn", "de")).endswith(
+        f", only {name}.en and {name}.vi; set direction=en-vi or direction=vi-en."
+    )
+    (tmp_path / f"{name}.fr").touch()
+    assert refused(corpus, Direction("vn", "de")).endswith(
+        f", only {name}.en and {name}.fr and {name}.vi; set direction= to two of these extensions."
+    )
     write("valid", ["a"], ["b"])
-    with pytest.raises(FileNotFoundError, match=rf"No file .*vaild\.en\. Did you mean {tmp_path}/valid\?"):
-        check_files([str(tmp_path / "vaild")], Direction("en", "vi"))
-    with pytest.raises(FileNotFoundError, match=r"No file absent; give the path of a text file\.$"):
+    assert refused(f"{tmp_path}/vaild").endswith(f"vaild.en. Did you mean {tmp_path}/valid?")
+    assert "; a corpus PREFIX is the two files" in refused(f"{tmp_path}/nowhere/absent")
+
+
+def test_a_missing_text_file_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match=r"^No file absent; give the path of a text file\.$"):
         read_lines(Path("absent"))
-    with pytest.raises(FileNotFoundError, match=r"No file .*nowhere/absent\.en: a corpus PREFIX is the files"):
-        check_files([str(tmp_path / "nowhere" / "absent")], Direction("en", "vi"))
 
 
 @pytest.mark.parametrize(
     ("content", "kind"),
-    [(gzip.compress(b"one\n", mtime=0), "a file of gzip"), ("one\n".encode("utf-16"), "UTF-16")],
+    [(gzip.compress(b"one\n", mtime=0), "gzip"), ("one\n".encode("utf-16"), "UTF-16")],
     ids=["gzip", "utf-16"],
 )
-def test_files_that_are_no_plain_text_are_called_what_they_are(tmp_path: Path, content: bytes, kind: str) -> None:
+def test_the_format_of_a_file_that_is_not_plain_text_is_named(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(ValueError, match=rf"a\.en, line 1: not UTF-8 but {kind}; give plain text in UTF-8\.$"):
+    with pytest.raises(ValueError, match=rf"a\.en is {kind}, not UTF-8; give a plain text file in UTF-8\.$"):
         read_lines(tmp_path / "a.en")
 
 
@@ -142,8 +212,10 @@ def test_unequal_line_counts_are_named(write, direction):
         read_aligned(prefix, direction)
 
 
-def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path):
+def test_the_line_of_invalid_utf8_is_named(tmp_path):
     path = tmp_path / "latin.en"
     path.write_bytes(b"one\ntwo\ncaf\xe9\n")
-    with pytest.raises(ValueError, match=r"latin\.en, line 3: not UTF-8"):
+    with pytest.raises(
+        ValueError, match=r"latin\.en, line 3 is not UTF-8 \(.*\); convert the file with iconv, or fix the line"
+    ):
         read_lines(path)

@@ -27,7 +27,7 @@ def test_decoding_the_dataset_gives_the_corpus_back(build, corpus, direction, pa
 
 
 @pytest.mark.parametrize(("same", "told"), [(2, False), (3, True)])
-def test_a_language_that_is_given_twice_is_told(build, write, same, told):
+def test_a_corpus_of_one_language_given_twice_is_reported(build, write, same, told):
     source = [f"{word} one" for word in ("a", "b", "c", "d", "e", "f", "g", "h", "i", "k")]
     target = [*source[:same], *(f"{line} một" for line in source[same:])]
     _, report = build([write("twice", source, target)])
@@ -42,7 +42,7 @@ def test_lengths_count_eos_and_match_the_rows(build, corpus):
     assert data.lengths.sum(axis=0).tolist() == [report.source_tokens, report.target_tokens]
 
 
-def test_a_batch_is_its_rows_in_the_order_asked_for(build, corpus):
+def test_a_batch_has_its_rows_in_the_requested_order(build, corpus):
     data, _ = build([corpus])
     assert data.__getitems__([13, 2, 7]) == [data[13], data[2], data[7]]
     assert [index for index, _, _ in data.__getitems__([13, 2, 7])] == [13, 2, 7]
@@ -58,7 +58,7 @@ def test_chunks_make_no_difference(build, corpus, monkeypatch, tmp_path):
     assert len(list((tmp_path / "cache" / "datasets").iterdir())) == 2
 
 
-def test_the_second_time_nothing_is_written_and_the_report_is_the_same(build, corpus, monkeypatch):
+def test_the_second_call_reads_the_cache(build, corpus, monkeypatch):
     first, report = build([corpus])
     monkeypatch.setattr(module, "_write", lambda *_: pytest.fail("written again"))
     again, again_report = build([corpus])
@@ -66,7 +66,7 @@ def test_the_second_time_nothing_is_written_and_the_report_is_the_same(build, co
     assert again_report == report
 
 
-def test_changed_content_filters_direction_or_exclusion_are_never_stale(build, write):
+def test_a_change_of_content_filters_direction_or_exclusion_is_never_stale(build, write):
     prefix = write("a", ["one", "two", "two"], ["một", "hai", "hai"])
     held_out = write("b", ["one"], ["một"])
     assert build([prefix])[1].kept == 2
@@ -86,8 +86,19 @@ def test_the_report_counts_every_reason(build, write):
     assert (report.pairs, report.kept) == (7, 2)
     assert report.dropped == {"duplicate": 1, "empty": 1, "overlap": 1, "too long": 1, "ratio": 1}
     assert report.changed == {"en nfc": 1, "en control": 1, "vi spaces": 1}
-    assert "7 pairs, 2 kept" in str(report)
-    assert "1 overlap" in str(report)
+    assert report.parts == [2, 0]
+    assert str(report) == (
+        f"7 pairs, 2 kept ({report.source_tokens} source and {report.target_tokens} target tokens); dropped: "
+        "1 duplicate, 1 empty, 1 overlap, 1 too long, 1 ratio; lines normalized: 1 en control, 1 en nfc, 1 vi spaces"
+    )
+
+
+def test_the_pairs_of_each_corpus_are_counted_across_chunks(build, write, monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK", 3)
+    first = write("a", ["i see", "", "you see", "we see", "i see"], ["tôi", "bạn", "bạn", "chúng", "tôi"])
+    second = write("b", ["cat", "you see", "dog", "house"], ["mèo", "bạn", "chó", "nhà"])
+    data, report = build([first, second])
+    assert report.parts == data.parts == [3, 3]
 
 
 def test_building_is_silent_and_offline(build, corpus, capfd, monkeypatch):
@@ -97,12 +108,12 @@ def test_building_is_silent_and_offline(build, corpus, capfd, monkeypatch):
     assert capfd.readouterr() == ("", "")
 
 
-def test_workers_can_receive_the_data(build, corpus):
+def test_the_data_can_be_pickled_for_workers(build, corpus):
     data, _ = build([corpus])
     assert list(pickle.loads(pickle.dumps(data))) == list(data)
 
 
-def test_held_out_pairs_are_all_encoded(write, direction, pair):
+def test_every_held_out_pair_is_encoded(write, direction, pair):
     pairs = read_pairs(write("t", ["", "i see", "i see"], ["tôi", "", ""]), direction)
     examples = encode_pairs(pairs, pair)
     assert [index for index, _, _ in examples] == [0, 1, 2]
@@ -110,13 +121,18 @@ def test_held_out_pairs_are_all_encoded(write, direction, pair):
     assert [pair.target.decode(target) for _, _, target in examples] == pairs.target
 
 
-def test_nothing_left_is_refused_and_leaves_no_cache(build, corpus, tmp_path):
+def test_an_empty_result_is_refused_and_not_cached(build, corpus, tmp_path):
     with pytest.raises(ValueError, match=r"No training pair is left: 211 pairs, 0 kept .* 211 overlap"):
         build([corpus], [corpus])
     assert list((tmp_path / "cache" / "datasets").iterdir()) == []
 
 
-def test_lines_that_lack_their_translation_are_refused_and_leave_no_cache(build, corpus, write, tmp_path):
+def test_unequal_line_counts_are_refused_and_not_cached(build, corpus, write, tmp_path):
     with pytest.raises(ValueError, match=r"short\.en has 2 lines but .*short\.vi has 1"):
         build([corpus, write("short", ["one", "two"], ["một"])])
     assert list((tmp_path / "cache" / "datasets").iterdir()) == []
+
+
+def test_a_missing_corpus_is_a_mistake_of_the_user(build, corpus, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^No file .*absent\.en; a corpus PREFIX is"):
+        build([corpus], [str(tmp_path / "absent")])

@@ -1,4 +1,4 @@
-"""Training pairs in other pieces: the same text, and the same pieces for the same draw, whatever came before."""
+"""Sampled segmentations keep the text and depend only on the draw."""
 
 from itertools import islice
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from nmt.data.dataset import training_dataset
+from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing
-from nmt.data.sampling import Draw, DrawnPairs, SubwordSampling
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 STRENGTH, STEPS = 0.4, 31
@@ -27,7 +27,7 @@ def drawn(training, pair):
     )
 
 
-def test_other_pieces_are_the_same_text_of_the_same_pair(training, pair, drawn):
+def test_sampling_keeps_the_text_of_a_pair(training, pair, drawn):
     draws = [Draw(0, index) for index in range(len(training))]
     for (index, *sides), (kept_index, *kept) in zip(drawn().__getitems__(draws), training, strict=True):
         assert index == kept_index
@@ -35,7 +35,7 @@ def test_other_pieces_are_the_same_text_of_the_same_pair(training, pair, drawn):
             assert tokenizer.decode(ids) == tokenizer.decode(plain)
 
 
-def test_pieces_depend_on_the_seed_the_epoch_and_the_pair_alone(drawn):
+def test_segmentations_depend_only_on_seed_epoch_and_pair(drawn):
     draws = [Draw(2, index) for index in (5, 11, 7)]
     found = drawn().__getitems__(draws)
     assert [drawn().__getitems__([draw])[0] for draw in draws[::-1]] == found[::-1]
@@ -43,7 +43,7 @@ def test_pieces_depend_on_the_seed_the_epoch_and_the_pair_alone(drawn):
     assert drawn(seed=4).__getitems__(draws) != found
 
 
-def test_a_side_that_would_become_too_long_keeps_its_usual_pieces(training, drawn):
+def test_a_side_that_would_become_too_long_keeps_its_usual_segmentation(training, drawn):
     draws = [Draw(0, index) for index in range(len(training))]
     longest = training.lengths.max(axis=0).tolist()
     found = drawn(longest=longest).__getitems__(draws)
@@ -64,11 +64,11 @@ def test_a_partner_is_appended_on_both_sides(training, pair, drawn):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_restored_loader_goes_on_with_the_same_pieces(training, pair, workers):
+def test_a_restored_loader_continues_with_the_same_segmentations(training, pair, workers):
     def loader(workers=0):
         sampling = SubwordSampling(pair, STRENGTH, seed=3, longest=(99, 99))
         data = TranslationData(
-            DrawnPairs(training, sampling, Mixing(concatenate=0.3)),
+            DrawnPairs(training, sampling, Mixing(concat_prob=0.3)),
             [],
             seed=3,
             batch_tokens=211,

@@ -1,4 +1,4 @@
-"""A local https server that sends right, broken off, corrupted, slow and missing files."""
+"""Downloads from a local https server that sends good, interrupted, corrupted, slow and missing files."""
 
 import hashlib
 import ssl
@@ -20,7 +20,7 @@ Served = Callable[["Handler"], None]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers /NAME by the function of that name below; `asked` keeps the Range of every request."""
+    """Answers /NAME with the function of that name below; `asked` records the Range of every request."""
 
     asked: list[str | None]
     etag: str
@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def content(self, body: bytes, upto: int | None = None, wait: Callable[[], None] = lambda: None) -> None:
-        """The body from the byte that is asked for, broken off before `upto`."""
+        """Sends the body from the requested byte on, interrupted before `upto`."""
         start = 0
         wanted = self.headers.get("Range")
         if wanted and self.headers.get("If-Range", self.etag) == self.etag:
@@ -137,20 +137,22 @@ def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["right", "broken_off", "slow", "of_unknown_length", "to_right", "busy"])
-def test_a_file_is_there_whole_in_the_end(server: str, tmp_path: Path, name: str) -> None:
+def test_the_whole_file_arrives(server: str, tmp_path: Path, name: str) -> None:
     assert fetch(f"{server}/{name}", tmp_path / "new" / "file", RIGHT, QUICK)
     assert (tmp_path / "new" / "file").read_bytes() == CONTENT
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(("name", "there"), [("broken_off", 500_000), ("slow", 300_000)])
-def test_it_goes_on_where_it_broke_off(server: str, tmp_path: Path, name: str, there: int) -> None:
+def test_an_interrupted_download_continues_at_the_next_byte(server: str, tmp_path: Path, name: str, there: int) -> None:
     fetch(f"{server}/{name}", tmp_path / "file", RIGHT, QUICK)
     assert Handler.asked == [None, f"bytes={there}-"]
 
 
-def test_the_next_call_goes_on_where_the_last_one_gave_up(server: str, tmp_path: Path) -> None:
-    with pytest.raises(DownloadFailed, match=r"1 of \S+ bytes are missing\); 1,049,343 bytes .* goes on from there"):
+def test_the_next_call_continues_where_the_last_one_gave_up(server: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        DownloadFailed, match=r"1 of \S+ bytes are missing, after 1,049,343 bytes\. .* the same command to continue, or"
+    ):
         fetch(f"{server}/never_whole", tmp_path / "file", RIGHT, QUICK._replace(tries=1))
     assert not (tmp_path / "file").exists()
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
@@ -158,20 +160,20 @@ def test_the_next_call_goes_on_where_the_last_one_gave_up(server: str, tmp_path:
     assert (tmp_path / "file").read_bytes() == CONTENT
 
 
-def test_a_whole_part_is_not_fetched_again(server: str, tmp_path: Path) -> None:
+def test_a_complete_part_is_not_downloaded_again(server: str, tmp_path: Path) -> None:
     (tmp_path / "file.part").write_bytes(CONTENT)
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert Handler.asked == [f"bytes={len(CONTENT)}-"]
 
 
-def test_a_part_that_is_too_long_is_fetched_again(server: str, tmp_path: Path) -> None:
+def test_a_part_that_is_too_long_is_downloaded_again(server: str, tmp_path: Path) -> None:
     (tmp_path / "file.part").write_bytes(CONTENT + b"more")
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert Handler.asked == [f"bytes={len(CONTENT) + 4}-", None]
 
 
 @pytest.mark.parametrize("etag", ['"old"', 'W/"old"', ""])
-def test_a_file_that_changes_meanwhile_is_not_patched_together(
+def test_bytes_of_two_versions_are_never_joined(
     server: str, tmp_path: Path, etag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Handler, "etag", etag)
@@ -179,38 +181,38 @@ def test_a_file_that_changes_meanwhile_is_not_patched_together(
     assert (tmp_path / "file").read_bytes() == CONTENT
 
 
-def test_a_part_of_who_knows_what_is_not_gone_on_with(server: str, tmp_path: Path) -> None:
+def test_without_a_digest_an_old_part_is_not_continued(server: str, tmp_path: Path) -> None:
     (tmp_path / "file.part").write_bytes(b"something else")
     assert fetch(f"{server}/right", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == CONTENT
 
 
-def test_what_cannot_be_gone_on_with_is_not_left_behind(server: str, tmp_path: Path) -> None:
-    with pytest.raises(DownloadFailed, match=r"are missing.* The same command begins again\."):
+def test_without_a_digest_no_part_is_left_behind(server: str, tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match=r"are missing.* run the same command to try again\."):
         fetch(f"{server}/never_whole", tmp_path / "file", None, QUICK._replace(tries=1))
     assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
 
 
-@pytest.mark.skipif(fcntl is None, reason="Windows locks no files")
-def test_two_processes_do_not_write_one_file(server: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(fcntl is None, reason="no file locks on Windows")
+def test_two_processes_do_not_write_the_same_file(server: str, tmp_path: Path) -> None:
     with (tmp_path / "file.part").open("ab") as part:
         fcntl.flock(part, fcntl.LOCK_EX)
-        with pytest.raises(DownloadFailed, match="Another process is fetching"):
+        with pytest.raises(DownloadFailed, match="Another process is downloading"):
             fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
 
 
 def test_a_corrupted_file_is_refused_and_deleted(server: str, tmp_path: Path) -> None:
-    with pytest.raises(DownloadFailed, match=f"the published file {RIGHT.value}.*/corrupted sent is deleted"):
+    with pytest.raises(DownloadFailed, match=f"the published file has {RIGHT.value}.*/corrupted was deleted"):
         fetch(f"{server}/corrupted", tmp_path / "file", RIGHT, QUICK)
     assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
 
 
-def test_a_file_that_is_there_is_verified_and_left_alone(server: str, tmp_path: Path) -> None:
+def test_an_existing_file_is_verified_and_kept(server: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(CONTENT)
     assert not fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(ValueError, match="Delete it, or choose another folder"):
+    with pytest.raises(ValueError, match="Delete it, or choose another folder with out="):
         fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert not fetch(f"{server}/right", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == b"mine"
@@ -220,66 +222,64 @@ def test_a_file_that_is_there_is_verified_and_left_alone(server: str, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("missing", "the server says 404 Not Found"),
-        ("to_http", "leads to http://localhost/right, which is no https:// address"),
+        ("missing", "could not be downloaded: HTTP 404 Not Found"),
+        ("to_http", "redirects to http://localhost/right, which is not an https:// URL"),
         ("to_file", "302 .*file:///etc/hostname"),
-        ("never_whole", r"are missing\)"),
+        ("never_whole", r"are missing, after"),
     ],
 )
-def test_what_cannot_be_had_is_told(server: str, tmp_path: Path, name: str, told: str) -> None:
+def test_the_reason_of_a_failure_is_reported(server: str, tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(DownloadFailed, match=told):
         fetch(f"{server}/{name}", tmp_path / "file", RIGHT, QUICK._replace(tries=2))
     assert not (tmp_path / "file").exists()
 
 
 @pytest.mark.parametrize("name", ["right", "of_unknown_length"])
-def test_a_file_that_is_too_large_is_not_taken(server: str, tmp_path: Path, name: str) -> None:
-    with pytest.raises(DownloadFailed, match=r"at most 700,000 are taken"):
+def test_a_file_that_is_too_large_is_refused(server: str, tmp_path: Path, name: str) -> None:
+    with pytest.raises(DownloadFailed, match=r"the limit is 700,000, set by max_gib"):
         fetch(f"{server}/{name}", tmp_path / "file", RIGHT, QUICK._replace(most_bytes=700_000))
     assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
 
 
-def test_a_certificate_that_nobody_trusts_is_refused(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untrusted_certificate_is_refused(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
-    with pytest.raises(DownloadFailed, match="The certificate of localhost is not valid"):
+    with pytest.raises(DownloadFailed, match="The certificate of localhost is invalid"):
         fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
 
 
-def test_a_host_that_does_not_answer_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DownloadFailed, match=r"refused.*0 bytes have come. Is this machine online\?"):
+def test_an_unreachable_host_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match=r"refused, after 0 bytes\. Check the network connection"):
         fetch("https://localhost:1/file", tmp_path / "file", RIGHT, QUICK)
 
 
 @pytest.mark.parametrize(
     "url", ["http://localhost/file", "file:///etc/hostname", "ftp://a/b", "https:///a", "https://me:word@a/b"]
 )
-def test_only_https_is_taken(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ValueError, match="no https:// address"):
+def test_only_https_is_used(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ValueError, match="is not an https:// URL; downloads use https only"):
         fetch(url, tmp_path / "file")
 
 
 @pytest.mark.parametrize("url", ["https://a..b/x", "https://[::1/a.zip", "https://a:b/c", f"https://{'a' * 70}/b"])
-def test_an_address_that_is_none_is_told(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ValueError, match="is no address"):
+def test_a_malformed_url_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL"):
         fetch(url, tmp_path / "file")
 
 
-def test_letters_beyond_ascii_are_encoded() -> None:
+def test_non_ascii_letters_of_a_url_are_encoded() -> None:
     assert (
         checked_address("https://báo.vn:8/tập 1.zip?q=ă&r=%20")
         == "https://xn--bo-mia.vn:8/t%E1%BA%ADp%201.zip?q=%C4%83&r=%20"
     )
 
 
-def test_git_knows_a_blob_by_another_digest(tmp_path: Path) -> None:
+def test_the_digest_of_a_git_blob(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"hello\n")
     # What `git hash-object` prints for it.
     assert Digest("git_sha1", "ce013625030ba8dba906f756967f9e9ca394464a").objection(tmp_path / "file") == ""
 
 
-def test_progress_goes_up_to_the_whole_and_never_back(server: str, tmp_path: Path) -> None:
+def test_progress_never_decreases_and_ends_at_the_total(server: str, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     fetch(f"{server}/broken_off", tmp_path / "file", RIGHT, QUICK, lambda size, total: told.append((size, total)))
     assert [size for size, _ in told] == sorted(size for size, _ in told)

@@ -1,4 +1,4 @@
-"""Sets as the Hugging Face hub has them, here from a folder, become aligned files."""
+"""Datasets of the Hugging Face Hub become aligned files. Here a folder takes the place of the Hub."""
 
 import json
 from pathlib import Path
@@ -38,40 +38,46 @@ def test_every_split_becomes_aligned_files(tmp_path: Path, nested: bool) -> None
         assert read_parallel(*files) == (["one", "two lines", "\u2028"], ["một", "hai", ""])
 
 
-def test_a_set_without_the_languages_is_refused(tmp_path: Path) -> None:
+def test_a_dataset_without_the_languages_is_refused(tmp_path: Path) -> None:
     name = a_set(tmp_path / "set", [{"translation": {"en": "one", "de": "eins"}}])
-    with pytest.raises(ValueError, match=r"has de, en, not vi: choose languages=A-B among them"):
+    with pytest.raises(
+        ValueError, match=r"has no vi, only de, en; set languages=A-B to two of these, or choose another hub_config"
+    ):
         write_splits(name, None, LANGUAGES, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_set_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dataset_is_one_short_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     with pytest.raises(
-        DownloadFailed, match=r"The set 'nobody/nothing' could not be loaded: .* Check its name and the ne"
+        DownloadFailed, match=r"^Dataset 'nobody/nothing' could not be loaded\. Check its name and .* connection\. \S"
     ):
         write_splits("nobody/nothing", None, LANGUAGES, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["", "json", "a/b/c", "../etc", "a b/c", "/a", ".hidden/a", "a/.."])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a set on the Hugging Face hub; write hub:OWNER/SET"):
+def test_a_malformed_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET"):
         checked_name(name)
 
 
 @pytest.mark.parametrize("name", ["IWSLT/mt_eng_vietnamese", "Some-Owner/set.v1"])
-def test_names_of_sets(name: str) -> None:
+def test_names_of_datasets(name: str) -> None:
     assert checked_name(name) == name
 
 
-def test_a_folder_of_that_name_is_not_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_hidden_by_a_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "envi").mkdir(parents=True)
-    with pytest.raises(ValueError, match="data/envi is here, and a set of that name on the hub would be taken for it"):
+    with pytest.raises(
+        ValueError, match="data/envi is a local path, which hides the dataset of that name; run the command in another"
+    ):
         checked_name("data/envi")
 
 
-def test_what_is_there_is_left_alone_and_nothing_half_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_files_are_kept_and_an_interruption_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = a_set(tmp_path / "set", [dict(pair) for pair in PAIRS])
 
     def breaks(*_: object) -> None:
@@ -88,7 +94,7 @@ def test_what_is_there_is_left_alone_and_nothing_half_stays(tmp_path: Path, monk
     assert (tmp_path / "out" / "train.en").read_text() == "mine\n"
 
 
-def test_two_splits_for_validation_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_validation_splits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.hub._loaded", lambda *_: {"validation": [], "dev": []})
-    with pytest.raises(ValueError, match="validation, dev, of which two are for"):
+    with pytest.raises(ValueError, match="has two validation splits among validation, dev; nmt reads only one"):
         write_splits("owner/set", None, LANGUAGES, tmp_path / "out")

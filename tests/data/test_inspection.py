@@ -30,48 +30,48 @@ def kinds(source: str, target: str, direction: Direction = EN_VI) -> set[str]:
     return set(inspect([(source, target)], checks(direction)).counts)
 
 
-def test_nothing_is_found_where_nothing_is_wrong() -> None:
+def test_a_good_pair_has_no_defects() -> None:
     assert kinds(*GOOD) == set()
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_is_wrong_is_found(kind: str) -> None:
+def test_every_kind_of_defect_is_found(kind: str) -> None:
     assert kind in kinds(*WRONG[kind])
 
 
-def test_every_kind_has_its_example() -> None:
+def test_every_kind_of_defect_has_an_example_here() -> None:
     assert set(WRONG) == set(checks(EN_VI))
 
 
 @pytest.mark.parametrize("kind", ["more than 100 words", "more than 3 times the words", "2 sentences more or fewer"])
-def test_limits_are_no_lower_than_they_say(kind: str) -> None:
-    just = {
+def test_values_at_the_limits_are_no_defects(kind: str) -> None:
+    at_the_limit = {
         "more than 100 words": ("word " * 100, "từ " * 100),
         "more than 3 times the words": ("One.", "Một hai ba."),
         "2 sentences more or fewer": ("Yes. He left.", "Vâng. Anh ấy đi. Rồi."),
     }
-    assert kind not in kinds(*just[kind])
+    assert kind not in kinds(*at_the_limit[kind])
 
 
 @pytest.mark.parametrize(("direction", "expected"), [("vi-en", True), ("en-vi", False), ("en-de", False)])
-def test_vietnamese_is_known_on_either_side(direction: str, expected: bool) -> None:
+def test_vietnamese_is_recognized_on_either_side(direction: str, expected: bool) -> None:
     found = kinds("We drink tea now.", "Chúng tôi uống trà.", Direction.parse(direction))
     assert ("languages swapped" in found) == expected
 
 
-def test_vietnamese_that_is_not_composed_is_known_too() -> None:
+def test_decomposed_vietnamese_is_recognized() -> None:
     decomposed = unicodedata.normalize("NFD", "Chúng tôi uống trà.")
     assert "languages swapped" in kinds(decomposed, "We drink tea.")
 
 
-def test_a_pair_of_another_corpus_is_a_duplicate_where_both_are_for_training() -> None:
+def test_a_pair_seen_in_an_earlier_corpus_is_a_duplicate() -> None:
     seen = Seen(set(), set())
     inspect([GOOD], {}, seen=seen)
     assert inspect([GOOD], {}, seen=seen).counts == {"duplicates of a pair": 1}
     assert inspect([GOOD], {}).counts == {}
 
 
-def test_names_do_not_swap_languages() -> None:
+def test_vietnamese_names_do_not_make_english_vietnamese() -> None:
     assert "languages swapped" not in kinds("Nguyễn Văn An met Mr. Smith.", "Nguyễn Văn An gặp ông Smith.")
 
 
@@ -92,7 +92,7 @@ def test_repeated_pairs_repeated_sources_and_lines_of_other_splits_are_counted()
     }
 
 
-def test_only_the_first_lines_of_a_kind_are_examples() -> None:
+def test_only_the_first_lines_of_a_kind_are_listed() -> None:
     found = inspect([("", "")] * 5, checks(EN_VI), examples=2)
     assert (found.counts["a side is empty"], found.lines["a side is empty"]) == (5, [1, 2])
 
@@ -109,11 +109,11 @@ def test_only_the_first_lines_of_a_kind_are_examples() -> None:
         ("vi-en", "Facebook, Google 2019", False),
     ],
 )
-def test_a_source_in_another_language_is_seen(direction: str, line: str, expected: bool) -> None:
+def test_a_source_in_the_wrong_language_is_found(direction: str, line: str, expected: bool) -> None:
     check = foreign_check(Direction.parse(direction))
     assert check is not None
     assert check(line) == expected
 
 
-def test_without_vietnamese_no_language_is_told_from_another() -> None:
+def test_without_vietnamese_there_is_no_language_check() -> None:
     assert foreign_check(Direction.parse("en-de")) is None

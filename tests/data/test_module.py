@@ -7,13 +7,13 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
+from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
-from nmt.data.sampling import DrawnPairs
 
 MAX_STEPS, ACCUMULATE = 31, 2
-# Forking for loading processes warns in Python 3.12 and newer once torch has started its threads.
+# Python 3.12 and newer warn about forking loading processes after torch has started its threads.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
@@ -55,7 +55,7 @@ def test_the_stream_is_the_plans_of_the_epochs_in_order(module):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("received", [0, 1, 23, 47, MAX_STEPS * ACCUMULATE])
-def test_a_restored_loader_goes_on_exactly(module, workers, received):
+def test_a_restored_loader_continues_exactly(module, workers, received):
     whole = list(module().train_dataloader())
     interrupted = module(workers).train_dataloader()
     before = list(islice(interrupted, received))
@@ -80,7 +80,7 @@ def test_workers_make_no_difference(module):
     assert same(list(module(0).train_dataloader()), list(module(2).train_dataloader()))
 
 
-def test_another_seed_is_another_stream(module):
+def test_different_seeds_give_different_streams(module):
     assert not same(list(module().train_dataloader()), list(module(seed=4).train_dataloader()))
 
 
@@ -93,7 +93,7 @@ def test_loading_leaves_the_global_generator_alone(module):
 
 
 class Processes:
-    """Stands for the trainer of one of two processes."""
+    """A stub of the trainer of one of two processes."""
 
     world_size = 2
 
@@ -119,17 +119,17 @@ def test_validation_gives_every_pair_once(module):
     assert len(batches) > 1
 
 
-def test_too_few_validation_pairs_for_all_processes_are_told(module):
+def test_fewer_validation_pairs_than_processes_are_refused(module):
     data = module()
     data.validation, data.trainer = data.validation[:1], Processes(0)
     with pytest.raises(
-        ValueError, match=r"The validation split has too few pairs \(1\) for 2 processes: .*trainer.devices"
+        ValueError, match=r"The validation corpus has too few pairs \(1\) for 2 processes; .*lower trainer.devices"
     ):
         data.val_dataloader()
 
 
 class Recorder(lightning.LightningModule):
-    """A model of one weight that notes which sentences it trains on."""
+    """A model of one weight that records the sentences it trains on."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ def test_the_plan_is_a_function_of_its_arguments():
     assert [batch.tolist() for batch in flat(first)] == [batch.tolist() for batch in flat(again)]
 
 
-def test_an_index_takes_4_bytes_and_the_order_is_that_of_8():
+def test_indices_are_int32_and_in_the_same_order_as_int64():
     assert all(batch.dtype == np.int32 for batch in flat(plan(3, 2, lengths(211), 101)))
     short, long = np.random.default_rng(5), np.random.default_rng(5)
     np.testing.assert_array_equal(short.permutation(np.arange(211, dtype=np.int32)), long.permutation(211))
@@ -49,34 +49,34 @@ def test_another_seed_or_epoch_is_another_order(seed, epoch):
     assert [batch.tolist() for batch in flat(first)] != [batch.tolist() for batch in flat(other)]
 
 
-def test_other_processes_take_other_slices_of_the_same_steps():
+def test_more_processes_take_different_slices_of_the_same_steps():
     one, two, six = (plan(3, 2, lengths(1009), 101, a, w) for a, w in [(6, 1), (3, 2), (1, 6)])
     for steps in zip(one, two, six, strict=True):
         whole = [np.concatenate(list(chain.from_iterable(step))).tolist() for step in steps]
         assert whole[0] == whole[1] == whole[2]
 
 
-def test_without_partners_an_epoch_is_its_plan():
+def test_without_mixing_an_epoch_is_its_plan():
     found, expected = plan_epoch(3, 2, lengths(211), 101), plan(3, 2, lengths(211), 101)
     assert [batch.tolist() for batch in flat(found.steps)] == [batch.tolist() for batch in flat(expected)]
     assert set(found.partners.tolist()) == {-1}
 
 
 def test_partners_are_random_and_the_budget_counts_them():
-    sizes, (steps, partners) = lengths(1009), plan_epoch(3, 2, lengths(1009), 101, mixing=Mixing(concatenate=0.4))
+    sizes, (steps, partners) = lengths(1009), plan_epoch(3, 2, lengths(1009), 101, mixing=Mixing(concat_prob=0.4))
     has = partners >= 0
     joined = np.where(has[:, None], sizes + sizes[partners] - 1, sizes)
-    assert 0.1 < has.mean() < 0.4  # what would be too long stays alone
+    assert 0.1 < has.mean() < 0.4  # pairs that would become too long get no partner
     assert len(set(partners[has].tolist())) > 0.7 * has.sum()
     assert (joined <= sizes.max(axis=0)).all()
     assert (partners[has] != np.flatnonzero(has)).all()
     assert all(len(batch) * joined[batch].max() <= 101 for batch in flat(steps))
     assert sorted(np.concatenate(flat(steps)).tolist()) == list(range(1009))
-    assert plan_epoch(3, 3, sizes, 101, mixing=Mixing(concatenate=0.4)).partners.tolist() != partners.tolist()
+    assert plan_epoch(3, 3, sizes, 101, mixing=Mixing(concat_prob=0.4)).partners.tolist() != partners.tolist()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0, 100.0, 0.5, 0.01])
-def test_a_corpus_comes_as_often_as_its_temperature_says(temperature):
+def test_corpora_are_drawn_in_the_proportions_of_the_temperature(temperature):
     parts = (900, 90, 19)
     steps, _ = plan_epoch(3, 2, lengths(1009), 101, mixing=Mixing(parts, temperature))
     drawn = np.concatenate(flat(steps))
@@ -89,7 +89,7 @@ def test_a_corpus_comes_as_often_as_its_temperature_says(temperature):
     assert (sorted(drawn.tolist()) == list(range(1009))) == (temperature == 1)
 
 
-def test_little_is_padding():
+def test_less_than_a_twentieth_is_padding():
     sizes = lengths(10_007)
     batches = flat(plan(3, 2, sizes, 1009))
     padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in batches)
@@ -97,7 +97,7 @@ def test_little_is_padding():
 
 
 def padding_and_meetings(sizes: np.ndarray, batch_tokens: int) -> tuple[float, float]:
-    """The share of padding, and of the pairs of sentences in a batch those that meet again in the next epoch."""
+    """The share of padding, and of the pairs of sentences in a batch, those that share a batch again an epoch later."""
     first, second = (flat(plan(3, epoch, sizes, batch_tokens)) for epoch in (0, 1))
     padded = sum(len(batch) * int(sizes[batch].max(axis=0).sum()) for batch in first)
     batch_of = np.empty(len(sizes), dtype=int)
@@ -108,7 +108,7 @@ def padding_and_meetings(sizes: np.ndarray, batch_tokens: int) -> tuple[float, f
 
 
 @pytest.mark.parametrize(("batches_of_a_pool", "batch_tokens"), [(8, 1009), (256, 211), (256, 61)])
-def test_larger_pools_have_less_padding_and_smaller_ones_mix_more(monkeypatch, batches_of_a_pool, batch_tokens):
+def test_larger_pools_need_less_padding_and_smaller_ones_mix_better(monkeypatch, batches_of_a_pool, batch_tokens):
     sizes = lengths(10_007)
     little, often = padding_and_meetings(sizes, batch_tokens)
     monkeypatch.setattr(nmt.data.plan, "_POOL_BATCHES", batches_of_a_pool)
@@ -135,17 +135,22 @@ def test_one_sentence_is_one_step():
     assert flat(plan(3, 2, np.array([[5, 7]]), 7))[0].tolist() == [0]
 
 
-def test_rows_are_cut_where_the_budget_ends():
+def test_a_batch_has_as_many_rows_as_its_budget_allows():
     batches = flat(plan(3, 2, np.array([[5, 2], [1, 5], [5, 5], [2, 2]]), 10))
     assert sorted(len(batch) for batch in batches) == [2, 2]
 
 
 def test_a_sentence_over_the_budget_is_refused():
-    with pytest.raises(ValueError, match="batch_tokens=6 is less than the longest sentence, 7 tokens"):
+    with pytest.raises(
+        ValueError,
+        match=r"batch_tokens=6 is less than the longest sentence, 7 tokens .* raise batching\.batch_tokens or lower",
+    ):
         plan(3, 2, np.array([[5, 7], [2, 3]]), 6)
 
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_too_few_sentences_are_refused(number):
-    with pytest.raises(ValueError, match=f"{number} sentences in .* cannot fill steps of 5 batches"):
+    with pytest.raises(
+        ValueError, match=f"{number} sentences in .* cannot fill steps of 5 batches; lower trainer.accumulate_grad_"
+    ):
         plan(3, 2, lengths(number), 101, accumulate=5)

@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 
 from nmt.config.direction import Direction
@@ -31,20 +33,20 @@ def test_joint_is_the_same_for_both_directions(learn):
     assert learn().source.model == learn("vi-en").source.model
 
 
-def test_the_second_time_nothing_is_trained(learn, monkeypatch):
+def test_the_second_call_reads_the_cache(learn, monkeypatch):
     first = learn()
     monkeypatch.setattr(module, "train_tokenizer", None)
     assert learn().source.model == first.source.model
 
 
 @pytest.mark.parametrize("change", [{"kind": "unigram"}, {"size": 313}, {"seed": 1}])
-def test_other_settings_are_trained_anew(learn, tmp_path, change):
+def test_different_settings_are_trained_anew(learn, tmp_path, change):
     learn()
     learn(**change)
     assert len(list((tmp_path / "cache" / "tokenizers").iterdir())) == 2
 
 
-def test_other_content_is_trained_anew(learn, write):
+def test_different_content_is_trained_anew(learn, write):
     before = learn().source.model
     write("train", ["new words stand here"] * 3, ["những chữ mới"] * 3)
     assert learn(size=281).source.model != before
@@ -55,7 +57,27 @@ def test_training_is_silent(learn, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_impossible_size_is_refused_and_leaves_no_cache(learn, tmp_path):
-    with pytest.raises(ValueError, match="99991 is too large"):
+def test_an_impossible_size_is_refused_and_not_cached(learn, tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=r"99991 is too large for this text; set tokenizer\.size to at most \d+, or to null for the largest",
+    ):
         learn(size=99_991)
     assert list((tmp_path / "cache" / "tokenizers").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_without_a_size_the_vocabulary_is_the_largest_that_fits(learn, caplog, kind):
+    with caplog.at_level(logging.INFO):
+        size = learn(kind=kind, size=None).source.size
+    assert 260 < size < 8000
+    message = f"this text supports at most {size:,} pieces: the vocabulary has {size:,} instead of 8,000"
+    assert caplog.text.count(message) == 1
+    assert learn(kind=kind, size=size).source.model == learn(kind=kind, size=None).source.model
+    with pytest.raises(ValueError, match=f"set tokenizer.size to at most {size}, or to null"):
+        learn(kind=kind, size=size + 1)
+
+
+def test_without_a_size_each_side_has_a_vocabulary_of_its_own_size(learn):
+    there = learn(joint=False, size=None)
+    assert there.source.size != there.target.size

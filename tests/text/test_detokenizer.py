@@ -1,4 +1,4 @@
-"""Tokens become the text that they were made of."""
+"""Detokenizing restores the text of the tokens."""
 
 import pytest
 
@@ -21,5 +21,5 @@ def test_tokens_become_plain_text(language: str, tokens: str, text: str) -> None
 
 
 @pytest.mark.parametrize("line", ["", "   ", "Plain text, as it is (here).", "The 'domestic' market's end.", "một hai"])
-def test_plain_text_stays(line: str) -> None:
+def test_plain_text_is_kept(line: str) -> None:
     assert detokenizer("en")(line) == normalize(line)

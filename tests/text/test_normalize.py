@@ -21,17 +21,17 @@ def odd_texts() -> list[str]:
     return ["".join(draw.choices(ODD, k=draw.randrange(8))) for _ in range(2000)]
 
 
-def test_normalising_twice_changes_nothing_more():
+def test_normalization_is_idempotent():
     for text in odd_texts():
         assert normalize(normalize(text)) == normalize(text)
 
 
-def test_changes_are_named_exactly_when_something_changes():
+def test_kinds_of_change_are_reported_if_and_only_if_the_line_changes():
     for text in odd_texts():
         assert (changes(text) == ()) == (normalize(text) == text)
 
 
-def test_every_unicode_space_and_control_character_is_one_plain_space():
+def test_every_unicode_space_and_control_character_becomes_one_plain_space():
     for char in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.category(char) in ("Cc", "Zs", "Zl", "Zp"):
             assert normalize(f"a{char}b") == "a b"

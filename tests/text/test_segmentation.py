@@ -1,4 +1,4 @@
-"""Drawn segmentations: their distribution, and that a seed gives the same ones in every process."""
+"""Random segmentations: their distribution, and the same ones with the same seed in every process."""
 
 import io
 import json
@@ -52,12 +52,12 @@ def frequencies(draws) -> dict[tuple[str, ...], float]:
 
 
 def near(frequency: float, chance: float) -> bool:
-    """Whether it is within four standard deviations, and one draw."""
+    """Whether a frequency is within four standard deviations, plus one draw."""
     return abs(frequency - chance) < 4 * (chance * (1 - chance) / DRAWS) ** 0.5 + 1 / DRAWS
 
 
 def dropout_chances(symbols: tuple[str, ...], scores: dict[str, float], alpha: float) -> Counter:
-    """All outcomes of algorithm 1 of Provilkov et al. from here on: the best k merges are skipped, the next is done."""
+    """The outcomes of algorithm 1 of Provilkov et al. from here: the best k merges are skipped, the next is done."""
     places = [place for place in range(len(symbols) - 1) if symbols[place] + symbols[place + 1] in scores]
     places.sort(key=lambda place: (-scores[symbols[place] + symbols[place + 1]], place))
     chances = Counter({symbols: alpha ** len(places)})
@@ -68,7 +68,7 @@ def dropout_chances(symbols: tuple[str, ...], scores: dict[str, float], alpha: f
     return chances
 
 
-def test_bpe_dropout_has_the_chances_of_its_algorithm(bpe):
+def test_bpe_dropout_has_the_probabilities_of_its_algorithm(bpe):
     pieces, random = Pieces(bpe._processor), Random(3)
     found = frequencies(BPEDropout(pieces).draw(WORD, ALPHA, random) for _ in range(DRAWS))
     expected = dropout_chances(tuple(WORD), pieces.scores, ALPHA)
@@ -78,7 +78,7 @@ def test_bpe_dropout_has_the_chances_of_its_algorithm(bpe):
     assert all(near(found.get(key, 0), chance) for key, chance in expected.items())
 
 
-def test_unigram_sampling_has_the_chances_of_all_of_sentencepieces_segmentations(unigram):
+def test_unigram_sampling_has_the_probabilities_of_sentencepiece(unigram):
     best = unigram._processor.nbest_encode_as_proto(WORD[1:], nbest_size=512).nbests
     weights = {tuple(piece.piece for piece in one.pieces): math.exp(ALPHA * one.score) for one in best}
     sampling, random = UnigramSampling(Pieces(unigram._processor)), Random(3)
@@ -89,36 +89,36 @@ def test_unigram_sampling_has_the_chances_of_all_of_sentencepieces_segmentations
     assert all(near(found.get(key, 0), weight / total) for key, weight in weights.items())
 
 
-def test_without_dropout_the_merges_are_sentencepieces(bpe):
+def test_without_dropout_the_merges_are_those_of_sentencepiece(bpe):
     texts = lines() + strange_texts()
     assert [bpe.resample(bpe.encode(text), 0.0, 1) for text in texts] == bpe.encode_all(texts)
 
 
-def test_with_a_large_power_the_segmentation_is_the_best(unigram):
+def test_a_large_alpha_gives_the_best_segmentation(unigram):
     for ids in unigram.encode_all(lines() + strange_texts()):
-        drawn = unigram.resample(ids, 1e4, 1)  # Another of the best, where there are several.
+        drawn = unigram.resample(ids, 1e4, 1)  # There may be several best ones.
         assert sum(map(unigram._processor.get_score, drawn)) == pytest.approx(
             sum(map(unigram._processor.get_score, ids)), abs=1e-2
         )
 
 
-def test_with_all_merges_skipped_characters_are_left(bpe):
+def test_skipping_all_merges_leaves_characters(bpe):
     assert bpe.pieces(bpe.resample(bpe.encode("tên nga"), 1.0, 1)) == list("▁tên▁nga")
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.9])
-def test_every_text_comes_back(tokenizer, alpha):
+def test_sampling_keeps_every_text(tokenizer, alpha):
     texts = lines() + strange_texts()
     drawn = [tokenizer.resample(tokenizer.encode(text), alpha, seed) for seed, text in enumerate(texts)]
     assert [tokenizer.decode(ids) for ids in drawn] == texts
 
 
-def test_a_long_word_has_no_chance_that_vanishes(unigram):
+def test_the_probabilities_of_a_long_word_do_not_underflow(unigram):
     ids = unigram.encode("tên" * 997)
     assert unigram.decode(unigram.resample(ids, 1.0, 3)) == "tên" * 997
 
 
-def test_a_character_that_is_no_piece_is_less_likely_than_a_piece_with_it(unigram):
+def test_a_character_without_a_piece_is_less_likely_than_a_piece_with_it(unigram):
     pieces, random = Pieces(unigram._processor), Random(3)
     assert pieces.unknown == min(pieces.scores.values()) - 10
     pieces.scores, pieces.unknown = {"▁": -3.0, "x": -4.0, "qx": -8.0}, -18.0
@@ -127,14 +127,14 @@ def test_a_character_that_is_no_piece_is_less_likely_than_a_piece_with_it(unigra
     assert found["▁", "qx"] > 1_990
 
 
-def test_a_model_without_bytes_is_refused():
+def test_a_model_without_byte_pieces_is_refused():
     without = io.BytesIO()
     special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines()), model_writer=without, vocab_size=50, **special
     )
     tokenizer = Tokenizer(without.getvalue())
-    with pytest.raises(ValueError, match="has no pieces for bytes"):
+    with pytest.raises(ValueError, match=r"subword_sampling needs byte pieces .* or set subword_sampling=null"):
         tokenizer.resample(tokenizer.encode("tên"), 0.1, 1)
 
 
@@ -144,7 +144,7 @@ def test_sampling_makes_sentences_longer(tokenizer):
     assert sum(map(len, drawn)) > 1.05 * sum(map(len, plain))
 
 
-def test_words_forgotten_or_kept_are_drawn_alike(unigram, monkeypatch):
+def test_the_cache_of_words_changes_no_draws(unigram, monkeypatch):
     ids = [unigram.encode(line) for line in lines()]
     kept = [unigram.resample(line, ALPHA, 3) for line in ids]
     monkeypatch.setattr("nmt.text.segmentation._WORDS_KEPT", 2)
@@ -153,7 +153,7 @@ def test_words_forgotten_or_kept_are_drawn_alike(unigram, monkeypatch):
     assert forgetful._sampling._kept_sums.cache_info().currsize == 2
 
 
-def test_a_seed_draws_the_same_in_every_process(tokenizer):
+def test_a_seed_draws_the_same_segmentations_in_every_process(tokenizer):
     ids = [tokenizer.encode(line) for line in lines(23)]
     here = [tokenizer.resample(line, ALPHA, seed) for seed, line in enumerate(ids)]
     code = (

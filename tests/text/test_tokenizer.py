@@ -1,12 +1,11 @@
 import pickle
 import random
-import re
 
 import pytest
 import sentencepiece
 
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.tokenizer import _training_error, lines_drawn
+from nmt.text.tokenizer import draw_lines
 
 WORDS = ["tôi", "không", "biết", "nói", "gì", "hôm", "nay", "là", "ngày", "sinh", "nhật", "bạn", "cat", "mat", "on"]
 
@@ -25,17 +24,17 @@ def tokenizer(request) -> Tokenizer:
 @pytest.mark.parametrize(
     "text", ["", "a", "Hôm nay", "không thấy 猫 🙂", "<s> </s> <pad> <unk>", "a_b ½ … ﬁ", "ế" * 29]
 )
-def test_decoding_gives_the_text_back(tokenizer, text):
+def test_decoding_restores_the_text(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_decoding_gives_odd_normalised_texts_back(tokenizer):
+def test_decoding_restores_unusual_texts(tokenizer):
     draw = random.Random(7)
     texts = [normalize("".join(map(chr, draw.choices(range(1, 0xD800), k=13)))) for _ in range(211)]
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_all(texts)] == texts
 
 
-def test_many_lines_encode_as_each_alone(tokenizer):
+def test_lines_are_encoded_independently(tokenizer):
     assert tokenizer.encode_all(lines(23)) == [tokenizer.encode(line) for line in lines(23)]
 
 
@@ -49,14 +48,14 @@ def test_special_ids_are_not_part_of_the_text(tokenizer):
     assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "hôm nay"
 
 
-def test_pieces_mark_where_words_start(tokenizer):
+def test_pieces_mark_the_starts_of_words(tokenizer):
     text = "tôi không biết"
     pieces = tokenizer.pieces(tokenizer.encode(text))
     assert "".join(pieces).replace("\u2581", " ").strip() == text
     assert sum(piece.startswith("\u2581") for piece in pieces) == 3
 
 
-def test_size_is_the_size_asked_for(tokenizer):
+def test_the_model_has_the_requested_size(tokenizer):
     assert tokenizer.size == 331
 
 
@@ -82,7 +81,7 @@ def test_a_pair_stays_joint_when_pickled(tokenizer):
     assert not TokenizerPair(tokenizer, Tokenizer(tokenizer.model)).joint
 
 
-def test_unknown_kind_is_refused():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="Unknown kind of tokenizer 'word'; choose one of unigram, bpe"):
         train_tokenizer(lines(), kind="word", size=317)
 
@@ -91,28 +90,48 @@ def test_unknown_kind_is_refused():
     ("size", "message"), [(90_001, r"90001 is too large .* to at most \d+"), (7, r"7 is too small .* to at least \d+")]
 )
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_an_impossible_size_names_the_limit(kind, size, message):
+def test_an_impossible_size_is_refused_with_the_limit(kind, size, message):
     with pytest.raises(ValueError, match=message):
         train_tokenizer(lines(), kind=kind, size=size)
 
 
 @pytest.mark.parametrize(
-    ("highest", "advice"), [(500, r"at most 500\.$"), (501, r"at most 501, better much less: about 500")]
+    ("highest", "advice"),
+    [
+        (500, r"or to null for the largest\.$"),
+        (501, r"or to null for the largest\. A few hundred lines suit about 500\.$"),
+    ],
 )
-def test_a_small_size_is_advised_where_that_is_possible(highest, advice):
-    message = f"Vocabulary size too high (9000). Please set it to a value <= {highest}."
-    assert re.search(advice, str(_training_error(message, 9000)))
+def test_a_small_size_is_advised_if_it_is_possible(monkeypatch, highest, advice):
+    def refuse(**_):
+        raise RuntimeError(f"Vocabulary size too high (9000). Please set it to a value <= {highest}.")
+
+    monkeypatch.setattr("sentencepiece.SentencePieceTrainer.train", refuse)
+    with pytest.raises(ValueError, match=rf"9000 is too large .* at most {highest}, {advice}"):
+        train_tokenizer(["a"], kind="bpe", size=9000)
 
 
 def test_the_named_maximum_is_possible():
     with pytest.raises(ValueError, match="at most") as error:
         train_tokenizer(lines(), kind="bpe", size=90_001)
-    largest = int(str(error.value).split("at most ")[1].split(",")[0].rstrip("."))
-    assert Tokenizer(train_tokenizer(lines(), kind="bpe", size=largest)).size == largest
+    largest = int(str(error.value).split("at most ")[1].split(",")[0])
+    model = train_tokenizer(lines(), kind="bpe", size=largest)
+    assert Tokenizer(model).size == largest
+    assert train_tokenizer(lines(), kind="bpe", size=None) == model
+
+
+def test_without_a_size_a_large_text_gets_the_usual_one(monkeypatch):
+    monkeypatch.setattr("nmt.text.tokenizer.USUAL_SIZE", 317)
+    assert train_tokenizer(lines(), kind="bpe", size=None) == train_tokenizer(lines(), kind="bpe", size=317)
+
+
+def test_a_size_without_room_for_the_special_ids_is_refused():
+    with pytest.raises(ValueError, match=r"size 2 (is too small|leaves no room) .* set tokenizer.size"):
+        train_tokenizer(lines(), kind="bpe", size=2)
 
 
 @pytest.mark.parametrize("nothing", [[], ["", ""]])
-def test_no_text_is_refused(nothing):
+def test_a_corpus_without_text_is_refused(nothing):
     with pytest.raises(ValueError, match="no text to train a tokenizer on"):
         train_tokenizer(nothing, kind="bpe", size=317)
 
@@ -123,7 +142,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello there"])
-def test_a_file_that_is_no_model_is_named(tmp_path, content):
+def test_a_file_that_is_not_a_model_is_named(tmp_path, content):
     (tmp_path / "bad.model").write_bytes(content)
     with pytest.raises(ValueError, match=r"bad\.model: These \d+ bytes are not a SentencePiece model"):
         Tokenizer.load(tmp_path / "bad.model")
@@ -143,26 +162,26 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("number", [0, 1, 50])
-def test_an_error_of_the_lines_comes_out_as_it_is(number):
+def test_an_error_of_the_lines_is_raised_unchanged(number):
     def lines():
         yield from (f"line {index} of many words" for index in range(number))
-        raise ValueError("train.en, line 51: not UTF-8")
+        raise ValueError("train.en, line 51 is not UTF-8")
 
-    with pytest.raises(ValueError, match=r"^train\.en, line 51: not UTF-8$"):
+    with pytest.raises(ValueError, match=r"^train\.en, line 51 is not UTF-8$"):
         train_tokenizer(lines(), kind="bpe", size=300)
 
 
-def test_of_too_many_lines_some_are_drawn_by_the_seed_each_with_the_same_chance():
+def test_each_of_too_many_lines_is_drawn_with_the_same_probability():
     texts = [f"line {number}" for number in range(31)]
-    assert list(lines_drawn(texts, 31, 3)) == texts
-    draws = [list(lines_drawn(iter(texts), 7, seed)) for seed in range(2_003)]
-    assert draws[5] == list(lines_drawn(texts, 7, 5)) != draws[6]
+    assert draw_lines(texts, 31, 3) == texts
+    draws = [draw_lines(iter(texts), 7, seed) for seed in range(2_003)]
+    assert draws[5] == draw_lines(texts, 7, 5) != draws[6]
     assert all(len(set(drawn)) == 7 for drawn in draws)
     shares = [sum(text in drawn for drawn in draws) / len(draws) for text in texts]
     assert all(abs(share - 7 / 31) < 4 * 0.42 / len(draws) ** 0.5 for share in shares)
 
 
-def test_a_tokenizer_of_too_many_lines_depends_on_the_seed_alone(monkeypatch):
+def test_a_tokenizer_of_too_many_lines_depends_only_on_the_seed(monkeypatch):
     monkeypatch.setattr("nmt.text.tokenizer._MOST_LINES", 101)
     first, again, other = (train_tokenizer(lines(), kind="bpe", size=311, seed=seed) for seed in (1, 1, 2))
     assert first == again != other

@@ -1,4 +1,4 @@
-"""Training pairs as the epochs draw them: joined with another one or in other pieces, if asked for."""
+"""Training pairs as an epoch draws them: joined with another pair or segmented anew, if configured."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from nmt.text import Tokenizer, TokenizerPair
 
 
 class Draw(NamedTuple):
-    """Which training pair is drawn in which epoch, and which one is appended to it; -1 is none."""
+    """A training pair drawn in an epoch, and the pair appended to it, or -1."""
 
     epoch: int
     pair: int
@@ -21,10 +21,10 @@ class Draw(NamedTuple):
 
 
 class SubwordSampling:
-    """Segments a training pair anew each time: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
+    """Segments a training pair anew in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
 
-    A segmentation depends on (seed, epoch, pair, side) alone, not on what was drawn before; so a pair that comes twice
-    in an epoch has the same one. A side of more than its `longest` pieces, EOS counted, is left as it was.
+    A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch
+    has the same one. A side that would exceed its `longest` pieces, EOS counted, keeps its usual segmentation.
     alpha: see `Tokenizer.resample`.
     """
 
@@ -32,7 +32,7 @@ class SubwordSampling:
         self.tokenizers, self.alpha, self.seed, self.longest = tokenizers, alpha, seed, longest
 
     def __call__(self, draw: Draw, example: Example) -> Example:
-        """The pair in other pieces."""
+        """The pair in a new segmentation."""
         index, *sides = example
         source, target = (
             self._resampled(tokenizer, ids, longest, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
@@ -47,10 +47,10 @@ class SubwordSampling:
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
-    """What each draw gives: the pair as it is kept, or with its partner, or segmented anew.
+    """The example of each draw: the stored pair, joined with its partner and segmented anew where configured.
 
-    mixing: which pairs and partners an epoch draws; sampling: their pieces, which may make a batch larger than its
-    budget, whose lengths are those of the usual pieces.
+    mixing: how an epoch draws pairs and partners; sampling: how they are segmented. A batch may exceed its budget with
+    sampling, because batches are planned with the lengths of the usual segmentation.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         return len(self.training)
 
     def __getitems__(self, draws: list[Draw]) -> list[Example]:
-        """The pairs of a batch in one read; this is what a DataLoader calls."""
+        """The examples of a batch; DataLoader calls this."""
         examples = self._joined(draws)
         if self.sampling is None:
             return examples
