@@ -126,7 +126,7 @@ def test_the_lines_before_an_invalid_byte_are_translated(
         translate(job)
     assert report(caught.value) == 2
     assert output.buffer.getvalue() == b"A\n" * (bad - 1)  # type: ignore[attr-defined]
-    what = "not UTF-8 (invalid start byte); convert it with iconv from its encoding, or mend the line."
+    what = "is not UTF-8 (invalid start byte); convert the file with iconv, or fix the line."
     assert capfd.readouterr().err == f"error: Standard input, line {bad}: {what}\n"
 
 

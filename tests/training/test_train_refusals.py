@@ -50,7 +50,7 @@ from nmt.config.job import Job
         ({"run_dir": "train.en/run"}, "run_dir is train.en/run, but train.en is a file; choose another folder"),
         ({"run_dir": "new", "cache_dir": "train.en"}, "cache_dir is train.en, but train.en is a file"),
         ({"run_dir": "new", "tokenizer__size": 0}, "tokenizer.size is 0; it must be a whole number of at least 1"),
-        ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 has no room for PAD, UNK, BOS and EOS; set"),
+        ({"run_dir": "new", "tokenizer__size": 3}, "Vocabulary size 3 leaves no room for PAD, UNK, BOS and EOS; set"),
         ({"run_dir": "new", "trainer__precision": "foo"}, "Lightning refuses an option under trainer: Precision 'foo'"),
         (
             {"run_dir": "new", "trainer__precision": "16-mixed", "optimizer__fused": "true"},
