@@ -1,0 +1,102 @@
+"""Cuts a corpus into training, validation and test pairs without overlap.
+
+Reads the files twice and keeps 16 bytes per pair in memory, not the text.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int8, UInt64
+
+from nmt.data.corpus import Direction, alignment_file, corpus_files, iter_lines, iter_pairs
+from nmt.files import atomic_folder
+from nmt.text import normalize
+
+PARTS = ("train", "valid", "test")
+_LEFT_OUT = len(PARTS)
+
+
+def split_corpus(
+    prefix: str, direction: Direction, folder: Path, *, valid: int | float, test: int | float, seed: int
+) -> dict[str, int]:
+    """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
+
+    valid, test: a number of pairs, or a share of the corpus if it is below 1. Lines are written as they are, with LF at
+    their ends; lines of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs.
+    The folder exists whole or not at all. Raises FileExistsError if it exists, as `iter_pairs`, and ValueError for an
+    alignment file with another number of lines and for more held-out pairs than the corpus has.
+    """
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists; give a new folder with split.out=, or delete it.")
+    files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
+    hashes = _side_hashes(prefix, direction, seed)
+    sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]
+    parts = assign_parts(hashes, *sizes)
+    counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
+    if not counts[0]:
+        raise ValueError(f"No pair of {prefix} is left for training; lower split.valid and split.test.")
+    if alignment := alignment_file(prefix, direction):
+        if (lines := sum(1 for _ in iter_lines(alignment))) != len(parts):
+            raise ValueError(f"{alignment} has {lines} lines, but the corpus has {len(parts)}; fix or remove the file.")
+        files.append((alignment, f".{'.'.join(alignment.name.split('.')[-2:])}"))
+    with atomic_folder(folder) as temporary:
+        for path, ending in files:
+            _write_parts(path, parts, [temporary / f"{name}{ending}" for name in PARTS])
+    return dict(zip((*PARTS, "left out"), counts, strict=True))
+
+
+def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -> Int8[np.ndarray, " pairs"]:
+    """The part of each pair: an index into PARTS, or one more for a duplicate of a held-out pair.
+
+    A held-out pair shares neither its source nor its target with any other pair, except duplicates of itself. The hash
+    of a pair decides whether it is held out, so most of the choice stays the same when a corpus grows. Raises
+    ValueError if there are too few such pairs.
+    """
+    source, target = hashes.T
+    pair = source * np.uint64(0x9E3779B97F4A7C15) + target
+    _, first = np.unique(pair, return_index=True)
+    alone = np.ones(len(first), dtype=bool)
+    for side in (source[first], target[first]):
+        _, inverse, count = np.unique(side, return_inverse=True, return_counts=True)
+        alone &= (count[inverse] == 1) & (side != 0)
+    candidates = first[alone]
+    if valid + test > len(candidates):
+        raise ValueError(
+            f"split.valid and split.test ask for {valid + test:,} pairs, but only {len(candidates):,} of "
+            f"{len(hashes):,} pairs share no line with another pair; lower them."
+        )
+    # The sum makes both directions choose the same pairs.
+    chosen = candidates[np.argsort(source[candidates] + target[candidates], kind="stable")][: valid + test]
+    parts = np.zeros(len(hashes), dtype=np.int8)
+    parts[np.isin(pair, pair[chosen])] = _LEFT_OUT
+    parts[chosen[:test]] = PARTS.index("test")
+    parts[chosen[test:]] = PARTS.index("valid")
+    return parts
+
+
+def _side_hashes(prefix: str, direction: Direction, seed: int) -> UInt64[np.ndarray, "pairs 2"]:
+    """Hashes of the normalized source and target of each pair, keyed by the seed; 0 for an empty line."""
+    key, hashes = str(seed).encode(), array("Q")
+    for pair in iter_pairs(prefix, direction):
+        for line in map(normalize, pair):
+            digest = hashlib.blake2b(line.encode(), digest_size=8, key=key).digest()
+            hashes.append(int.from_bytes(digest, "big") if line else 0)
+    return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
+
+
+def _write_parts(path: Path, parts: Int8[np.ndarray, " pairs"], outputs: Sequence[Path]) -> None:
+    """Distributes the lines of a file to the outputs; a part without lines gets no file."""
+    used = set(np.unique(parts).tolist())
+    with ExitStack() as stack:
+        files = {
+            part: stack.enter_context(output.open("w", encoding="utf-8", newline="\n"))
+            for part, output in enumerate(outputs)
+            if part in used
+        }
+        for part, line in zip(parts.tolist(), iter_lines(path), strict=True):
+            if part in files:
+                files[part].write(f"{line}\n")
