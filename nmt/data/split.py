@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int8, UInt64
 
-from nmt.data.corpus import Direction, alignment_file, corpus_files, iter_lines, iter_pairs
+from nmt.config.direction import Direction
+from nmt.data.corpus import alignment_file, corpus_files, iter_lines, iter_pairs
 from nmt.files import atomic_folder
 from nmt.text import normalize
 

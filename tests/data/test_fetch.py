@@ -1,6 +1,7 @@
 """Downloads from a local https server that sends good, interrupted, corrupted, slow and missing files."""
 
 import hashlib
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from nmt.data.fetch import Digest, DownloadFailed, Limits, checked_address, fcntl, fetch
+from nmt.data.fetch import Digest, DownloadFailed, Limits, checked_address, fetch
+from nmt.files import try_lock
 
 CONTENT = bytes(range(256)) * 4099
 RIGHT = Digest("sha256", hashlib.sha256(CONTENT).hexdigest())
@@ -193,10 +195,10 @@ def test_without_a_digest_no_part_is_left_behind(server: str, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
 
 
-@pytest.mark.skipif(fcntl is None, reason="no file locks on Windows")
+@pytest.mark.skipif(os.name == "nt", reason="no file locks on Windows")
 def test_two_processes_do_not_write_the_same_file(server: str, tmp_path: Path) -> None:
     with (tmp_path / "file.part").open("ab") as part:
-        fcntl.flock(part, fcntl.LOCK_EX)
+        assert try_lock(part)
         with pytest.raises(DownloadFailed, match="Another process is downloading"):
             fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)

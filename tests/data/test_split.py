@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.corpus import Direction, read_aligned, read_lines
+from nmt.config.direction import Direction
+from nmt.data.corpus import read_aligned, read_lines
 from nmt.data.split import PARTS, assign_parts, split_corpus
 from nmt.text import normalize
 
