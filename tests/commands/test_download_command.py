@@ -99,7 +99,7 @@ def test_sets_of_the_hub_go_to_folders_of_their_own(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["what=hub:json"], "'json' is no name of a set on the Hugging Face hub"),
+        (["what=hub:json"], "'json' is not the name of a dataset on the Hugging Face Hub"),
         (["what=hub:a/b", "languages=en"], "Unknown direction 'en'"),
         (["what=hub:a/b", "from=copies"], "from=copies is for corpora known by name, and a/b is none"),
     ],
@@ -111,14 +111,14 @@ def test_a_set_that_cannot_be_had_so_is_refused(known: Path, given: list[str], m
 
 def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     (known / "copies" / "a.en").write_bytes(b"two\n")
-    with pytest.raises(ValueError, match=r"copies/a\.en has the sha256 .* Name another folder\."):
+    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Name another folder\."):
         run("what=tiny", "from=copies")
     (known / "data" / "tiny").mkdir(parents=True)
     (known / "data" / "tiny" / "a.en").write_bytes(b"mine\n")
     (known / "copies" / "a.en").write_bytes(CORPUS["a.en"])
-    with pytest.raises(ValueError, match=r"data/tiny/a\.en has the sha256 .* Delete it first\."):
+    with pytest.raises(ValueError, match=r"data/tiny/a\.en has sha256 .* Delete it first\."):
         run("what=tiny", "from=copies")
-    with pytest.raises(ValueError, match=r"data/tiny/a\.en has the sha256 .* Delete it, or choose another folder\."):
+    with pytest.raises(ValueError, match=r"data/tiny/a\.en has sha256 .* Delete it, or choose another folder with out=\."):
         run("what=tiny")
     assert (known / "data" / "tiny" / "a.en").read_bytes() == b"mine\n"
 
@@ -128,7 +128,7 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     [
         (["what=tinny"], ValueError, r"Unknown corpus 'tinny'\. Did you mean 'tiny'\?"),
         (["what=[]"], ValueError, "nothing to download: name tiny, hub:OWNER/SET, or an https:// address"),
-        (["what='http://localhost/a.txt'"], ValueError, "no https:// address"),
+        (["what='http://localhost/a.txt'"], ValueError, "is not an https:// URL"),
         (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/%2e%2e%2fa'"], ValueError, "does not end with the name of a file"),
@@ -136,11 +136,11 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
         (["what=tiny", "max_gib=0"], ValueError, "max_gib is 0"),
         (["what=tiny", "max_gib=inf"], ValueError, "max_gib is inf"),
         (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, but copies/a\.en is a file"),
-        (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is no https:// address"),
+        (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),
         (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en: name the folder that has the files"),
-        (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en cannot be had .* from=FOLDER takes a corpus"),
+        (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* or from=FOLDER to copy"),
     ],
 )
 def test_what_cannot_be_done_is_told(known: Path, overrides: list[str], error: type[Exception], told: str) -> None:
