@@ -42,7 +42,8 @@ def without_code(text: str) -> str:
 def links(page: Path) -> list[str]:
     """The targets of a page's links and pictures."""
     text = without_code(page.read_text(encoding="utf-8"))
-    return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^]]+\]: (\S+)$", text, re.MULTILINE)
+    inline = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    return inline + re.findall(r"^\[[^]]+\]: (\S+)$", text, re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
