@@ -4,57 +4,123 @@ import csv
 import io
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
+from tabulate import tabulate
 
 
-def mean_and_deviation(values: Sequence[float], digits: str) -> str:
-    """The mean of several values with their standard deviation, one value by itself, '' for none."""
+@dataclass(frozen=True)
+class Number:
+    """A number that is printed in the format `spec`."""
+
+    value: int | float
+    spec: str
+
+    def __str__(self) -> str:
+        return format(self.value, self.spec)
+
+    def parts(self) -> dict[str, int | float | None]:
+        return {"": self.value}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    spec: str
+
+    def __str__(self) -> str:
+        return "{} [{}, {}]".format(*(format(each, self.spec) for each in (self.value, self.low, self.high)))
+
+    def parts(self) -> dict[str, int | float | None]:
+        return {"": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean of several values and their standard deviation, which one value alone does not have."""
+
+    mean: float
+    deviation: float | None
+    spec: str
+
+    def __str__(self) -> str:
+        spread = "" if self.deviation is None else f" ± {format(self.deviation, self.spec)}"
+        return format(self.mean, self.spec) + spread
+
+    def parts(self) -> dict[str, int | float | None]:
+        return {"mean": self.mean, "deviation": self.deviation}
+
+
+Cell = str | Number | Estimate | Spread
+
+
+def mean_and_deviation(values: Sequence[float], spec: str) -> Spread | str:
+    """The mean and the sample standard deviation of values; '' for none."""
     if not values:
         return ""
-    mean = format(statistics.fmean(values), digits)
-    return f"{mean} ± {format(statistics.stdev(values), digits)}" if len(values) > 1 else mean
+    return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, spec)
 
 
 class Table(NamedTuple):
-    """Cells as they are printed; every row is as long as the header, or ends early."""
+    """A header and rows; a row may end early. Columns of numbers are aligned right."""
 
-    header: list[str]
-    rows: list[list[str]]
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
 
     def markdown(self) -> str:
-        """With the columns aligned, so that it can be read as it stands."""
-        lines = [[cell.replace("|", "\\|") for cell in row] for row in (self.header, *self.rows)]
-        full = [line for line in lines if len(line) == len(self.header)]
-        widths = [max(len(line[column]) for line in full) for column in range(len(self.header))]
-        lines.insert(1, ["-" * width for width in widths])
-        return "\n".join(_line(line, widths) for line in lines)
-
-    def csv(self) -> str:
-        """With commas, and quotes where a cell needs them."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
-        return out.getvalue()
+        """Columns are padded, so that the text is readable as it is."""
+        header, rows = ([[_escaped(cell) for cell in row] for row in part] for part in ([self.header], self.rows))
+        return self._formatted("pipe", header[0], rows)
 
     def latex(self) -> str:
-        """A tabular with the rules of booktabs."""
-        lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in (self.header, *self.rows)]
-        columns = "l" * len(self.header)
-        body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
-        return "\n".join([*body, r"\bottomrule", r"\end{tabular}"])
+        """A tabular with the rules of the package booktabs."""
+        return self._formatted("latex_booktabs", self.header, [[str(cell) for cell in row] for row in self.rows])
+
+    def csv(self) -> str:
+        """Numbers are plain: without separators of thousands, and each in a column of its own."""
+        columns: list[list[object]] = []
+        for name, cells in zip(self.header, self._columns(), strict=True):
+            parts = next((list(cell.parts()) for cell in cells if not isinstance(cell, str)), [""])
+            values = [_values(cell, len(parts)) for cell in cells]
+            for part, column in zip(parts, zip(*values, strict=True) if values else [()] * len(parts), strict=True):
+                columns.append([f"{name} {part}".strip(), *column])
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
+        return out.getvalue()
+
+    def _columns(self) -> list[list[Cell]]:
+        full: list[list[Cell]] = [list(column) for column in zip_longest(self.header, *self.rows, fillvalue="")]
+        return [column[1:] for column in full]
+
+    def _formatted(self, form: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        align = ["right" if _is_numeric(column) else "left" for column in self._columns()]
+        padded = [[*row, *[""] * (len(header) - len(row))] for row in rows]
+        return tabulate(padded, header, form, disable_numparse=True, colalign=align if rows else None)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-    return "| " + " | ".join([*padded, *[""] * (len(widths) - len(cells))]) + " |"
+def _values(cell: Cell, parts: int) -> list[object]:
+    return [cell, *[""] * (parts - 1)] if isinstance(cell, str) else list(cell.parts().values())
 
 
-def _escaped(cell: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in cell)
+def _escaped(cell: Cell) -> str:
+    return str(cell).replace("|", "\\|")
+
+
+def _is_numeric(column: Sequence[Cell]) -> bool:
+    """Whether a column has numbers and nothing else; empty cells do not count."""
+    cells = [cell for cell in column if cell != ""]
+    return bool(cells) and all(not isinstance(cell, str) or _is_number(cell) for cell in cells)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return False
+    return True

@@ -3,29 +3,66 @@
 import csv
 import io
 
-from nmt.tables import Table
+from nmt.tables import Estimate, Number, Spread, Table, mean_and_deviation
 
-TABLE = Table(["scorer", "BLEU"], [["a_b", "9.50 ± 0.10"], ["x|y, z", '5 % "of" $3'], ["refused"]])
+TEXTS = Table(["scorer", "mean"], [["a_b", "9.50 ± 0.10"], ["x|y, z", '5 % "of" $3'], ["short"]])
+NUMBERS = Table(
+    ["scorer", "seed", "BLEU", "mean", "parameters"],
+    [
+        ["dot", "1", Estimate(98.5, 90.25, 100.0, ".2f"), Spread(97.125, 1.5, ".2f"), Number(12345, ",d")],
+        ["none", "", "", Spread(96.0, None, ".2f"), ""],
+    ],
+)
 
 
-def test_markdown_lines_up_and_a_short_row_leaves_cells_empty() -> None:
-    assert TABLE.markdown() == (
-        "| scorer  | BLEU        |\n"
-        "| ------- | ----------- |\n"
-        "| a_b     | 9.50 ± 0.10 |\n"
-        '| x\\|y, z | 5 % "of" $3 |\n'
-        "| refused |  |"
-    )
+def test_markdown_is_padded_and_a_short_row_leaves_cells_empty() -> None:
+    assert TEXTS.markdown().splitlines() == [
+        "| scorer   | mean        |",
+        "|:---------|:------------|",
+        "| a_b      | 9.50 ± 0.10 |",
+        '| x\\|y, z  | 5 % "of" $3 |',
+        "| short    |             |",
+    ]
+
+
+def test_numbers_are_aligned_right_and_printed_in_their_format() -> None:
+    assert NUMBERS.markdown().splitlines() == [
+        "| scorer   |   seed |                  BLEU |         mean |   parameters |",
+        "|:---------|-------:|----------------------:|-------------:|-------------:|",
+        "| dot      |      1 | 98.50 [90.25, 100.00] | 97.12 ± 1.50 |       12,345 |",
+        "| none     |        |                       |        96.00 |              |",
+    ]
+    assert NUMBERS.latex().splitlines()[0] == r"\begin{tabular}{lrrrr}"
+
+
+def test_a_table_without_rows_has_its_header() -> None:
+    empty = Table(["a", "b"], [])
+    assert empty.markdown().splitlines()[0].split() == ["|", "a", "|", "b", "|"]
+    assert empty.csv() == "a,b\n"
 
 
 def test_csv_is_read_back_as_it_was() -> None:
-    assert list(csv.reader(io.StringIO(TABLE.csv()))) == [TABLE.header, *TABLE.rows]
+    assert list(csv.reader(io.StringIO(TEXTS.csv()))) == [TEXTS.header, *TEXTS.rows[:2], ["short", ""]]
 
 
-def test_latex_means_what_the_cells_say() -> None:
-    lines = TABLE.latex().splitlines()
-    assert lines[0] == r"\begin{tabular}{ll}"
-    assert lines[4] == r"a\_b & 9.50 $\pm$ 0.10 \\"
-    assert lines[5] == r'x|y, z & 5 \% "of" \$3 \\'
-    assert lines[-1] == r"\end{tabular}"
-    assert r"\textasciitilde{}/a\textasciicircum{}2 \\" in Table(["run"], [["~/a^2"]]).latex()
+def test_csv_has_plain_numbers_each_in_its_own_column() -> None:
+    assert list(csv.reader(io.StringIO(NUMBERS.csv()))) == [
+        ["scorer", "seed", "BLEU", "BLEU low", "BLEU high", "mean mean", "mean deviation", "parameters"],
+        ["dot", "1", "98.5", "90.25", "100.0", "97.125", "1.5", "12345"],
+        ["none", "", "", "", "", "96.0", "", ""],
+    ]
+
+
+def test_latex_escapes_what_has_a_meaning() -> None:
+    lines = [line.split() for line in TEXTS.latex().splitlines()]
+    assert lines[0] == [r"\begin{tabular}{ll}"]
+    assert lines[4] == [r"a\_b", "&", "9.50", "±", "0.10", r"\\"]
+    assert lines[5] == ["x|y,", "z", "&", "5", r"\%", '"of"', r"\$3", r"\\"]
+    assert lines[-1] == [r"\end{tabular}"]
+    assert r"\textasciitilde{}/a\^{}2" in Table(["run"], [["~/a^2"]]).latex()
+
+
+def test_the_deviation_is_that_of_a_sample_and_one_value_has_none() -> None:
+    assert mean_and_deviation([1.0, 3.0], ".2f") == Spread(2.0, 2**0.5, ".2f")
+    assert str(mean_and_deviation([3.0], ".1f")) == "3.0"
+    assert mean_and_deviation([], ".2f") == ""

@@ -1,39 +1,41 @@
-"""What nmt.train prints at the end of a sweep: the comparison of its runs, with a row for each job."""
+"""What nmt.train prints at the end of a sweep: the comparison of its runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli.sweep import settings
 from nmt.config.job import JobRecord
 from nmt.runs.comparison import report, run_system
 from nmt.runs.directory import RunDirectory
-from nmt.tables import Table
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
-    """The table of all jobs, written to the folder that holds theirs; a job without scores is a row that says why.
+    """The comparison, written to the folder of the sweep, with the reason for every job that has no result.
 
-    So is a run that cannot be compared with the first one, because its test corpus is another.
+    A run whose test corpus differs from the first one's has none either.
     """
-    columns = settings(records)
-    rows = [list(values) for values in zip(*columns.values(), strict=True)]
-    refused: dict[int, list[str]] = {}
-    systems, references = [], None
+    columns = varying_overrides(records)
+    systems, without_result, references = [], {}, None
     for place, record in enumerate(records):
-        folder, own = Path(record.folder), dict(zip(columns, rows[place], strict=True))
-        if record.exit_code or not RunDirectory(folder).finished:
-            refused[place] = [*rows[place], _reason(record)]
+        settings = {key: values[place] for key, values in columns.items()}
+        run = RunDirectory(Path(record.folder))
+        name = ", ".join(f"{key} {value}" for key, value in settings.items())
+        if record.exit_code or not run.finished:
+            without_result[name] = (record.error.splitlines() or ["not finished"])[0]
             continue
         try:
-            split = "test" if RunDirectory(folder).config()["data"].get("test") else "valid"
-            system, references = run_system(folder, "auto", split, own, references)
+            split = "test" if run.config()["data"].get("test") else "valid"
+            system, references = run_system(run.path, "auto", split, settings, references)
             systems.append(system)
         except (ValueError, FileNotFoundError) as error:
-            refused[place] = [*rows[place], f"not compared: {error}"]
+            without_result[name] = f"not compared: {error}"
     if references is None:
-        return Table([*columns, "problem"], list(refused.values())).markdown()
-    return report(systems, references, Path(records[0].folder).parent, refused)
+        return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])
+    return report(systems, references, Path(records[0].folder).parent, without_result)
 
 
-def _reason(record: JobRecord) -> str:
-    return (record.error.splitlines() or ["not finished"])[0]
+def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:
+    """The columns of a sweep: the number of each job, and the overrides that are not equal in all jobs."""
+    given = [dict(override.partition("=")[::2] for override in record.overrides) for record in records]
+    keys = [key for key in (given[0] if given else ()) if len({overrides.get(key) for overrides in given}) > 1]
+    columns = {key: [overrides.get(key, "") for overrides in given] for key in keys}
+    return {"job": [str(record.number) for record in records], **columns}

@@ -1,19 +1,22 @@
-"""Whether one system's score is better than another's by more than chance."""
+"""Whether a score is better than another by more than chance."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest
 
 from nmt.evaluation.scores import RESAMPLES, References, check_lines
 
 
 def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, metric: Metric) -> list[float]:
-    """p of each system's score against the first one's by sacrebleu's paired bootstrap resampling (Koehn 2004).
+    """p of each system's score against the first one's, by sacrebleu's paired bootstrap resampling (Koehn 2004).
 
-    It is 1 for the first one itself, and where resampling shows no variation: of systems that score the same in every
-    resample, and of a single line. Raises ValueError when the numbers of lines differ or there are none.
+    p is 1 for the first system, for a score that equals the first one's, and for a single line, which has no variation.
+    Raises ValueError if the numbers of lines differ or there are none.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
@@ -21,10 +24,70 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
         return [1.0] * len(systems)
     named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
     test = PairedTest(named, {"score": metric}, references, test_type="bs", n_samples=RESAMPLES)
-    # The columns are called 'System' and what sacrebleu calls the metric.
+    # The columns are 'System' and sacrebleu's name of the metric.
     columns: dict[str, Any] = dict(test()[1])
     [results] = (column for name, column in columns.items() if name != "System")
     first, *others = results
-    # sacrebleu counts the resamples that differ from their mean by more than the scores do: where none differs at all,
-    # of equal scores too, it counts none.
+    # Of equal scores sacrebleu finds no resample that differs more, and so the smallest p.
     return [1.0, *(1.0 if other.score == first.score else other.p_value for other in others)]
+
+
+def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: References, metric: BLEU) -> list[float]:
+    """p of each setting's mean BLEU over its runs against the first setting's; settings[i][j] is the output of a run.
+
+    The multi-bootstrap (Sellam et al. 2022) resamples sentences, the same for all runs, and the runs of each setting,
+    so that both sources of chance count. Of n runs it draws n - 1: drawing n would underestimate the variance of the
+    mean of few (Rao & Wu 1988). A single run adds no variation; p is then that of `paired_bootstrap`, by whose formula
+    it is computed. Raises ValueError like `paired_bootstrap`.
+    """
+    for runs in settings:
+        for hypotheses in runs:
+            check_lines(hypotheses, references)
+    lines = len(references[0])
+    if len(settings) == 1 or lines == 1:
+        return [1.0] * len(settings)
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    generator = np.random.default_rng(None if seed.lower() == "none" else int(seed))
+    drawn_lines = generator.choice(lines, size=(RESAMPLES, lines), replace=True)
+    # How often each line is in each resample; the first row is the whole corpus.
+    times = np.stack([np.ones(lines, dtype=np.int64), *(np.bincount(row, minlength=lines) for row in drawn_lines)])
+    observed, resampled = [], []
+    for runs in settings:
+        scores = np.stack([_bleu_of_resamples(hypotheses, references, metric, times) for hypotheses in runs])
+        drawn_runs = generator.integers(len(runs), size=(RESAMPLES, max(1, len(runs) - 1)))
+        observed.append(scores[:, 0].mean())
+        resampled.append(scores[drawn_runs.T, np.arange(1, RESAMPLES + 1)].mean(axis=0))
+    return [1.0, *(_p_value(observed[0], observed[i], resampled[0], resampled[i]) for i in range(1, len(settings)))]
+
+
+def _p_value(first: float, other: float, first_resampled: np.ndarray, other_resampled: np.ndarray) -> float:
+    """sacrebleu's: how many resampled differences exceed their mean by more than the observed difference."""
+    if first == other:
+        return 1.0
+    differences = np.abs(other_resampled - first_resampled)
+    exceeding = np.sum(differences - differences.mean() > abs(other - first))
+    return float(exceeding + 1) / (RESAMPLES + 1)
+
+
+def _bleu_of_resamples(
+    hypotheses: Sequence[str], references: References, metric: BLEU, times: np.ndarray
+) -> np.ndarray:
+    """BLEU of a system on each resample; `times` is how often each line is drawn, a row for each resample."""
+    pairs = zip(hypotheses, zip(*references, strict=True), strict=True)
+    lines = [metric.corpus_score([line], [[each] for each in own]) for line, own in pairs]
+    statistics = np.array([[line.sys_len, line.ref_len, *line.counts, *line.totals] for line in lines], dtype=np.int64)
+    order = metric.max_ngram_order
+    scores = [
+        metric.compute_bleu(
+            matched[:order],
+            matched[order:],
+            length,
+            reference_length,
+            smooth_method=metric.smooth_method,
+            smooth_value=metric.smooth_value,
+            effective_order=metric.effective_order,
+            max_ngram_order=order,
+        ).score
+        for length, reference_length, *matched in (times @ statistics).tolist()
+    ]
+    return np.array(scores)

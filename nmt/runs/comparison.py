@@ -1,215 +1,291 @@
-"""The comparison of systems: their scores in one table with paired significance, and means over seeds."""
+"""The comparison of systems: a table of their scores, one of means over seeds, and the significance of differences."""
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.data.corpus import read_lines
+from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
-from nmt.evaluation.scores import headline_metrics, sentence_scores
-from nmt.evaluation.significance import paired_bootstrap
-from nmt.files import write_json
+from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
+from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
+from nmt.files import existing_file, write_json
 from nmt.runs.evaluation import conditions, evaluate_runs
-from nmt.runs.load import Trained, load_run
-from nmt.runs.test_sets import TestSet, split_test_set
-from nmt.tables import Table, mean_and_deviation
+from nmt.runs.load import load_run
+from nmt.runs.record import scores_record
+from nmt.runs.references import warn_of_references
+from nmt.runs.test_sets import split_test_set
+from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
+from nmt.text import changes, count_changes
 
 logger = logging.getLogger(__name__)
 
-_NO_DIFFERENCE = 0.05
+SIGNIFICANT = 0.05
 _OF_ONE_RUN = ("run", "job", "seed")
-FIGURES = ("BLEU", "95 % interval", "p", "chrF2", "AER", "perplexity", "parameters", "tokens/s", "sentences/s", "MiB")
-"""p: against the first row. Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: the
-most memory of the training process."""
+_SCORES = ("BLEU", "chrF2", "TER")
 
 
 class System(NamedTuple):
-    """One row: what tells it apart, its translations, its scores, and further figures where it is a run."""
+    """A run or a file of translations, with its scores as in scores.json; a run also has its metrics."""
 
     settings: dict[str, str]
+    """What tells it apart from the others."""
     hypotheses: list[str]
     scores: dict[str, Any]
     metrics: dict[str, Any]
 
     def bleu(self) -> tuple[float, float, float]:
-        """The headline with its interval."""
+        """The headline score with its interval."""
         headline = self.scores["scores"][0]
         return headline["value"], *headline["interval"]
+
+    def name(self) -> str:
+        parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in self.settings.items()]
+        return ", ".join(parts) or "the run"
+
+
+class Setting(NamedTuple):
+    """Systems whose settings are equal except for the seed."""
+
+    settings: dict[str, str]
+    systems: list[System]
 
 
 def run_system(
     path: Path, device: str, split: str, settings: Mapping[str, str], references: list[list[str]] | None = None
 ) -> tuple[System, list[list[str]]]:
-    """A run as a system, evaluated if it has not been, and its references; the model is not held any longer.
+    """A run as a system, and its references. The run is evaluated unless its scores are up to date.
 
-    Raises ValueError and FileNotFoundError as `load_run`, and ValueError when its references are not the given ones.
+    Raises ValueError and FileNotFoundError as `load_run`, and ValueError if its references are not the given ones.
     """
     run = load_run(path, device)
     test_set = split_test_set(run, split)
     if references is not None and test_set.references != references:
         raise ValueError(
-            f"{path} has other references for {split} than the first run: runs compare on one test corpus; translate "
-            "the same file with both and compare outputs=[A,B]."
+            f"{path} has other references for {split} than the first run. Translate the same file with both runs and "
+            "compare outputs=[A,B]."
         )
-    if not _up_to_date(run, test_set):
+    file = test_set.out / "scores.json"
+    made_with = json.loads(file.read_text(encoding="utf-8")).get("made_with") if file.is_file() else None
+    if made_with != conditions([run], test_set)["made_with"]:
         logger.info("Evaluating %s", path)
         evaluate_runs([run], test_set)
-    scores = json.loads((test_set.out / "scores.json").read_text(encoding="utf-8"))
-    return System(
-        dict(settings), _hypotheses(test_set.out / "hypotheses.txt"), scores, run.run.metrics()
-    ), test_set.references
+    hypotheses = (test_set.out / "hypotheses.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    scores = json.loads(file.read_text(encoding="utf-8"))
+    return System(dict(settings), hypotheses, scores, run.run.metrics()), test_set.references
+
+
+def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
+    """Files of translations as systems, scored against one or more reference files, and the references.
+
+    Raises FileNotFoundError, and ValueError if a file has another number of lines than a reference.
+    """
+    files = [existing_file("reference", name) for name in references]
+    lines_of = {file: read_lines(file) for file in files}
+    for file, lines in lines_of.items():
+        warn_of_references(file, lines)
+    all_references = [lines_of[file] for file in files]
+    metrics = all_metrics(looks_tokenized(all_references[0]))
+    systems = []
+    for output in [existing_file("outputs", name) for name in outputs]:
+        hypotheses = read_lines(output)
+        for file, lines in lines_of.items():
+            if len(hypotheses) != len(lines):
+                raise ValueError(
+                    f"{output} has {len(hypotheses)} lines but {file} has {len(lines)}; they must be the same lines."
+                )
+        for warning in [
+            *hypothesis_warnings(hypotheses, None, all_references[0]),
+            *_normalization_warnings(hypotheses),
+        ]:
+            logger.warning("%s: %s", output, warning)
+        scores = {"scores": scores_record(corpus_scores(hypotheses, all_references, metrics))}
+        systems.append(System({"output": str(output)}, hypotheses, scores, {}))
+    return systems, all_references
+
+
+def _normalization_warnings(lines: Sequence[str]) -> list[str]:
+    """Outputs of other systems may have decomposed letters, which match no reference."""
+    changed = sum(bool(changes(line)) for line in lines)
+    if not changed:
+        return []
+    kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(count_changes(lines).items()))
+    return [
+        f"Normalization would change {changed} of {len(lines)} lines ({kinds}). That can cost most of the score: "
+        "convert the file to NFC and plain spaces."
+    ]
 
 
 def report(
     systems: Sequence[System],
     references: Sequence[Sequence[str]],
     out: Path,
-    refused: Mapping[int, Sequence[str]] | None = None,
+    without_result: Mapping[str, str] | None = None,
 ) -> str:
-    """The table as Markdown, with one of means where seeds can be pooled; written to the folder in every form.
+    """The comparison as Markdown. Writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a picture.
 
-    `refused` has further rows by their place in the table: settings, and why there are no figures.
+    Where settings come with several seeds, p compares settings; otherwise it compares systems. `without_result` says
+    of further jobs why they have no row.
     """
     of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
     if len(of_tokens) > 1:
         raise ValueError(
-            "Some of these have BLEU of tokens and others of plain text, which do not compare: compare their "
-            "translations, outputs=[A,B] reference=FILE."
+            "Some of these have BLEU of tokens and others BLEU of plain text, which are not comparable. Compare their "
+            "translations: outputs=[A,B] reference=FILE."
         )
-    metric = headline_metrics(of_tokens.pop())["BLEU"]
-    p_values = paired_bootstrap([system.hypotheses for system in systems], references, metric)
-    table = comparison_table(systems, p_values)
-    places = list(range(len(systems)))
-    for place, row in sorted((refused or {}).items()):
-        table.rows.insert(place, list(row))
-        places.insert(place, -1)
-    parts = [table.markdown()]
-    pooled = pooled_table(systems)
-    if pooled:
-        parts.append("Mean ± standard deviation over seeds:\n\n" + pooled.markdown())
-    parts.extend(_notes(systems, {places.index(number) + 1: p for number, p in enumerate(p_values)}))
-    text = "\n\n".join(parts)
+    metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
+    settings = by_setting(systems)
+    if settings:
+        system_p = None
+        setting_p = multi_bootstrap(
+            [[system.hypotheses for system in setting.systems] for setting in settings], references, metric
+        )
+        tables = {"comparison": system_table(systems), "comparison_means": setting_table(settings, setting_p)}
+        notes = _notes(
+            systems, setting_p, "the multi-bootstrap over sentences and seeds, 1,000 resamples (Sellam et al. 2022)"
+        )
+    else:
+        system_p = paired_bootstrap([system.hypotheses for system in systems], references, metric)
+        setting_p = []
+        tables = {"comparison": system_table(systems, system_p)}
+        notes = _notes(systems, system_p, "paired bootstrap over sentences, 1,000 resamples (Koehn 2004)")
+    captions = {"comparison_means": "Mean ± standard deviation over seeds:"}
+    missing = [f"- {name}: {reason}" for name, reason in (without_result or {}).items()]
+    parts = [part for name, table in tables.items() for part in (captions.get(name), table.markdown()) if part]
+    text = "\n\n".join([*parts, *notes, *(["Without a result:", "\n".join(missing)] if missing else [])])
     out.mkdir(parents=True, exist_ok=True)
     (out / "comparison.md").write_text(text + "\n", encoding="utf-8")
-    (out / "comparison.csv").write_text(table.csv(), encoding="utf-8")
-    (out / "comparison.tex").write_text(table.latex() + "\n", encoding="utf-8")
+    for name, table in tables.items():
+        (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+    (out / "comparison.tex").write_text(
+        "\n\n".join(table.latex() for table in tables.values()) + "\n", encoding="utf-8"
+    )
     (out / "sentences.csv").write_text(_sentences(systems, references).csv(), encoding="utf-8")
-    write_json(out / "comparison.json", [_record(*each) for each in zip(systems, p_values, strict=True)])
-    score_bars([_name(system) for system in systems], [system.bleu() for system in systems], out / "comparison.png")
+    record = {
+        "systems": [
+            {"settings": system.settings, "p": p, "scores": system.scores, "metrics": system.metrics}
+            for system, p in zip_longest(systems, system_p or ())
+        ],
+        "means": [
+            {
+                "settings": setting.settings,
+                "seeds": len(setting.systems),
+                "p": p,
+                **{name: cell.parts() for name, cell in _means(setting).items() if not isinstance(cell, str)},
+            }
+            for setting, p in zip(settings, setting_p, strict=True)
+        ],
+        "without_result": dict(without_result or {}),
+    }
+    write_json(out / "comparison.json", record)
+    score_bars([system.name() for system in systems], [system.bleu() for system in systems], out / "comparison.png")
     return text
 
 
-def comparison_table(systems: Sequence[System], p_values: Sequence[float]) -> Table:
-    """A row for each system; columns without any figure are left out."""
-    rows = [
-        [*system.settings.values(), *figures(system, p if number else None)]
-        for number, (system, p) in enumerate(zip(systems, p_values, strict=True))
-    ]
-    header = [*systems[0].settings, *FIGURES]
-    used = [column for column in range(len(header)) if any(row[column] for row in rows)]
-    return Table([header[column] for column in used], [[row[column] for column in used] for row in rows])
+def system_table(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Table:
+    """A row for each system. p is against the first one. Columns without any figure are left out."""
+    p_cells = ["" for _ in systems] if p_values is None else _p_cells(p_values)
+    return _table([(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)])
 
 
-def figures(system: System, p: float | None) -> list[str]:
-    """The cells of a system, in the order of FIGURES; '' where it has none."""
-    value, low, high = system.bleu()
-    scores, metrics = system.scores, system.metrics
-    chrf = next((score["value"] for score in scores["scores"] if score["name"] == "chrF2"), None)
-    return [
-        f"{value:.2f}",
-        f"{low:.2f} to {high:.2f}",
-        "" if p is None else f"{p:.3f}",
-        _cell(chrf, ".2f"),
-        _cell(scores.get("aer", {}).get("value"), ".3f"),
-        _cell(_perplexity(system), ".2f"),
-        _cell(metrics.get("parameters"), ","),
-        _cell(metrics.get("target_tokens_per_second"), ","),
-        _cell(scores.get("sentences_per_second"), ".1f"),
-        _cell(metrics.get("peak_memory_mib"), ","),
-    ]
-
-
-def _sentences(systems: Sequence[System], references: Sequence[Sequence[str]]) -> Table:
-    """chrF of each sentence in each system, in the order of the rows, with the first reference."""
-    columns = [sentence_scores(system.hypotheses, references) for system in systems]
-    rows = [
-        [str(number), *(f"{chrf:.2f}" for chrf in values), reference]
-        for number, (values, reference) in enumerate(zip(zip(*columns, strict=True), references[0], strict=True), 1)
-    ]
-    return Table(["line", *(f"chrF2 of {_name(system)}" for system in systems), "reference"], rows)
-
-
-def pooled_table(systems: Sequence[System]) -> Table | None:
-    """Means over the seeds of equal settings; None where no settings come with two seeds."""
-    header = [key for key in systems[0].settings if key not in _OF_ONE_RUN]
-    groups: dict[tuple[str, ...], list[System]] = {}
-    for system in systems:
-        groups.setdefault(tuple(system.settings[key] for key in header), []).append(system)
-    if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
-        return None
+def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Table:
+    """A row for each setting: the number of its seeds, means, and p of its mean BLEU against the first setting's."""
     rows = []
-    for values, group in groups.items():
-        columns = [[system.bleu()[0] for system in group], *_pooled_columns(group)]
-        rows.append(
-            [
-                *values,
-                str(len(group)),
-                *(
-                    mean_and_deviation(column, digits)
-                    for column, digits in zip(columns, (".2f", ".2f", ".3f", ".2f"), strict=True)
-                ),
-            ]
-        )
-    return Table([*header, "seeds", "BLEU", "chrF2", "AER", "perplexity"], rows)
+    for setting, p in zip(settings, _p_cells(p_values), strict=True):
+        means = _means(setting)
+        seeds = Number(len(setting.systems), "d")
+        rows.append((setting.settings, {"seeds": seeds, "BLEU": means.pop("BLEU"), "p": p, **means}))
+    return _table(rows)
 
 
-def _pooled_columns(group: Sequence[System]) -> list[list[float]]:
-    chrf = [score["value"] for s in group for score in s.scores["scores"] if score["name"] == "chrF2"]
-    aer = [s.scores["aer"]["value"] for s in group if "aer" in s.scores]
-    return [chrf, aer, [value for value in map(_perplexity, group) if value is not None]]
+def by_setting(systems: Sequence[System]) -> list[Setting]:
+    """The systems grouped by everything but their seed; nothing if no settings come with several seeds."""
+    groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
+    for system in systems:
+        own = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
+        groups.setdefault(own, []).append(system)
+    if "seed" not in systems[0].settings or all(len(group) == 1 for group in groups.values()):
+        return []
+    return [Setting(dict(own), group) for own, group in groups.items()]
+
+
+def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Table:
+    full: list[dict[str, Cell]] = [{**settings, **figures} for settings, figures in rows]
+    header = [key for key in full[0] if any(row[key] != "" for row in full)]
+    return Table(header, [[row[key] for key in header] for row in full])
+
+
+def _p_cells(p_values: Sequence[float]) -> list[Cell]:
+    """None for the first row, which the others are compared with."""
+    return ["", *(Number(p, ".3f") for p in p_values[1:])]
+
+
+def _figures(system: System, p: Cell) -> dict[str, Cell]:
+    """Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: peak of the training."""
+    scores, metrics = system.scores, system.metrics
+    estimates: dict[str, Cell] = {
+        score["name"]: Estimate(score["value"], score["interval"][0], score["interval"][1], ".2f")
+        for score in scores["scores"]
+    }
+    bleu, *others = (estimates.get(name, "") for name in _SCORES)
+    return {
+        "BLEU": bleu,
+        "p": p,
+        **dict(zip(_SCORES[1:], others, strict=True)),
+        "AER": _number(scores.get("aer", {}).get("value"), ".3f"),
+        "perplexity": _number(_perplexity(system), ".2f"),
+        "parameters": _number(metrics.get("parameters"), ",d"),
+        "tokens/s": _number(metrics.get("target_tokens_per_second"), ","),
+        "sentences/s": _number(scores.get("sentences_per_second"), ".1f"),
+        "MiB": _number(metrics.get("peak_memory_mib"), ","),
+    }
+
+
+def _means(setting: Setting) -> dict[str, Cell]:
+    scores = [{score["name"]: score["value"] for score in system.scores["scores"]} for system in setting.systems]
+    columns = {name: [values[name] for values in scores if name in values] for name in _SCORES}
+    columns["AER"] = [system.scores["aer"]["value"] for system in setting.systems if "aer" in system.scores]
+    columns["perplexity"] = [value for value in map(_perplexity, setting.systems) if value is not None]
+    return {name: mean_and_deviation(values, ".3f" if name == "AER" else ".2f") for name, values in columns.items()}
+
+
+def _number(value: int | float | None, spec: str) -> Cell:
+    return "" if value is None else Number(value, spec)
 
 
 def _perplexity(system: System) -> float | None:
-    """Per word; None where lines were left out that the others may have counted."""
+    """Per word; None if it leaves out lines, because those of the other systems may count them."""
     found = system.scores.get("perplexity", {})
     return found.get("word") if found.get("lines") == len(system.hypotheses) else None
 
 
-def _notes(systems: Sequence[System], p_values: Mapping[int, float]) -> list[str]:
-    """What the figures are; `p_values` are by the number of the row that is printed."""
-    signatures = dict.fromkeys(score["signature"] for system in systems for score in system.scores["scores"][:1])
-    notes = [f"BLEU {', '.join(signatures)}"]
-    first, *others = p_values
-    if others:
-        notes.append(f"p: paired bootstrap against row {first}, 1,000 resamples (Koehn 2004).")
-    alike = [str(row) for row in others if p_values[row] >= _NO_DIFFERENCE]
+def _notes(systems: Sequence[System], p_values: Sequence[float], method: str) -> list[str]:
+    """How the scores were computed, and which rows do not differ significantly from the first one."""
+    signatures = dict.fromkeys(
+        f"{score['name']} {score['signature']}"
+        for name in _SCORES
+        for system in systems
+        for score in system.scores["scores"]
+        if score["name"] == name
+    )
+    notes = ["Brackets: 95 % confidence interval.", "\n".join(f"- {signature}" for signature in signatures)]
+    if len(p_values) > 1:
+        notes.append(f"p: BLEU against row 1, by {method}.")
+    alike = [str(row) for row, p in enumerate(p_values[1:], 2) if p >= SIGNIFICANT]
     if alike:
-        notes.append(f"No difference from row {first} can be told at p < {_NO_DIFFERENCE} in row {', '.join(alike)}.")
+        rows = f"Row {alike[0]} does" if len(alike) == 1 else f"Rows {', '.join(alike)} do"
+        notes.append(f"{rows} not differ significantly from row 1 (p >= {SIGNIFICANT}).")
     return notes
 
 
-def _up_to_date(run: Trained, test_set: TestSet) -> bool:
-    """Whether the run has been evaluated with its present weights, its own search and this corpus, on this device."""
-    scores = test_set.out / "scores.json"
-    if not scores.is_file():
-        return False
-    return json.loads(scores.read_text(encoding="utf-8")).get("made_with") == conditions([run], test_set)["made_with"]
-
-
-def _hypotheses(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def _record(system: System, p: float) -> dict[str, Any]:
-    return {"settings": system.settings, "p": p, "scores": system.scores, "metrics": system.metrics}
-
-
-def _name(system: System) -> str:
-    """What tells a system apart, its folder or file without a word."""
-    parts = [value if key in ("run", "output") else f"{key} {value}" for key, value in system.settings.items()]
-    return ", ".join(parts) or "the run"
-
-
-def _cell(value: Any, digits: str) -> str:
-    return "" if value is None else format(value, digits)
+def _sentences(systems: Sequence[System], references: Sequence[Sequence[str]]) -> Table:
+    """chrF of each sentence in each system, with the first reference."""
+    columns = [sentence_scores(system.hypotheses, references) for system in systems]
+    rows: list[list[Cell]] = [
+        [Number(number, "d"), *(Number(round(chrf, 2), ".2f") for chrf in values), reference]
+        for number, (values, reference) in enumerate(zip(zip(*columns, strict=True), references[0], strict=True), 1)
+    ]
+    return Table(["line", *(f"chrF2 of {system.name()}" for system in systems), "reference"], rows)

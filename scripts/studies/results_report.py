@@ -114,7 +114,7 @@ def _markdown(table: list[list[str]]) -> str:
 def _pooled(found: Iterable[float | None], digits: str, spread: bool = True) -> str:
     """The value, or the mean of several, with their standard deviation unless it is not wanted; '' for none."""
     values = [value for value in found if value is not None]
-    return mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits)
+    return str(mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits))
 
 
 def _score(run: Run, split: str, name: str) -> float | None:
