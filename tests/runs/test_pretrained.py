@@ -191,15 +191,15 @@ def test_equal_runs_do_not_differ(here: Path, tmp_path: Path, capsys: pytest.Cap
     text = capsys.readouterr().out
     table = rows(text)
     assert table[3][table[0].index("p")] == "1.000"
-    assert "No difference from row 1 can be told at p < 0.05 in row 2." in text
-    assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))[1]["p"] == 1
+    assert "Row 2 does not differ significantly from row 1 (p >= 0.05)." in text
+    assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["systems"][1]["p"] == 1
 
 
 def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = (here / "b" / "config.yaml").read_text(encoding="utf-8")
     try:
         (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
-        with pytest.raises(ValueError, match="b has other references for test than the first run: runs compare on one"):
+        with pytest.raises(ValueError, match="b has other references for test than the first run. Translate the same file"):
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:
         (here / "b" / "config.yaml").write_text(config, encoding="utf-8")

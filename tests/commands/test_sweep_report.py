@@ -1,0 +1,35 @@
+"""The report at the end of a sweep."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.commands.sweep_report import sweep_report, varying_overrides
+from nmt.config.job import JobRecord
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> list[JobRecord]:
+    """Eleven jobs: one was refused, the others did not finish."""
+    jobs = [
+        JobRecord(number, str(tmp_path / str(number)), ["model=luong", f"seed={number}"], 1, "not finished")
+        for number in range(11)
+    ]
+    jobs[3] = jobs[3]._replace(exit_code=2, error="Unknown key 'a|b'.\nThere are more lines.")
+    return jobs
+
+
+def test_the_columns_are_what_differs_between_the_jobs(records: list[JobRecord]) -> None:
+    numbers = [str(number) for number in range(11)]
+    assert varying_overrides(records) == {"job": numbers, "seed": numbers}
+    assert varying_overrides([]) == {"job": []}
+    deleted = [record._replace(overrides=["~logger", *record.overrides]) for record in records]
+    assert varying_overrides(deleted) == {"job": numbers, "seed": numbers}
+
+
+def test_jobs_without_a_result_are_listed_with_the_reason(records: list[JobRecord]) -> None:
+    lines = sweep_report(records).splitlines()
+    assert lines[0] == "No job has a result:"
+    assert len(lines) == 2 + 11
+    assert lines[5] == "- job 3, seed 3: Unknown key 'a|b'."
+    assert lines[12] == "- job 10, seed 10: not finished"

@@ -1,0 +1,156 @@
+"""The comparison of systems: rows, means over seeds, significance, and the files it writes."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.evaluation.scores import headline_metrics
+from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
+from nmt.runs.comparison import Setting, System, by_setting, file_systems, report, setting_table, system_table
+
+REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
+
+
+def system(settings: dict[str, str], drop: int = 0, **metrics: Any) -> System:
+    """A system that is wrong in `drop` of its lines."""
+    hypotheses = ["không phải vậy đâu"] * drop + REFERENCES[drop:]
+    values = {"BLEU": 100.0 - drop, "chrF2": 99.0 - drop, "TER": 1.0 * drop}
+    scores = [
+        {"name": name, "value": value, "interval": [value - 0.5, value + 0.5], "signature": f"sig:{name}"}
+        for name, value in values.items()
+    ]
+    return System(settings, hypotheses, {"scores": scores, "perplexity": {"word": 3.0 + drop, "lines": 30}}, metrics)
+
+
+def three() -> list[System]:
+    """Two seeds of one setting and one of another."""
+    return [
+        system({"job": str(n), "scorer": scorer, "seed": seed}, drop)
+        for n, (scorer, seed, drop) in enumerate([("dot", "1", 1), ("dot", "2", 3), ("none", "1", 14)])
+    ]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def printed(rows: Any) -> list[list[str]]:
+    return [[str(cell) for cell in row] for row in rows]
+
+
+def test_a_row_has_what_differs_and_its_figures_and_no_column_is_empty() -> None:
+    rows = [system({"scorer": "dot"}, parameters=12345), system({"scorer": "none"}, 2)]
+    table = system_table(rows, [1.0, 0.25])
+    assert table.header == ["scorer", "BLEU", "p", "chrF2", "TER", "perplexity", "parameters"]
+    assert printed(table.rows) == [
+        ["dot", "100.00 [99.50, 100.50]", "", "99.00 [98.50, 99.50]", "0.00 [-0.50, 0.50]", "3.00", "12,345"],
+        ["none", "98.00 [97.50, 98.50]", "0.250", "97.00 [96.50, 97.50]", "2.00 [1.50, 2.50]", "5.00", ""],
+    ]
+
+
+def test_seeds_of_equal_settings_are_grouped() -> None:
+    rows = three()
+    assert by_setting(rows) == [Setting({"scorer": "dot"}, rows[:2]), Setting({"scorer": "none"}, rows[2:])]
+    assert by_setting(rows[1:]) == []
+    assert by_setting([system({"scorer": "dot"}), system({"scorer": "none"})]) == []
+
+
+def test_a_setting_has_the_mean_and_deviation_of_its_seeds_and_one_p() -> None:
+    table = setting_table(by_setting(three()), [1.0, 0.25])
+    assert table.header == ["scorer", "seeds", "BLEU", "p", "chrF2", "TER", "perplexity"]
+    assert printed(table.rows) == [
+        ["dot", "2", "98.00 ± 1.41", "", "97.00 ± 1.41", "2.00 ± 1.41", "5.00 ± 1.41"],
+        ["none", "1", "86.00", "0.250", "85.00", "14.00", "17.00"],
+    ]
+
+
+def test_every_form_of_the_report_has_the_means_over_seeds(tmp_path: Path) -> None:
+    rows = three()
+    text = report(rows, [REFERENCES], tmp_path)
+    assert "Mean ± standard deviation over seeds:" in text
+    assert "98.00 ± 1.41" in text
+    assert text + "\n" == (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    tex = (tmp_path / "comparison.tex").read_text(encoding="utf-8")
+    assert "98.00 ± 1.41" in tex
+    assert tex.count(r"\begin{tabular}") == 2
+    metric = headline_metrics(tokenized=False)["BLEU"]
+    p = multi_bootstrap([[each.hypotheses for each in rows[:2]], [rows[2].hypotheses]], [REFERENCES], metric)[1]
+    dot, none = read_csv(tmp_path / "comparison_means.csv")
+    assert (dot["BLEU mean"], dot["seeds"], dot["p"]) == ("98.0", "2", "")
+    assert float(dot["BLEU deviation"]) == pytest.approx(2**0.5)
+    assert (none["BLEU deviation"], float(none["p"])) == ("", p)
+    found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["means"]
+    assert found[0]["BLEU"] == {"mean": 98.0, "deviation": pytest.approx(2**0.5)}
+    assert [each["settings"] for each in found] == [{"scorer": "dot"}, {"scorer": "none"}]
+    assert found[1]["p"] == p
+
+
+def test_with_several_seeds_no_run_is_tested_against_a_single_run(tmp_path: Path) -> None:
+    text = report(three(), [REFERENCES], tmp_path)
+    assert "p: BLEU against row 1, by the multi-bootstrap over sentences and seeds" in text
+    assert "p" not in read_csv(tmp_path / "comparison.csv")[0]
+    found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
+    assert [each["p"] for each in found["systems"]] == [None] * 3
+
+
+def test_without_seeds_p_compares_runs(tmp_path: Path) -> None:
+    rows = [system({"scorer": "dot"}), system({"scorer": "none"}, 9), system({"scorer": "general"})]
+    text = report(rows, [REFERENCES], tmp_path)
+    assert "p: BLEU against row 1, by paired bootstrap over sentences, 1,000 resamples (Koehn 2004)." in text
+    assert "Row 3 does not differ significantly from row 1 (p >= 0.05)." in text
+    metric = headline_metrics(tokenized=False)["BLEU"]
+    p_values = paired_bootstrap([each.hypotheses for each in rows], [REFERENCES], metric)
+    assert [each["p"] for each in read_csv(tmp_path / "comparison.csv")] == ["", str(p_values[1]), "1.0"]
+    found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
+    assert [each["p"] for each in found["systems"]] == p_values
+    assert found["means"] == []
+    assert not (tmp_path / "comparison_means.csv").exists()
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_csv_has_plain_numbers_and_two_columns_for_an_interval(tmp_path: Path) -> None:
+    report([system({"scorer": "dot"}, parameters=12345, target_tokens_per_second=6789)], [REFERENCES], tmp_path)
+    [row] = read_csv(tmp_path / "comparison.csv")
+    assert (row["BLEU"], row["BLEU low"], row["BLEU high"]) == ("100.0", "99.5", "100.5")
+    assert (row["parameters"], row["tokens/s"]) == ("12345", "6789")
+    assert "12,345" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    assert r"\begin{tabular}{lrrrrrr}" in (tmp_path / "comparison.tex").read_text(encoding="utf-8")
+
+
+def test_jobs_without_a_result_are_listed_with_the_reason(tmp_path: Path) -> None:
+    text = report([system({"scorer": "dot"})], [REFERENCES], tmp_path, {"job 1": "num_heads=5 is too many"})
+    assert text.endswith("Without a result:\n\n- job 1: num_heads=5 is too many")
+    found = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))
+    assert found["without_result"] == {"job 1": "num_heads=5 is too many"}
+
+
+def test_a_perplexity_that_leaves_out_lines_is_not_compared() -> None:
+    short = system({"scorer": "location"})
+    short.scores["perplexity"]["lines"] = 29
+    assert "perplexity" not in system_table([short]).header
+
+
+def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> None:
+    tokens, plain = system({"output": "a"}), system({"output": "b"})
+    tokens.scores["scores"][0]["signature"] = "nrefs:1|tok:none|v"
+    with pytest.raises(ValueError, match="BLEU of tokens and others BLEU of plain text, which are not comparable"):
+        report([tokens, plain], [REFERENCES], tmp_path)
+
+
+def test_files_of_translations_get_every_score_with_interval_and_signature(tmp_path: Path) -> None:
+    for name, lines in {"ref": REFERENCES, "a": ["sai"] * 9 + REFERENCES[9:]}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    [found], references = file_systems([str(tmp_path / "a")], [str(tmp_path / "ref")])
+    assert references == [REFERENCES]
+    scores = {score["name"]: score for score in found.scores["scores"]}
+    assert {"BLEU", "chrF2", "TER"} <= set(scores)
+    for score in scores.values():
+        assert score["interval"][0] < score["value"] < score["interval"][1]
+        assert "version:" in score["signature"]
+    text = report([found], references, tmp_path / "out")
+    assert "- TER nrefs:1" in text
+    assert {"BLEU low", "chrF2 low", "TER low"} <= set(read_csv(tmp_path / "out" / "comparison.csv")[0])
