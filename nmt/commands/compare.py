@@ -3,26 +3,23 @@
 from pathlib import Path
 
 from nmt.config.job import Job
+from nmt.config.schema import CompareSettings
 from nmt.files import folder_to_write
 from nmt.runs.comparison import System, file_systems, report, run_system
 from nmt.runs.differences import differences
 from nmt.runs.directory import RunDirectory
 
 
-def compare(job: Job) -> None:
+def compare(job: Job[CompareSettings]) -> None:
     """Prints the table and writes it to `out`, as Markdown, CSV, LaTeX, JSON and a picture."""
-    config = job.config
-    if bool(config["run_dirs"]) == bool(config["outputs"]):
-        raise ValueError("Give either run_dirs=[A,B], finished runs, or outputs=[a.vi,b.vi] with reference=FILE.")
-    if config["outputs"] and config["reference"] in (None, []):
-        raise ValueError("outputs need reference=FILE, or reference=[A,B], with the same lines.")
-    out = folder_to_write("out", config["out"])
-    if config["outputs"]:
-        names = config["reference"]
-        systems, references = file_systems(config["outputs"], names if isinstance(names, list) else [names])
+    settings = job.settings
+    out = folder_to_write("out", settings.out)
+    if settings.outputs:
+        names = settings.reference
+        systems, references = file_systems(settings.outputs, names if isinstance(names, list) else [str(names)])
     else:
-        runs = [RunDirectory(Path(path)) for path in config["run_dirs"]]
-        systems, references = _run_systems(runs, config["device"], config["split"])
+        runs = [RunDirectory(Path(path)) for path in settings.run_dirs]
+        systems, references = _run_systems(runs, settings.device, settings.split)
     print(report(systems, references, out))
 
 
@@ -38,7 +35,7 @@ def _run_systems(runs: list[RunDirectory], device: str, split: str) -> tuple[lis
     systems: list[System] = []
     references = None
     for number, run in enumerate(runs):
-        settings = {key: values[number] for key, values in columns.items()}
-        system, references = run_system(run.path, device, split, settings, references)
+        own = {key: values[number] for key, values in columns.items()}
+        system, references = run_system(run.path, device, split, own, references)
         systems.append(system)
     return systems, references or []

@@ -199,7 +199,9 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
     config = (here / "b" / "config.yaml").read_text(encoding="utf-8")
     try:
         (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
-        with pytest.raises(ValueError, match="b has other references for test than the first run. Translate the same file"):
+        with pytest.raises(
+            ValueError, match=r"b has other references for test than the first run\. Translate the same file"
+        ):
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:
         (here / "b" / "config.yaml").write_text(config, encoding="utf-8")
