@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def prefers_fused(queries: Tensor, dropout: float) -> bool:
-    """Whether the fused kernel is faster than the explicit formula (measured in docs/speed.md).
+    """Whether the fused kernel is faster than the explicit formula (measured in docs/reference/speed.md).
 
     On a GPU it always is. On the CPU it is only in float32 and without dropout: with dropout torch falls back to the
     explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower.

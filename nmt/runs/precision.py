@@ -34,7 +34,7 @@ def with_precision(model: Model, name: str, device: torch.device) -> Model:
     check_precision(name, device)
     if name != "int8":
         return model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
-    # Here, because torch has announced that it will be torchao's, whose way on a CPU is slower: docs/speed.md.
+    # Here, because torch has announced that it will be torchao's, whose way on a CPU is slower: docs/lab_notebook.md.
     from torch.ao import quantization
 
     recurrent = (nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell)
