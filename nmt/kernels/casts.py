@@ -17,8 +17,9 @@ def cast_residual(x: Inputs) -> Inputs:
     """Casts the input of a residual stream to bfloat16 under bfloat16 autocast on the CPU; otherwise returns x.
 
     This halves the memory traffic of every layer. Sums then keep 8 significant bits: gradients are about 1.5 times as
-    far from float32 gradients as under autocast alone, with equal training losses (docs/lab_notebook.md). Not on a GPU, where
-    autocast computes norms in float32 and would add casts, and not in float16, whose range the sums may exceed.
+    far from float32 gradients as under autocast alone, with equal training losses (docs/lab_notebook.md). Not on a
+    GPU, where autocast computes norms in float32 and would add casts, and not in float16, whose range the sums may
+    exceed.
     """
     device = x.device.type
     bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16

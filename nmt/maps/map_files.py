@@ -1,4 +1,4 @@
-"""Attention maps on disk: manifest.json and one .npz for each sentence, as specified in docs/reference/map_format.md."""
+"""Attention maps on disk: manifest.json and one .npz for each sentence, as docs/reference/map_format.md says."""
 
 import json
 import re
