@@ -1,15 +1,13 @@
-"""Dotted keys, such as model.dropout, and what a configuration has under them."""
+"""Dotted keys, such as model.dropout, of a plain configuration."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from nmt.config.nodes import Config
 
-NOTHING = object()
-"""What is under a key that there is not."""
-
 
 def value_at(config: Config, key: str, default: Any = None) -> Any:
-    """The value under a dotted key; `default` where there is no such key."""
+    """The value under a dotted key, or `default` if there is no such key."""
     value: Any = config
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -24,3 +22,12 @@ def leaves(value: Any, key: str = "") -> Config:
         return {key: value}
     names = {name: f"{key}.{name}" if key else str(name) for name in value}
     return {leaf: of for name, part in value.items() for leaf, of in leaves(part, names[name]).items()}
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """A copy of a configuration with other values under some dotted keys."""
+    new = dict(config)
+    for key, value in values.items():
+        name, _, rest = key.partition(".")
+        new[name] = with_values(new.get(name) or {}, {rest: value}) if rest else value
+    return new

@@ -1,131 +1,142 @@
-"""What a new training begins with: fresh weights and tokenizers of its own corpus, or those of a finished run."""
+"""How a new training begins: with fresh weights and tokenizers of its own corpora, or with those of a finished run."""
 
+import copy
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import safetensors.torch
-import torch
-
-from nmt.config.keys import leaves
-from nmt.config.nodes import Config, make
+from nmt.config.job import Job
+from nmt.config.keys import leaves, value_at, with_values
+from nmt.config.nodes import Config
+from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.cache import file_digest
-from nmt.data.corpus import file_pair
-from nmt.data.detokenized import detokenized
-from nmt.data.vocabulary import tokenizers as trained_tokenizers
-from nmt.models import Seq2Seq
-from nmt.runs.load import Trained, build_model, load_run
-from nmt.text import TokenizerPair
-from nmt.training.settings import Settings, becomes_plain
+from nmt.data.corpus import check_files
+from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained
+from nmt.runs.record import corpus_hashes, training_record
+from nmt.training.machine import choose_machine, faster_precision, rank
+from nmt.training.prepared import (
+    BATCHES,
+    Prepared,
+    changed_command,
+    check_buildable,
+    finished_run,
+    initial_model,
+    learned_tokenizers,
+    plain_corpora,
+    prepare_data,
+)
 
 logger = logging.getLogger(__name__)
 
-
-def warn_of_detokenize(settings: Settings) -> None:
-    """Warns of names in data.detokenize that are neither a corpus of this training nor a file."""
-    for prefix in settings.splits.detokenize:
-        known = (*settings.splits.train, *settings.splits.held_out)
-        if prefix not in known and not any(path.is_file() for path in file_pair(prefix, settings.direction)):
-            logger.warning(
-                "data.detokenize has '%s', which is no corpus of this training and no file, and does nothing; name "
-                "some of %s.",
-                prefix,
-                ", ".join(known),
-            )
+# What start_from takes over from the finished run, unless the command line chooses it.
+_ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
 
 
-def in_plain_text(prefix: str, settings: Settings, cache_dir: Path) -> str:
-    """The prefix of a corpus, or of its copy in plain text if data.detokenize names it."""
-    return (
-        detokenized(prefix, settings.direction, cache_dir) if becomes_plain(settings.config["data"], prefix) else prefix
+def run_directory(job: Job[TrainSettings]) -> RunDirectory:
+    """The folder that a training job writes to. Raises ValueError if it, or cache_dir, cannot be used as a folder."""
+    path = Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
+    check_writable("run_dir", path)
+    check_folder("cache_dir", job.settings.cache_dir)
+    return RunDirectory(path)
+
+
+def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
+    """A new training: its configuration is the command line's, with `changes` made for less memory.
+
+    Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
+    """
+    asked = stored_keys(job.config)
+    start = finished_run(job.settings, run.path)
+    config = with_values(asked if start is None else inherited(asked, job.given, start.config), changes)
+    settings = validated(RunSettings, config)
+    if start is not None:
+        check_same(start, settings, config)
+    if "data" in job.given and "experiment" not in job.given:
+        logger.warning(
+            "Vocabulary, schedule and length of training are those of experiment=sample, which suits the embedded "
+            "corpus: choose an experiment=, or experiment=none for the general defaults."
+        )
+    check_buildable(settings)
+    machine = choose_machine(settings.trainer)
+    files = [*settings.data.train, *settings.data.held_out.values()]
+    check_files(files, settings.direction)
+    # With changes it is the first attempt of this very command that is replaced.
+    run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
+    if rank() == 0:
+        check_unlocked(run.path)
+    if faster := faster_precision(settings.trainer, machine.device):
+        logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
+
+    hashes = corpus_hashes(files, settings.direction)
+    cache = cache_folder(job.settings.cache_dir)
+    corpora = plain_corpora(settings, cache)
+    if start is not None:
+        logger.info("The tokenizers are those of %s", start.run.path)
+        tokenizers = start.tokenizers
+    else:
+        tokenizers = learned_tokenizers(settings, corpora.train, cache)
+    model = initial_model(settings, config, tokenizers, start)
+    data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
+    record = {
+        **training_record(settings, model, machine.processes, hashes),
+        **({} if start is None else {"start_weights": file_digest(start.run.weights)}),
+        "command": changed_command(job.command, asked, with_values(asked, changes)),
+        "asked": {key: value_at(asked, key) for key in BATCHES},
+    }
+    return Prepared(
+        run, config, settings, tokenizers, model, data, max_steps, None, machine.processes, record, is_new=True
     )
 
 
-def training_corpora(settings: Settings, cache_dir: Path) -> list[str]:
-    """The prefixes of the training corpora, those of data.detokenize in plain text; warns of other names there."""
-    warn_of_detokenize(settings)
-    return [in_plain_text(prefix, settings, cache_dir) for prefix in settings.splits.train]
+def stored_keys(config: Config) -> Config:
+    """The part of a training's configuration that its run stores."""
+    return {key: value for key, value in config.items() if key not in TrainSettings.NOT_STORED}
 
 
-def excluded_corpora(settings: Settings, cache_dir: Path) -> list[str]:
-    """What no training pair may hold: validation and test corpora as they are, and in plain text."""
-    held_out = settings.splits.held_out
-    return list(dict.fromkeys([*held_out, *(in_plain_text(prefix, settings, cache_dir) for prefix in held_out)]))
+def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
+    """The configuration with the model and the tokenizer settings of the run to start from.
 
-
-def start_run(settings: Settings, own: Path) -> Trained | None:
-    """The finished run that `start_from` names, if it does, for a training that writes to the folder `own`.
-
-    Raises ValueError and FileNotFoundError where it is none, or one of another direction, model or tokenizer.
+    What the command line chooses as a whole, such as model=luong or an experiment, stays; so do single settings.
     """
-    config = settings.config
-    name = config["start_from"]
-    if name is None:
-        return None
-    path = Path(str(name))
-    if path.resolve() == own.resolve():
-        raise ValueError(f"start_from={name} is the run_dir of this training too, which overwrites it: give another.")
-    if not path.is_dir():
-        raise FileNotFoundError(f"start_from={name}: there is no such folder; give the run_dir of a finished run.")
-    try:
-        run = load_run(path, "cpu")
-    except (ValueError, FileNotFoundError) as error:
-        raise type(error)(f"start_from={name}: {error}") from error
-    if run.direction != settings.direction:
-        raise ValueError(
-            f"start_from={name} translates {run.direction}, not {settings.direction}: give "
-            f"direction={run.direction}, or another run."
-        )
-    _check_same("model", run.config, config, "another model", "only dropout may differ")
-    _check_same("tokenizer", run.config, config, "other tokenizers", "they are taken over, so give their settings")
-    return run
+    new = copy.deepcopy(config)
+    chosen = {key for key in given if "." not in key}
+    for bundle in (_ARCHITECTURE, ("tokenizer",)):
+        if chosen & {*bundle, "experiment"}:
+            continue
+        for group in bundle:
+            new.pop(group, None)
+            if group in start:
+                new[group] = copy.deepcopy(start[group])
+        single = [key for key in given if key.split(".")[0] in bundle]
+        new = with_values(new, {key: value_at(config, key) for key in single})
+    return new
 
 
-def _check_same(part: str, there: Config, here: Config, other: str, remedy: str) -> None:
-    """Raises ValueError for the first setting of a part, dropout aside, that the run to start from has otherwise."""
-    theirs, ours = (leaves(each[part], part) for each in (there, here))
-    for key, value in ours.items():
-        # A key of only one side came with another version, which did the same without.
-        if not key.startswith("model.dropout") and theirs.get(key, value) != value:
-            raise ValueError(
-                f"start_from={here['start_from']} has {other}: there {key} is {theirs[key]}, here {value}; {remedy}."
-            )
-
-
-def start_record(start: Trained | None, recorded: Config) -> Config:
-    """SHA-256 of the weights that a training begins with; of one that goes on, what its metrics have of them."""
-    if start is not None:
-        return {"start_weights": file_digest(start.run.weights)}
-    return {key: value for key, value in recorded.items() if key == "start_weights"}
-
-
-def start_tokenizers(
-    start: Trained | None, settings: Settings, corpora: Sequence[str], cache_dir: Path
-) -> TokenizerPair:
-    """Those of the run to start from, or learned from the training corpora. Raises as `tokenizers` does."""
-    if start is not None:
-        logger.info("The tokenizers are those of %s", start.run.path)
-        return start.tokenizers
-    return trained_tokenizers(corpora, settings.direction, **settings.config["tokenizer"], cache_dir=cache_dir)
-
-
-def start_model(start: Trained | None, config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model with fresh weights, or with those of the run to start from.
-
-    Raises ValueError where that run, of an older version of nmt, has weights that do not fit.
-    """
-    torch.manual_seed(config["seed"])
-    model = build_model(config, tokenizers)
-    if start is None:
-        make(config["initializer"])(model)
-        return model
-    logger.info("The weights are those of %s, and initializer has nothing to do", start.run.path)
-    try:
-        safetensors.torch.load_model(model, start.run.weights)
-    except RuntimeError as error:
-        raise ValueError(
-            f"start_from={start.run.path} has other weights than this model: leave out the settings under model that "
-            f"its config.yaml does not have, or give what they were, such as model.fix_norm=false "
-            f"({' '.join(str(error).split())})"
-        ) from error
-    return model
+def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
+    """Raises ValueError, with what to add to the command, if the model or the tokenizers differ from the run's."""
+    differing: Config = {}
+    for part in ("model", "tokenizer"):
+        theirs, ours = leaves(start.config[part], part), leaves(config[part], part)
+        differing |= {
+            key: theirs.get(key)
+            for key in {**theirs, **ours}
+            if not key.startswith("model.dropout") and theirs.get(key) != ours.get(key)
+        }
+    if not differing:
+        return
+    written = [
+        f"{key}={'null' if value is None else str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in differing.items()
+        if "_target_" not in key
+    ]
+    classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
+    parts = f" Its parts are {', '.join(classes)}." if classes else ""
+    add = f", or add what it has: {' '.join(written)}" if written else ""
+    raise ValueError(
+        f"start_from={settings.start_from} has another model or other tokenizers: leave out experiment=, model=, "
+        f"scorer= and tokenizer= to take over its own{add}.{parts}"
+    )

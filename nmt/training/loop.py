@@ -1,93 +1,120 @@
-"""The Lightning trainer of a run: its options, its callbacks, its logs."""
+"""A training from its first step to its best weights."""
 
 import logging
 import pickle
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import torch
-from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
-from lightning.pytorch.loggers import Logger
 
-from nmt.config.nodes import Config, make
-from nmt.data.corpus import Pairs
-from nmt.data.module import TranslationData
+from nmt.config.nodes import make
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed
 from nmt.evaluation.scores import Bleu
+from nmt.files import write_json
 from nmt.runs.directory import RunDirectory
-from nmt.runs.references import is_tokenized
+from nmt.runs.load import Trained, save_weights
+from nmt.runs.references import is_tokenized, read_references
+from nmt.runs.search import longest_source
+from nmt.training.attention_probes import AttentionProbes, probe_pairs
 from nmt.training.averaging import EMAWeightAveraging
-from nmt.training.building import build_trainer
 from nmt.training.checkpoints import (
     BestCheckpoints,
     LastCheckpoint,
     RecentCheckpoints,
     WholeFiles,
+    load_checkpoint,
     newest_whole,
 )
+from nmt.training.machine import build_trainer
+from nmt.training.out_of_memory import batch_too_large
+from nmt.training.prepared import Prepared, build_task, reached_limits
 from nmt.training.progress import Progress
-from nmt.training.settings import Settings
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
-from nmt.training.task import TranslationTask
+from nmt.training.task import NotFinite
 from nmt.training.validation import ValidationBleu
 
 logger = logging.getLogger(__name__)
 
 
-class Fitting(NamedTuple):
-    """A trainer and the callbacks that are asked afterwards."""
+def fit(prepared: Prepared) -> dict[str, Any]:
+    """Trains to the end and saves the best weights; what metrics.json then says, scores aside.
 
-    trainer: Trainer
-    best: BestCheckpoints
-    progress: Progress
-    time_limit: TimeLimit
-    stop_early: StopEarly
+    In the other processes of a distributed training it only trains, and returns nothing. Raises BatchTooLarge when the
+    device is out of memory, CheckFailed when the training cannot go on, Stopped after a signal.
+    """
+    run, config, settings, model = prepared.run, prepared.config, prepared.settings, prepared.model
+    validation = settings.validation
 
-    @property
-    def used(self) -> Config:
-        """What the training has used of its limits so far, as metrics.json keeps it."""
-        return {
-            "steps": self.trainer.global_step,
-            "wall_time_seconds": round(self.time_limit.time_elapsed(), 1),
-            "validations_since_best": self.stop_early.wait_count,
-        }
+    # A step: the summed loss of its batches, one division by its target tokens, clipping, the optimizer.
+    task = build_task(settings, model)
 
+    # A validation: the loss of the whole split, BLEU of greedy translations of its first sentences, and the probes.
+    valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
+    greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
+    translator = Translator(model, prepared.tokenizers, greedy, settings.batching.batch_tokens, longest_source(config))
+    # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
+    of_tokens = is_tokenized(settings.data.tokenized, valid.target)
+    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
 
-def build_fitting(
-    settings: Settings,
-    run: RunDirectory,
-    task: TranslationTask,
-    translator: Translator,
-    valid: Pairs,
-    probes: Sequence[Callback],
-    max_steps: int,
-) -> Fitting:
-    """The trainer; `valid` holds source lines and raw references. Raises ValueError where Lightning refuses."""
-    config, monitor = settings.config, settings.monitor
+    def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+        return metric.corpus_score(hypotheses, [references]).score
+
+    sentences = slice(validation.sentences)
+    # What decides when to stop and which weights are best must not depend on the clock.
+    fraction = 1.0 if validation.monitor == "bleu" else validation.max_time_fraction
+    trained = Trained(run, config, settings.direction, prepared.tokenizers, model, torch.device("cpu"))
+    probes = probe_pairs(valid, prepared.tokenizers, validation.probes)
+
+    # What happens around the steps, in Lightning's order of calls.
     bar = sys.stderr.isatty()
-    best = BestCheckpoints(run.checkpoints, monitor.metric, monitor.better, settings.positive("checkpoints.keep"))
-    progress = Progress(task, settings.positive("trainer.log_every_n_steps"), not bar, settings.max_seconds)
-    time_limit, stop_early = TimeLimit(config["trainer"]["max_time"], verbose=False), _stop_early(settings)
-    watching = [_validation_bleu(settings, translator, valid), *probes]
-    ending = [FollowPlateau(monitor.metric, monitor.sign), LastValidation(), time_limit, stop_early]
-    callbacks = [progress, *watching, *ending, *_of_weights(config, run), best]
-    # After all that decides and keeps: what it holds is where a resumed run goes on.
-    callbacks += [LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
+    progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds)
+    seconds = settings.trainer.max_seconds
+    time_limit = TimeLimit(None if seconds is None else timedelta(seconds=seconds), verbose=False)
+    stop_early = StopEarly(
+        validation.metric,
+        patience=validation.patience,
+        mode=validation.better,
+        check_finite=False,
+        check_on_train_epoch_end=False,
+    )
+    best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
+    callbacks: list[Callback] = [
+        progress,
+        ValidationBleu(translator, valid.source[sentences], valid.target[sentences], bleu, fraction),
+        AttentionProbes(trained, probes),
+        FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
+        LastValidation(),
+        time_limit,
+        stop_early,
+    ]
+    # Averages swap their weights in before all that reads the validated ones, and out after it.
+    if settings.ema_decay is not None:
+        callbacks.append(EMAWeightAveraging(settings.ema_decay))
+    if settings.checkpoints.recent:
+        callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
+    # The last checkpoint comes after everything that decides or keeps: a resumed run starts from its content.
+    callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    loggers = _loggers(config, run)
+    # A resumed run logs to a new version: the CSV logger would delete the old one.
+    versions = [int(number) for path in run.logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
+    version = max(versions, default=-1) + 1
+    loggers = [make(node)(save_dir=run.logs, name="", version=version) for node in settings.logger.values()]
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
+
+    # The loop over the steps is Lightning's: forward, backward, optimizer step; a validation every so many.
     trainer = build_trainer(
-        config,
-        max_steps=max_steps,
-        val_check_interval=settings.positive("validation.every") * config["trainer"]["accumulate_grad_batches"],
+        settings.trainer,
+        max_steps=prepared.max_steps,
+        val_check_interval=validation.every * settings.trainer.accumulate_grad_batches,
         check_val_every_n_epoch=None,
         use_distributed_sampler=False,
         num_sanity_val_steps=0,
@@ -98,109 +125,92 @@ def build_fitting(
         enable_model_summary=False,
         default_root_dir=run.path,
     )
-    return Fitting(trainer, best, progress, time_limit, stop_early)
-
-
-def fit(fitting: Fitting, run: RunDirectory, task: TranslationTask, data: TranslationData, last: Path | None) -> None:
-    """Trains to the end, from the checkpoint `last` if there is one.
-
-    Raises NotFinite, and ValueError for a checkpoint that is none.
-    """
-    trainer = fitting.trainer
+    last = prepared.checkpoint
     logger.info("Run directory: %s%s", run.path, f", resumed from {last.name}" if last else "")
     try:
-        trainer.fit(task, data, ckpt_path=last, weights_only=True)
+        with batch_too_large(settings, int(prepared.data.training.lengths.max())):
+            trainer.fit(task, prepared.data, ckpt_path=last, weights_only=True)
+    except NotFinite as error:
+        if trainer.is_global_zero:
+            write_json(run.nonfinite, step_as_text(error, prepared))
+        raise CheckFailed(f"{error} {error.remedy} Its sentences are in {run.nonfinite}.") from error
     except Stopped:
-        logger.warning("Stopped at step %d, and saved; resume=true goes on from there.", trainer.global_step)
+        logger.warning("Stopped at step %d, and saved; resume=true continues from there.", trainer.global_step)
         raise
     except SystemExit as stop:
-        logger.warning("Stopped at step %d. %s", trainer.global_step, kept(run))
+        logger.warning("Stopped at step %d. %s", trainer.global_step, where_to_resume(run))
         # Lightning ends with 1 after Ctrl-C.
         if trainer.interrupted and stop.code == 1:
             sys.exit(INTERRUPTED)
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
+    if not trainer.is_global_zero:
+        return {}
+
+    # The end: the weights of the best validation, and what the training took.
+    if not best.best_model_path:
+        raise CheckFailed(f"{run.checkpoints} has lost its best checkpoint: begin again with overwrite=true.")
+    used = {
+        "steps": trainer.global_step,
+        "wall_time_seconds": round(time_limit.time_elapsed(), 1),
+        "validations_since_best": stop_early.wait_count,
+    }
+    reached = reached_limits(settings, used) or [f"trainer.max_epochs={settings.trainer.max_epochs}"]
+    logger.info("Training ended at step %d: %s", trainer.global_step, " and ".join(reached))
+    checkpoint, value = load_checkpoint(Path(best.best_model_path)), best.best_model_score
+    task.load_state_dict(checkpoint["state_dict"])
+    save_weights(model, run.weights)
+    speed = progress.training_seconds
+    return {
+        **used,
+        "best": {
+            "step": checkpoint["global_step"],
+            "metric": validation.metric,
+            "value": None if value is None else round(value.item(), 4),
+        },
+        "target_tokens": task.target_tokens,
+        "target_tokens_per_second": round(task.target_tokens / speed) if speed else None,
+    }
+
+
+def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
+    """The sentences of a step whose loss or gradient is not finite."""
+    source, target = prepared.tokenizers
+    return {
+        "step": error.step,
+        "loss": str(error.loss),
+        "gradient_norm": str(error.norm),
+        "sentences": [
+            {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
+            for index, ours, theirs in error.examples
+        ],
+    }
 
 
 @contextmanager
-def told_full_disk(run: RunDirectory) -> Iterator[None]:
-    """Turns the error of a full disk into CheckFailed, which says what there is to go on from."""
+def full_disk(run: RunDirectory) -> Iterator[None]:
+    """Turns the error of a full disk into CheckFailed, with where to resume."""
     try:
         yield
     except OSError as error:
         if error.errno not in FULL_DISK:
             raise
-        raise CheckFailed(f"The disk is full ({error.filename or run.path}). Make room. {kept(run)}") from error
+        place = error.filename or run.path
+        raise CheckFailed(f"The disk is full ({place}). Make room. {where_to_resume(run)}") from error
 
 
-def kept(run: RunDirectory) -> str:
-    """A sentence on what a training whose disk was full can go on from."""
+def where_to_resume(run: RunDirectory) -> str:
+    """The sentence on which checkpoint a stopped training resumes from."""
     try:
         whole = newest_whole(run.checkpoints)
     except ValueError as error:
         return str(error)
-    if whole:
-        return f"{whole} is whole{_of_step(whole)}: resume=true goes on from it."
-    return f"There is no checkpoint yet: {'resume=true' if run.started else 'the same command'} begins again."
-
-
-def _of_step(checkpoint: Path) -> str:
-    """Of which step it is; nothing where it is another file, because this is said when a training ends already."""
-    with suppress(Exception):
-        found = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-        return f" and of step {found['global_step']}"
-    return ""
-
-
-def _of_weights(config: Config, run: RunDirectory) -> list[Callback]:
-    """What averages weights, or keeps some to be averaged; after all that reads the validated ones."""
-    decay, recent = config["ema_decay"], config["checkpoints"]["recent"]
-    averaging = [] if decay is None else [EMAWeightAveraging(decay)]
-    return averaging + ([RecentCheckpoints(run.checkpoints, recent)] if recent else [])
-
-
-def quiet(leader: bool) -> None:
-    """Silences what Lightning says about itself, and our own lines in all processes but the leader; warnings stay."""
-    if not leader:
-        logging.getLogger("nmt").setLevel(logging.WARNING)
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-    # This one tells which process has died, before it ends the others.
-    logging.getLogger("lightning.fabric.strategies.launchers.subprocess_script").setLevel(logging.INFO)
-    warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    # What is logged is of all processes already.
-    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
-    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
-    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")
-
-
-def _validation_bleu(settings: Settings, translator: Translator, valid: Pairs) -> ValidationBleu:
-    # The headline of corpus_scores, without the interval: a thousand resamples take longer than the translations.
-    of_tokens = is_tokenized(settings.config["data"].get("tokenized"), valid.target)
-    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
-    sentences = settings.positive("validation.sentences")
-
-    def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-        return metric.corpus_score(hypotheses, [references]).score
-
-    # What decides when to stop and what is best may not depend on the clock.
-    decides = settings.monitor.metric == "valid_bleu"
-    share = 1.0 if decides else settings.config["validation"]["max_time_fraction"]
-    return ValidationBleu(translator, valid.source[:sentences], valid.target[:sentences], bleu, share)
-
-
-def _stop_early(settings: Settings) -> StopEarly:
-    patience = settings.positive("validation.patience")
-    monitor = settings.monitor
-    return StopEarly(
-        monitor.metric, patience=patience, mode=monitor.better, check_finite=False, check_on_train_epoch_end=False
-    )
-
-
-def _loggers(config: Config, run: RunDirectory) -> list[Logger]:
-    # A resumed run logs beside what it has logged before: the CSV logger would delete that.
-    versions = [int(number) for path in run.logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
-    version = max(versions, default=-1) + 1
-    return [make(node)(save_dir=run.logs, name="", version=version) for node in config["logger"].values()]
+    if whole is None:
+        command = "resume=true" if run.started else "the same command"
+        return f"There is no checkpoint yet: {command} begins again."
+    step = ""
+    with suppress(Exception):  # this is said while an error is on its way
+        found = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)
+        step = f" and of step {found['global_step']}"
+    return f"{whole} is whole{step}: resume=true continues from it."

@@ -1,61 +1,50 @@
-"""A device whose memory is full: half the tokens a batch and twice the batches a step, once."""
+"""On out-of-memory: halve the batch and double the accumulation, once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from jaxtyping import Int
 
-from nmt.config.nodes import Config
-
-
-class Halved(NamedTuple):
-    """A configuration of about the same steps in less memory, and the settings that make it."""
-
-    config: Config
-    change: str
+from nmt.config.schema import RunSettings
 
 
 class BatchTooLarge(Exception):  # noqa: N818
-    """A training ran out of memory; `longest` is the number of tokens of its longest sentence."""
+    """A training ran out of device memory; `longest` is the length of its longest sentence in tokens."""
 
-    def __init__(self, config: Config, longest: int) -> None:
+    def __init__(self, settings: RunSettings, longest: int) -> None:
         super().__init__("out of memory")
-        self.config, self.longest = config, longest
+        self.batch_tokens, self.accumulate = settings.batching.batch_tokens, settings.trainer.accumulate_grad_batches
+        self.longest = longest
 
     @property
     def can_be_halved(self) -> bool:
         """Whether the longest sentence fits into half a batch."""
-        return bool(self.config["batching"]["batch_tokens"] // 2 >= self.longest)
+        return self.batch_tokens // 2 >= self.longest
 
-    def halved(self) -> Halved:
-        """Half the tokens a batch, and twice the batches a step."""
-        batching, trainer = self.config["batching"], self.config["trainer"]
-        tokens, accumulate = batching["batch_tokens"] // 2, trainer["accumulate_grad_batches"] * 2
-        config = self.config | {
-            "batching": batching | {"batch_tokens": tokens},
-            "trainer": trainer | {"accumulate_grad_batches": accumulate},
+    @property
+    def halved(self) -> dict[str, int]:
+        """The keys, with new values, of steps of about the same size in less memory."""
+        return {
+            "batching.batch_tokens": self.batch_tokens // 2,
+            "trainer.accumulate_grad_batches": self.accumulate * 2,
         }
-        return Halved(config, f"batching.batch_tokens={tokens} trainer.accumulate_grad_batches={accumulate}")
 
     def remedy(self, halved_before: bool = False) -> str:
-        """What a person can do where the training cannot begin again by itself."""
-        tokens = self.config["batching"]["batch_tokens"]
-        full = f"The memory of the device is full with batching.batch_tokens={tokens}"
+        """What the user can do if training cannot restart by itself."""
+        full = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
         if halved_before or not self.can_be_halved:
             return (
                 f"{full}, and the longest sentence has {self.longest} tokens: begin again with a smaller model, or "
                 "leave out long sentences with filters.max_tokens, and overwrite=true."
             )
-        return f"{full}. Begin again with {self.halved().change} overwrite=true, or resume=true on a larger device."
+        smaller = " ".join(f"{key}={value}" for key, value in self.halved.items())
+        return f"{full}. Begin again with {smaller} overwrite=true, or resume=true on a larger device."
 
 
 @contextmanager
-def told_too_large(config: Config, lengths: Int[np.ndarray, "pairs 2"]) -> Iterator[None]:
-    """Turns torch's error of a full device, in any process of a training, into BatchTooLarge."""
+def batch_too_large(settings: RunSettings, longest: int) -> Iterator[None]:
+    """Turns torch's out-of-memory error, in any process of a training, into BatchTooLarge."""
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise BatchTooLarge(config, int(lengths.max())) from error
+        raise BatchTooLarge(settings, longest) from error

@@ -1,0 +1,79 @@
+"""The probe sentences of a training: their attention maps at each validation, and the page that plays them."""
+
+import logging
+import shutil
+from pathlib import Path
+
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from nmt.data.corpus import Pairs, file_pair
+from nmt.maps.map_files import MapFolder, map_folders, write_maps
+from nmt.maps.viewer import viewed_runs, write_viewer
+from nmt.runs.directory import RunDirectory
+from nmt.runs.forced_maps import IdPair, forced_maps
+from nmt.runs.load import Trained
+from nmt.runs.provenance import described_files, described_run, described_sites
+from nmt.text import TokenizerPair, normalize
+
+logger = logging.getLogger(__name__)
+
+# Longer sentences make no readable picture.
+_MOST_PIECES = 60
+# A page with more steps is too large to open.
+_MOST_STEPS = 100
+_FOLDER = "probes"
+
+
+def probe_pairs(valid: Pairs, tokenizers: TokenizerPair, number: int) -> list[IdPair]:
+    """The first `number` validation pairs that are short enough to look at, as ids."""
+    ids = [
+        tokenizer.encode_all([normalize(line) for line in lines])
+        for tokenizer, lines in zip(tokenizers, valid, strict=True)
+    ]
+    pairs = [IdPair(line, 1, *pair) for line, pair in enumerate(zip(*ids, strict=True), start=1)]
+    return [pair for pair in pairs if all(0 < len(side) < _MOST_PIECES for side in (pair.source, pair.target))][:number]
+
+
+class AttentionProbes(Callback):
+    """Writes the maps of the probe sentences at the end of each validation, with the weights that are validated."""
+
+    def __init__(self, trained: Trained, pairs: list[IdPair]) -> None:
+        self._trained, self._pairs = trained, pairs
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.is_global_zero or not self._pairs:
+            return
+        trained, step = self._trained._replace(device=pl_module.device), trainer.global_step
+        made_from = {
+            **described_run(trained.run, trained.model, trained.direction),
+            **described_files(*file_pair(trained.settings.data.valid, trained.direction)),
+            # The weights of this step are not saved.
+            "weights_sha256": None,
+            "step": step,
+            "lines": self._pairs[-1].line,
+        }
+        folder = trained.run.path / _FOLDER
+        sentences = forced_maps(trained, self._pairs, batch_tokens=_MOST_PIECES**2)
+        write_maps(folder / f"step_{step:07}", sentences, described_sites(trained.model), made_from)
+        thin_out(sorted(folder.glob("step_*")))
+
+
+def thin_out(steps: list[Path]) -> None:
+    """Deletes every second of too many folders, except the first and the last."""
+    if len(steps) > _MOST_STEPS:
+        for folder in steps[1:-1:2]:
+            shutil.rmtree(folder)
+
+
+def write_film(run: RunDirectory) -> None:
+    """Writes the page that plays the probes of all steps, if there are any."""
+    path = run.path / _FOLDER
+    try:
+        # A folder without a manifest is left by a process that was stopped while writing.
+        folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
+        if folders:
+            write_viewer(path / "viewer.html", viewed_runs(folders))
+    except (OSError, ValueError) as error:
+        # A finished training must not fail because of a picture.
+        logger.warning("No film of the probes in %s: %s", path, error)

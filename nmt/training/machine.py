@@ -1,0 +1,91 @@
+"""The machine that a training runs on: its processes and devices, and Lightning's Trainer for them."""
+
+import logging
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import torch
+from lightning import Trainer
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from nmt.config.schema import TrainerSettings
+
+logger = logging.getLogger(__name__)
+
+_MOST_PER_CORE = 8
+
+
+class Machine(NamedTuple):
+    """The number of training processes, and the type of their devices, such as cpu or cuda."""
+
+    processes: int
+    device: str
+
+
+def choose_machine(settings: TrainerSettings) -> Machine:
+    """The machine that the options under trainer ask for.
+
+    Warns of more CPU processes than cores. Raises ValueError for far more, and for options that Lightning refuses.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
+        raise ValueError(
+            f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
+            f"{torch.cuda.device_count()} GPUs: give the number of devices to use, one process each."
+        )
+    trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
+    device = trainer.strategy.root_device.type
+    if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
+        logger.warning(
+            "trainer.devices is %d, one process each, but there are %d cores: give at most %d; a single process uses "
+            "all cores.",
+            trainer.num_devices,
+            cores,
+            cores,
+        )
+    return Machine(trainer.num_devices * trainer.num_nodes, device)
+
+
+def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
+    """Lightning's Trainer with the user's options and ours. Raises ValueError if Lightning refuses an option."""
+    try:
+        # For Lightning the whole training is one long epoch: see nmt.data.module.
+        return Trainer(**settings.options, **{"max_epochs": -1, **ours})
+    except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
+        refusal = " ".join(str(error).split())
+        if settings.accelerator not in ("auto", "cpu"):
+            refusal += " trainer.accelerator=auto uses what this machine has."
+        raise ValueError(f"Lightning refuses an option under trainer: {refusal}") from error
+
+
+def faster_precision(settings: TrainerSettings, device: str) -> str | None:
+    """A trainer.precision with which this CPU trains faster and as well, or None."""
+    able = torch.cpu.get_capabilities() if device == "cpu" else {}
+    in_float32 = settings.precision.startswith("32")
+    return "bf16-mixed" if in_float32 and (able.get("amx_bf16") or able.get("avx512_bf16")) else None
+
+
+def rank() -> int:
+    """The number of this process in a distributed training, as torchrun, SLURM or Lightning set it."""
+    if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:
+        return 1
+    # RANK and LOCAL_RANK first: a shell inside SLURM has SLURM_PROCID, and Lightning's own processes inherit it.
+    given = (os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+    return int(next((number for number in given if number is not None), "0"))
+
+
+def quiet(leader: bool) -> None:
+    """Silences Lightning's remarks, and in all processes except the leader our own log lines; warnings stay."""
+    if not leader:
+        logging.getLogger("nmt").setLevel(logging.WARNING)
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    # This logger reports which process has died before the others are ended.
+    logging.getLogger("lightning.fabric.strategies.launchers.subprocess_script").setLevel(logging.INFO)
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    # The logged values are reduced over all processes already.
+    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
+    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")

@@ -1,0 +1,319 @@
+"""A training that is ready for its first step, and what a new and a resumed one need alike."""
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import safetensors.torch
+import torch
+from torch import nn
+
+from nmt.config.keys import value_at
+from nmt.config.nodes import Config, make
+from nmt.config.schema import RunSettings
+from nmt.data.batch import Example
+from nmt.data.corpus import file_pair, read_pairs
+from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
+from nmt.data.detokenized import detokenized
+from nmt.data.filters import Filters
+from nmt.data.module import TranslationData
+from nmt.data.plan import Mixing, plan_epoch
+from nmt.data.sampling import DrawnPairs, SubwordSampling
+from nmt.data.vocabulary import tokenizers as learn_tokenizers
+from nmt.errors import is_mistake
+from nmt.kernels.dropout import Dropout
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained, build_model, load_run
+from nmt.runs.search import build_search
+from nmt.text import TokenizerPair
+from nmt.training.objectives import Objective, RDrop, SimCut
+from nmt.training.progress import NO_LIMIT
+from nmt.training.task import TranslationTask
+
+logger = logging.getLogger(__name__)
+
+LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
+MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
+"""Where to train: the batches of a step are shared out among the processes."""
+MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
+BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
+
+# Any size will do: no part of a model depends on it.
+_VOCABULARY = VocabularySizes(8, 8, joint=False)
+
+
+class Prepared(NamedTuple):
+    """What the training loop needs, from nmt.training.begin or nmt.training.resume."""
+
+    run: RunDirectory
+    config: Config
+    """The configuration that the run stores."""
+    settings: RunSettings
+    """The same, validated."""
+    tokenizers: TokenizerPair
+    model: Seq2Seq
+    data: TranslationData
+    max_steps: int
+    """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
+    checkpoint: Path | None
+    """Where training continues; None: at the first step."""
+    processes: int
+    """How many processes train."""
+    record: Config
+    """What metrics.json holds before the first step."""
+    is_new: bool
+    """Whether the run directory is cleared first."""
+
+    def store(self) -> None:
+        """Writes what resuming and the other commands need, before the first step."""
+        if self.is_new:
+            self.run.clear()
+        try:
+            self.run.write_config(self.config)
+            self.run.write_tokenizers(self.tokenizers, self.settings.direction)
+            self.run.write_metrics(self.record)
+        except OSError:
+            # So that the same command can begin again.
+            if self.is_new:
+                self.run.clear()
+            raise
+
+
+class Corpora(NamedTuple):
+    """The prefixes of a training's corpora; those that data.detokenize names are plain-text copies."""
+
+    train: list[str]
+    valid: str
+    excluded: list[str]
+    """No training pair may be in one of these: the held-out corpora as they are, and as plain text."""
+
+
+def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
+    """The corpora of a training. Warns of names in data.detokenize that are neither a corpus of it nor a file."""
+    data, direction = settings.data, settings.direction
+    held_out = list(data.held_out.values())
+    known = (*data.train, *held_out)
+    for prefix in data.detokenize:
+        if prefix not in known and not any(path.is_file() for path in file_pair(prefix, direction)):
+            logger.warning(
+                "data.detokenize has '%s', which is neither a corpus of this training nor a file; it has no effect. "
+                "The corpora are %s.",
+                prefix,
+                ", ".join(known),
+            )
+
+    def plain(prefix: str) -> str:
+        return detokenized(prefix, direction, cache_dir) if data.becomes_plain(prefix) else prefix
+
+    excluded = list(dict.fromkeys([*held_out, *map(plain, held_out)]))
+    return Corpora([plain(prefix) for prefix in data.train], plain(data.valid), excluded)
+
+
+def filters_of(settings: RunSettings) -> Filters:
+    """The filters of the training pairs."""
+    return Filters(**settings.filters.model_dump())
+
+
+def prepare_data(
+    settings: RunSettings, corpora: Corpora, tokenizers: TokenizerPair, model: Seq2Seq, processes: int, cache_dir: Path
+) -> tuple[TranslationData, int]:
+    """The batches of training and validation, and the number of training steps.
+
+    Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
+    """
+    rows, report = training_dataset(
+        corpora.train, settings.direction, tokenizers, filters_of(settings), corpora.excluded, cache_dir
+    )
+    logger.info("Training data: %s", report)
+    mixing = Mixing(tuple(rows.parts), settings.data.sampling_temperature, settings.data.concat_prob)
+    max_steps = steps_of_training(settings, rows, mixing, processes)
+    valid = encode_pairs(read_pairs(corpora.valid, settings.direction), tokenizers)
+    check_lengths(model, rows, valid)
+    sampling = None
+    if settings.subword_sampling is not None:
+        longest = rows.lengths.max(axis=0).tolist()
+        sampling = SubwordSampling(tokenizers, settings.subword_sampling, seed=settings.seed, longest=longest)
+    data = TranslationData(
+        DrawnPairs(rows, sampling, mixing),
+        valid,
+        seed=settings.seed,
+        batch_tokens=settings.batching.batch_tokens,
+        max_steps=max_steps,
+        accumulate=settings.trainer.accumulate_grad_batches,
+        workers=settings.batching.workers,
+    )
+    return data, max_steps
+
+
+def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing, processes: int) -> int:
+    """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
+
+    Raises ValueError if the sentences cannot be put into batches.
+    """
+    trainer = settings.trainer
+    limit, budget, accumulate = (
+        trainer.max_steps or NO_LIMIT,
+        settings.batching.batch_tokens,
+        trainer.accumulate_grad_batches,
+    )
+    steps = 0
+    for epoch in range(trainer.max_epochs or 1):
+        steps += len(plan_epoch(settings.seed, epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
+        if epoch == 0:
+            logger.info("An epoch has %d steps", steps)
+    length = limit if trainer.max_epochs is None else min(steps, limit)
+    if (decay := settings.schedule.get("steps")) and length < decay:
+        logger.warning(
+            "Training ends at step %d, but the learning rate decays over %d steps; schedule.steps=%d makes it decay to "
+            "the end in a new run.",
+            length,
+            decay,
+            length,
+        )
+    return length
+
+
+def check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
+    """Raises ValueError if a sentence is longer than the model can read; the test split's are cut instead."""
+    lengths = {
+        "training": training.lengths.max(axis=0).tolist(),
+        "validation": [max(len(side) + 1 for side in sides) for sides in list(zip(*valid, strict=True))[1:]],
+    }
+    for split, (source, target) in lengths.items():
+        for side, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
+            if most is not None and length > most:
+                raise ValueError(
+                    f"The longest {side} of the {split} data has {length} pieces with EOS, but scorer=location has "
+                    f"weights for {most}: give its max_length {length} or more, or leave out long sentences."
+                )
+
+
+def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
+    """What a training step computes."""
+    return TranslationTask(
+        model,
+        make(settings.optimizer),
+        make(settings.schedule),
+        make(settings.objective),
+        seed=settings.seed,
+        label_smoothing=settings.label_smoothing,
+        word_dropout=settings.word_dropout,
+        max_skipped_steps=settings.max_skipped_steps,
+    )
+
+
+def check_buildable(settings: RunSettings) -> None:
+    """Builds model (without memory), initial weights, optimizer, schedule and search once, and drops them.
+
+    So a value that one of them refuses is reported before the corpora are read. Raises ValueError for the first.
+    """
+    try:
+        with torch.device("meta"):
+            model = make(settings.model)(vocabulary=_VOCABULARY)
+            make(settings.initializer)(model)
+        build_task(settings, model).configure_optimizers()
+        _warn_of_equal_passes(make(settings.objective), model)
+    except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
+        if is_mistake(error):
+            raise
+        # The libraries' own refusals; without this they would count as failures of the program.
+        reason = " ".join(str(error).split())
+        raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
+    build_search(settings.search, {})
+
+
+def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
+    name = {RDrop: "r_drop", SimCut: "simcut"}.get(type(objective))
+    if name is None or (isinstance(objective, SimCut) and objective.cut > 0):
+        return
+    rates = [part.p for part in model.modules() if isinstance(part, (Dropout, nn.Dropout))]
+    rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
+    if not any(rates):
+        logger.warning(
+            "objective=%s compares two passes that differ by dropout alone, and this model has none, so it is cross "
+            "entropy at twice the cost: add model.dropout=0.1, for example.",
+            name,
+        )
+
+
+def reached_limits(settings: RunSettings, record: Config) -> list[str]:
+    """The limits, epochs aside, that a training has reached according to metrics.json, with what it has used."""
+    trainer, patience = settings.trainer, settings.validation.patience
+    steps, seconds, validations = (
+        record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")
+    )
+    reached = []
+    if trainer.max_steps is not None and steps >= trainer.max_steps:
+        reached.append(f"trainer.max_steps={trainer.max_steps} ({steps} steps)")
+    if trainer.max_seconds is not None and seconds >= trainer.max_seconds:
+        reached.append(f"trainer.max_time={trainer.max_time} ({seconds:.0f} seconds)")
+    if validations >= patience:
+        reached.append(f"validation.patience={patience} ({validations} validations since the best)")
+    return reached
+
+
+def finished_run(settings: RunSettings, own: Path) -> Trained | None:
+    """The run that start_from names, for a training that writes to the folder `own`.
+
+    Raises ValueError or FileNotFoundError if it is not a finished run of the same direction.
+    """
+    name = settings.start_from
+    if name is None:
+        return None
+    path = Path(name)
+    if path.resolve() == own.resolve():
+        raise ValueError(f"start_from={name} is also the run_dir, which would be overwritten: give another run_dir.")
+    if not path.is_dir():
+        raise FileNotFoundError(f"start_from={name}: there is no such folder; give the run_dir of a finished run.")
+    try:
+        run = load_run(path, "cpu")
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"start_from={name}: {error}") from error
+    if run.direction != settings.direction:
+        raise ValueError(
+            f"start_from={name} translates {run.direction}, not {settings.direction}: give "
+            f"direction={run.direction}, or another run."
+        )
+    return run
+
+
+def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir: Path) -> TokenizerPair:
+    """The tokenizers of the training corpora, trained or found in the cache."""
+    tokenizer = settings.tokenizer
+    return learn_tokenizers(
+        corpora,
+        settings.direction,
+        kind=tokenizer.kind,
+        size=tokenizer.size,
+        joint=tokenizer.joint,
+        cache_dir=cache_dir,
+    )
+
+
+def initial_model(settings: RunSettings, config: Config, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
+    """The model with initial weights, or with those of the run to start from."""
+    torch.manual_seed(settings.seed)
+    model = build_model(config, tokenizers)
+    if start is None:
+        make(settings.initializer)(model)
+        return model
+    logger.info("The weights are those of %s; initializer has no effect", start.run.path)
+    safetensors.torch.load_model(model, start.run.weights)
+    return model
+
+
+def changed_command(command: str, before: Config, after: Config) -> str:
+    """The command that gives the same result at once: the run's own, with the lengths and batches that changed."""
+    changed = {
+        key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
+    }
+    kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
+    given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
+    # A schedule that is a fraction of the training keeps the length that it began with.
+    if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:
+        kept = [word for word in kept if not word.startswith("schedule.steps=")]
+        given.append(f"schedule.steps={steps}")
+    return shlex.join([*kept, *given])
