@@ -6,14 +6,13 @@ from pathlib import Path
 
 from nmt.config.direction import Direction
 from nmt.config.job import Job
+from nmt.config.schema import TrainSettings
 from nmt.data.corpus import check_files, file_pair, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.files import cache_folder, check_folder
 from nmt.tables import Table
-from nmt.training.begin import excluded_corpora, start_run, start_tokenizers, training_corpora
-from nmt.training.resume import new_config
-from nmt.training.settings import Settings
+from nmt.training.prepared import filters_of, finished_run, learned_tokenizers, plain_corpora
 
 logger = logging.getLogger(__name__)
 
@@ -30,19 +29,20 @@ The first lines of each kind:
 """
 
 
-def prepare(job: Job) -> None:
+def prepare(job: Job[TrainSettings]) -> None:
     """Prints the report on every corpus, and what is left for training; fills the cache that nmt.train reads.
 
     Raises ValueError and FileNotFoundError as nmt.train does.
     """
-    settings = Settings(new_config(job))
-    check_folder("cache_dir", job.config["cache_dir"])
-    splits, direction = settings.splits, settings.direction
-    check_files([*splits.train, *splits.held_out], direction)
-    cache = cache_folder(job.config["cache_dir"])
-    held_out = {prefix: _lines(prefix, direction) for prefix in dict.fromkeys(splits.held_out)}
+    settings = job.settings
+    check_folder("cache_dir", settings.cache_dir)
+    data, direction = settings.data, settings.direction
+    held_out_prefixes = list(dict.fromkeys(data.held_out.values()))
+    check_files([*data.train, *held_out_prefixes], direction)
+    cache = cache_folder(settings.cache_dir)
+    held_out = {prefix: _lines(prefix, direction) for prefix in held_out_prefixes}
     found, training, all_held_out = {}, Seen(set(), set()), set[str]().union(*held_out.values())
-    for prefix in splits.train:
+    for prefix in data.train:
         found[f"{prefix} (training)" if prefix in held_out else prefix] = _inspected(
             prefix, direction, all_held_out, training
         )
@@ -53,10 +53,10 @@ def prepare(job: Job) -> None:
     print(_LEGEND)
     for line in _examples(found):
         print(line)
-    corpora = training_corpora(settings, cache)
-    pair = start_tokenizers(start_run(settings, Path(str(job.config["run_dir"]))), settings, corpora, cache)
-    excluded = excluded_corpora(settings, cache)
-    _, report = training_dataset(corpora, direction, pair, settings.filters, excluded, cache)
+    corpora = plain_corpora(settings, cache)
+    start = finished_run(settings, Path(settings.run_dir))
+    pair = start.tokenizers if start else learned_tokenizers(settings, corpora.train, cache)
+    _, report = training_dataset(corpora.train, direction, pair, filters_of(settings), corpora.excluded, cache)
     print()
     print(f"Training data: {report}")
 

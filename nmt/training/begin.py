@@ -11,7 +11,6 @@ from nmt.config.job import Job
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
-from nmt.data.cache import file_digest
 from nmt.data.corpus import check_files
 from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
 from nmt.runs.directory import RunDirectory
@@ -28,6 +27,7 @@ from nmt.training.prepared import (
     learned_tokenizers,
     plain_corpora,
     prepare_data,
+    start_weights,
 )
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     record = {
         **training_record(settings, model, machine.processes, hashes),
-        **({} if start is None else {"start_weights": file_digest(start.run.weights)}),
+        **start_weights(start, {}),
         "command": changed_command(job.command, asked, with_values(asked, changes)),
         "asked": {key: value_at(asked, key) for key in BATCHES},
     }

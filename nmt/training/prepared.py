@@ -14,6 +14,7 @@ from nmt.config.keys import value_at
 from nmt.config.nodes import Config, make
 from nmt.config.schema import RunSettings
 from nmt.data.batch import Example
+from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
@@ -280,6 +281,13 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
     return run
 
 
+def start_weights(start: Trained | None, recorded: Config) -> Config:
+    """The SHA-256 of the weights that a training starts from, or what its metrics say of them."""
+    if start is not None:
+        return {"start_weights": file_digest(start.run.weights)}
+    return {key: value for key, value in recorded.items() if key == "start_weights"}
+
+
 def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir: Path) -> TokenizerPair:
     """The tokenizers of the training corpora, trained or found in the cache."""
     tokenizer = settings.tokenizer
@@ -287,7 +295,7 @@ def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir:
         corpora,
         settings.direction,
         kind=tokenizer.kind,
-        size=tokenizer.size,
+        size=tokenizer.size or 8000,
         joint=tokenizer.joint,
         cache_dir=cache_dir,
     )

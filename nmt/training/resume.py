@@ -30,6 +30,7 @@ from nmt.training.prepared import (
     plain_corpora,
     prepare_data,
     reached_limits,
+    start_weights,
 )
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     check_epochs_left(run, metrics, max_steps)
     record = {
         **training_record(settings, model, machine.processes, hashes),
-        **{key: value for key, value in metrics.items() if key == "start_weights"},
+        **start_weights(start, metrics),
         "command": changed_command(metrics.get("command", job.command), run.config(), config),
         "asked": metrics.get("asked", {key: value_at(run.config(), key) for key in BATCHES}),
     }

@@ -60,20 +60,17 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
     [
         (
             {"model__dim": 14},
-            "start_from=run has another model: there model.dim is 12, here 14; only dropout may differ",
+            r"start_from=run has another model or other tokenizers: leave out .*, or add what it has: model\.dim=12",
         ),
-        ({"model__num_heads": 3}, "has another model: there model.num_heads is 2, here 3"),
+        ({"model__num_heads": 3}, r"add what it has: model\.num_heads=2"),
         (
             {"scorer": "dot"},
-            "has another model: there model.encoder_self.scorer._target_ is nmt.attention.scorers.Scal",
+            r"has another model or other tokenizers: leave out experiment=, model=, scorer=.*ScaledDot",
         ),
-        (
-            {"tokenizer": "unigram"},
-            "has other tokenizers: there tokenizer.kind is bpe, here unigram; they are taken over, so give",
-        ),
-        ({"tokenizer__size": 90}, "has other tokenizers: there tokenizer.size is .*, here 90"),
+        ({"tokenizer": "unigram"}, r"add what it has: tokenizer\.kind=bpe tokenizer\.size=293"),
+        ({"tokenizer__size": 90}, r"add what it has: tokenizer\.size=293"),
         ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),
-        ({"run_dir": "run", "overwrite": "true"}, "start_from=run is the run_dir of this training too"),
+        ({"run_dir": "run", "overwrite": "true"}, "start_from=run is also the run_dir, which would be overwritten"),
         ({"start_from": "none"}, "start_from=none: there is no such folder; give the run_dir of a finished run"),
     ],
 )
@@ -84,38 +81,6 @@ def test_a_run_that_does_not_fit_is_refused(
         train(job("train", **{**STILL, **changes}))
     assert not (corpus_copy / "new").exists()
     assert (trained / "model.safetensors").is_file()
-
-
-def test_a_run_of_before_there_were_norms_and_another_dropout_fit(
-    job: Callable[..., Job], trained: Path, corpus_copy: Path
-) -> None:
-    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
-    del config["model"]["norm"]
-    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    train(job("train", **STILL, model__dropout=0.4, trainer__max_steps=2))
-    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
-
-
-def test_weights_of_before_there_were_unit_embeddings_do_not_fit_a_model_with_them(
-    job: Callable[..., Job], trained: Path
-) -> None:
-    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
-    del config["model"]["fix_norm"]
-    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    with pytest.raises(ValueError, match="start_from=run has other weights than this model: leave out the settings"):
-        train(job("train", **STILL, model__fix_norm="true"))
-
-
-def test_what_a_run_of_an_older_version_began_with_is_not_made_up(
-    job: Callable[..., Job], trained: Path, corpus_copy: Path
-) -> None:
-    train(job("train", **STILL, trainer__max_steps=4))
-    metrics = corpus_copy / "new" / "metrics.json"
-    older = {key: value for key, value in json.loads(metrics.read_text()).items() if key != "start_weights"}
-    metrics.write_text(json.dumps(older))
-    shutil.rmtree(trained)
-    train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
-    assert "start_weights" not in json.loads(metrics.read_text())
 
 
 def test_where_it_begins_with_that_run_again_the_record_is_of_its_present_weights(
@@ -149,12 +114,16 @@ def test_another_initializer_gives_another_training(job: Callable[..., Job], cor
     assert "target_embedding.weight" not in changed
 
 
-def test_an_older_run_goes_on_only_with_the_first_weights_that_it_had(
-    job: Callable[..., Job], trained: Path, corpus_copy: Path
-) -> None:
-    config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
-    del config["initializer"]
-    (trained / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"initializer._target_ is .*small, but nmt.models.init.* in the run that"):
-        train(job("train", initializer="small", resume="true", run_dir="run", trainer__max_steps=12))
-    train(job("train", initializer="default", resume="true", run_dir="run", trainer__max_steps=12))
+def test_the_model_and_the_tokenizers_of_the_run_are_taken_over(job: Callable[..., Job], corpus_copy: Path) -> None:
+    """A command that says nothing of the model gets that of the run, with what it changes: dropout."""
+    first = {"model": "luong", "scorer": "additive", "tokenizer__size": 295, "trainer__max_steps": 2}
+    own = [each for each in job("train").config["model"] if each in ("dim", "ffn_dim", "num_heads", "num_layers")]
+    assert own == ["dim", "ffn_dim", "num_heads", "num_layers"]
+    train(job("train", run_dir="first", **first))
+    train(job("train", **{**STILL, "start_from": "first"}, model__dropout=0.4, trainer__max_steps=2))
+    config = yaml.safe_load((corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8"))
+    assert config["model"]["_target_"] == "nmt.models.Luong"
+    assert config["model"]["dropout"] == 0.4
+    assert config["scorer"]["_target_"].endswith("Additive")
+    assert config["tokenizer"]["size"] == 295
+    torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))

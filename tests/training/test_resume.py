@@ -56,7 +56,7 @@ def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     assert stopped.returncode == code, errors
     step = checkpoint(corpus / "stopped")["global_step"]
     assert step in (5, 6)
-    assert f"Stopped at step {step}, and saved; resume=true goes on from there." in errors
+    assert f"Stopped at step {step}, and saved; resume=true continues from there." in errors
     resumed = start("train", *tiny(**changes, run_dir="stopped"), "resume=true")
     assert whole.communicate()[0].splitlines()[1:] == resumed.communicate()[0].splitlines()[1:]
     one, other = checkpoint(corpus / "whole"), checkpoint(corpus / "stopped")

@@ -9,6 +9,7 @@ import yaml
 
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.training.begin import stored_keys
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
     job: Callable[..., Job], corpus_copy: Path, changes: dict[str, Any], message: str
 ) -> None:
     (corpus_copy / "run").mkdir(exist_ok=True)
-    (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump({**job("train").config, "resume": None}))
+    (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored_keys(job("train").config)))
     (corpus_copy / "run" / "model.safetensors").write_bytes(b"")
     (corpus_copy / "run" / "metrics.json").write_text('{"finished": true, "steps": 9}')
     with pytest.raises((ValueError, OSError), match=message):

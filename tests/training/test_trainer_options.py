@@ -9,7 +9,8 @@ import yaml
 from lightning import Trainer
 
 from nmt.config.nodes import CONFIGS
-from nmt.training import building
+from nmt.config.schema import TrainerSettings
+from nmt.training import machine
 
 OWNED = {
     "logger": "the group logger chooses it",
@@ -49,22 +50,29 @@ def test_every_parameter_of_lightning_is_an_option_or_ours() -> None:
     assert set(options()) & set(OWNED) == set()
 
 
+def settings(**changes: Any) -> TrainerSettings:
+    return TrainerSettings(**{**options(), **changes})
+
+
 def test_every_option_reaches_lightning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the lengths, which this package counts itself, and null, which is Lightning's default."""
+    """Except for the limits, which this package counts itself, and null, which is Lightning's default."""
     trainer = MagicMock(spec=Trainer)
     recorded = MagicMock(return_value=trainer)
-    monkeypatch.setattr(building, "Trainer", recorded)
-    values = {name: f"value of {name}" for name in options()}
-    building.build_trainer({"trainer": values})
+    monkeypatch.setattr(machine, "Trainer", recorded)
+    untyped = ("limit_val_batches", "deterministic", "benchmark", "detect_anomaly", "inference_mode", "profiler")
+    given = {**{name: f"value of {name}" for name in untyped}, "min_steps": 3, "max_epochs": 7, "max_time": "90s"}
+    machine.build_trainer(settings(**given))
+    expected = {**options(), **given}
     for name in ("max_steps", "max_epochs", "max_time"):
-        del values[name]
-    assert recorded.call_args.kwargs == {**values, "max_epochs": -1}
-    building.build_trainer({"trainer": dict.fromkeys(options())})
-    assert recorded.call_args.kwargs == {"max_epochs": -1}
+        del expected[name]
+    assert recorded.call_args.kwargs == {**expected, "max_epochs": -1}
+    machine.build_trainer(settings())
+    assert recorded.call_args.kwargs == {
+        **{name: value for name, value in options().items() if value is not None and name != "max_steps"},
+        "max_epochs": -1,
+    }
 
 
 def test_the_options_as_they_are_make_a_trainer() -> None:
-    trainer = building.build_trainer(
-        {"trainer": {**options(), "accelerator": "cpu"}}, logger=False, enable_checkpointing=False
-    )
+    trainer = machine.build_trainer(settings(accelerator="cpu"), logger=False, enable_checkpointing=False)
     assert trainer.gradient_clip_val == options()["gradient_clip_val"]

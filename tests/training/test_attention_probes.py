@@ -12,7 +12,7 @@ from attention_runs import export, job
 from nmt.commands.draw_attention import draw_attention
 from nmt.maps.map_files import MapFolder
 from nmt.runs.directory import RunDirectory
-from nmt.training.probe_maps import _thin, write_film
+from nmt.training.attention_probes import thin_out, write_film
 
 
 def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run: str) -> None:
@@ -67,9 +67,9 @@ def test_of_many_steps_every_second_one_is_deleted_but_not_the_ends(tmp_path: Pa
     steps = [tmp_path / f"step_{step:07}" for step in range(101)]
     for step in steps:
         step.mkdir()
-    _thin(steps[:100])
+    thin_out(steps[:100])
     assert len(list(tmp_path.iterdir())) == 100 + 1
-    _thin(steps)
+    thin_out(steps)
     left = sorted(int(path.name.removeprefix("step_")) for path in tmp_path.iterdir())
     assert left == list(range(0, 101, 2))
 
