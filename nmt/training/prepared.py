@@ -18,10 +18,10 @@ from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
 from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
+from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.data.sampling import DrawnPairs, SubwordSampling
 from nmt.data.vocabulary import tokenizers as learn_tokenizers
 from nmt.errors import is_mistake
 from nmt.kernels.dropout import Dropout
@@ -295,7 +295,7 @@ def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir:
         corpora,
         settings.direction,
         kind=tokenizer.kind,
-        size=tokenizer.size or 8000,
+        size=tokenizer.size,
         joint=tokenizer.joint,
         cache_dir=cache_dir,
     )
