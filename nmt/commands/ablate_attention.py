@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt.attention import Attention
 from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.config.job import Job
-from nmt.config.messages import unknown
+from nmt.config.schema import AblateAttentionSettings
 from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json
 from nmt.maps.attention_map import selected_sites
@@ -24,7 +24,7 @@ from nmt.runs.evaluation import conditions
 from nmt.runs.forced_scores import log_probs, mean_log_prob
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
-from nmt.runs.test_sets import TestSet, check_files_given, chosen_test_set
+from nmt.runs.test_sets import TestSet, chosen_test_set
 from nmt.tables import Table
 from nmt.text import normalize
 
@@ -46,24 +46,21 @@ class Quality(NamedTuple):
     """sacrebleu's signature of that BLEU."""
 
 
-def ablate_attention(job: Job) -> None:
+def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     """Prints and saves the change of log-probability and BLEU for each head and way, the greatest loss first.
 
-    Raises ValueError for an unknown way or site, and if no sentence pair can be measured.
+    Raises ValueError for a site that the model lacks, and if no sentence pair can be measured.
     """
-    config = job.config
-    check_files_given(config["source"], config["reference"])
-    ways, sentences = config["ways"], config["sentences"]
-    _check(ways, sentences)
-    trained = load_run(Path(str(config["run_dir"])), config["device"])
-    sites = selected_sites(str(config["site"]), trained.model.sites)
-    chosen = chosen_test_set(trained, str(config["split"]), config["source"], config["reference"], None, config["out"])
+    settings = job.settings
+    trained = load_run(Path(settings.run_dir), settings.device)
+    sites = selected_sites(settings.site, trained.model.sites)
+    chosen = chosen_test_set(trained, settings.split, settings.source, settings.reference, None, settings.out)
     out = folder_to_write("out", chosen.out)
-    test_set = measurable(trained, chosen, sentences)
+    test_set = measurable(trained, chosen, settings.sentences)
 
-    measure = partial(quality, trained, test_set, bleu=config["bleu"], batch_tokens=config["batch_tokens"])
+    measure = partial(quality, trained, test_set, bleu=settings.bleu, batch_tokens=settings.batch_tokens)
     intact = measure()
-    queries = mean_queries(trained, test_set) if "frozen" in ways else {}
+    queries = mean_queries(trained, test_set) if "frozen" in settings.ways else {}
     heads = [
         (attention, site, layer, head)
         for site in sites
@@ -73,10 +70,10 @@ def ablate_attention(job: Job) -> None:
     pace = Pace("ablations measured")
     ablated: list[tuple[list[str], Quality]] = []
     for attention, site, layer, head in heads:
-        for way in ways:
+        for way in settings.ways:
             with ABLATIONS[way](attention, head, queries):
                 ablated.append(([site, str(layer), str(head), way], measure()))
-            pace(1, len(heads) * len(ways))
+            pace(1, len(heads) * len(settings.ways))
 
     rows = []
     for cells, found in sorted(ablated, key=lambda each: each[1].log_prob):
@@ -85,7 +82,7 @@ def ablate_attention(job: Job) -> None:
     table = Table(HEADER, rows)
     (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
-    record |= conditions([trained], test_set, batch_tokens=config["batch_tokens"])
+    record |= conditions([trained], test_set, batch_tokens=settings.batch_tokens)
     write_json(out / "ablation.json", record)
     bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
     print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(test_set.sources)} sentences")
@@ -159,13 +156,3 @@ ABLATIONS: dict[str, Ablation] = {
     "shuffled": _with_weights(Shuffled),
     "frozen": _frozen,
 }
-
-
-def _check(ways: Any, sentences: Any) -> None:
-    if not ways:
-        raise ValueError(f"ways is an empty list; give at least one of {', '.join(ABLATIONS)}.")
-    for way in ways:
-        if way not in ABLATIONS:
-            raise ValueError(unknown("way", str(way), ABLATIONS))
-    if sentences is not None and (not isinstance(sentences, int) or isinstance(sentences, bool) or sentences < 1):
-        raise ValueError(f"sentences is {sentences}; it must be a whole number of at least 1, or null for all.")

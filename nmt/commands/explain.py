@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, MultiHeadAttention, View
-from nmt.attention.sizes import require_positive
 from nmt.config.job import Job
 from nmt.config.nodes import make
+from nmt.config.schema import ExplainSettings
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.text import BOS, EOS, PAD, UNK
 
@@ -36,20 +36,17 @@ class Site(NamedTuple):
     """Whether one tensor serves as both, because the scorer does not project keys."""
 
 
-def explain(job: Job) -> None:
+def explain(job: Job[ExplainSettings]) -> None:
     """Prints each site's formula with its source, where its queries come from, an example's shapes, and the costs.
 
-    Raises ValueError for sizes out of range, and for parts that do not fit together.
+    Raises ValueError for parts that do not fit together.
     """
-    config = job.config
-    sizes = {name: config[name] for name in ("source_length", "target_length", "vocabulary")}
-    require_positive(sizes)
-    if sizes["vocabulary"] <= EOS:
-        raise ValueError(f"vocabulary is {sizes['vocabulary']}; {EOS + 1} pieces are special, so give more.")
-    model: Seq2Seq = make(config["model"])(vocabulary=VocabularySizes(sizes["vocabulary"], sizes["vocabulary"], True))
-    print(explanation(model, config["source_length"], config["target_length"]))
+    settings = job.settings
+    vocabulary = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
+    model: Seq2Seq = make(settings.model)(vocabulary=vocabulary)
+    print(explanation(model, settings.source_length, settings.target_length))
     print(
-        f"\nThe parameters are counted for a joint vocabulary of {sizes['vocabulary']:,} pieces (vocabulary=N), with "
+        f"\nThe parameters are counted for a joint vocabulary of {settings.vocabulary:,} pieces (vocabulary=N), with "
         "one embedding table for both languages."
     )
 

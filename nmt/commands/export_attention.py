@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nmt.config.job import Job
-from nmt.config.nodes import Config
+from nmt.config.schema import ExportAttentionSettings
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.files import check_writable, existing_file
 from nmt.maps.attention_map import SentenceMaps
@@ -25,39 +25,35 @@ logger = logging.getLogger(__name__)
 _MANY = 1000
 
 
-def export_attention(job: Job) -> None:
+def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """Writes the maps of each line, then the chosen formats, and prints their paths.
 
     The maps are those of forced decoding: of the lines of `target`, or of the hypotheses of the search. Raises
     ValueError before the search for settings that do not fit the run or the files, and if no line has maps.
     """
-    config = job.config
-    drawing, max_tokens = Drawing.of(config), config["max_tokens"]
-    if not isinstance(max_tokens, int) or max_tokens < 2:
-        raise ValueError(f"max_tokens is {max_tokens}; it must be a whole number of at least 2.")
-    source = existing_file("input", config["input"])
-    target = None if config["target"] is None else existing_file("target", config["target"])
+    settings = job.settings
+    source = existing_file("input", settings.input)
+    target = None if settings.target is None else existing_file("target", settings.target)
     searched = [key for key in job.given if key.split(".")[0] == "search"]
     if target and searched:
         raise ValueError(f"{searched[0]} has no effect on maps of a given target; leave out one of the two.")
-    out = Path(str(config["out"]))
+    out = Path(settings.out)
     check_writable("out", out)
-    _check_free(out, overwrite=config["overwrite"])
-    trained = load_run(Path(str(config["run_dir"])), config["device"])
-    sites = described_sites(trained.model)
-    drawing.check_range(sites)
+    _check_free(out, overwrite=settings.overwrite)
+    trained = load_run(Path(settings.run_dir), settings.device)
+    drawing = Drawing(settings, described_sites(trained.model))
 
     if target is None:
-        pairs = _translated(trained, source, config)
+        pairs = _translated(trained, source, settings)
     else:
         lines = zip(trained.tokenizers, read_parallel(source, target), strict=True)
         pairs = first_ranked(*(tokenizer.encode_all([normalize(line) for line in side]) for tokenizer, side in lines))
-    reasons = [_why_left_out(pair, trained, max_tokens) for pair in pairs]
+    reasons = [_why_left_out(pair, trained, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
         raise ValueError(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
-    if len(pairs) > _MANY and drawing.formats:
+    if len(pairs) > _MANY and settings.formats:
         logger.warning(
             "Drawing %d sentence pairs takes long and makes a large page: formats=[] writes only the maps, from which "
             "nmt.draw_attention can draw some of the lines.",
@@ -67,11 +63,11 @@ def export_attention(job: Job) -> None:
     made_from = {
         **described_run(trained.run, trained.model, trained.direction),
         **described_files(source, target),
-        "search": None if target else search_config(trained.config["search"], config["search"]),
+        "search": None if target else search_config(trained.settings.search, settings.search),
         "lines": pairs[-1].line,
     }
     earlier = (out / MANIFEST).exists()
-    folder = write_maps(out, _with_progress(trained, readable, config["batch_tokens"]), sites, made_from)
+    folder = write_maps(out, _with_progress(trained, readable, settings.batch_tokens), drawing.sites, made_from)
     if earlier:
         clear(out)
     print(out / MANIFEST)
@@ -107,11 +103,11 @@ def _check_free(out: Path, *, overwrite: bool) -> None:
         )
 
 
-def _translated(trained: Trained, source: Path, config: Config) -> list[IdPair]:
+def _translated(trained: Trained, source: Path, settings: ExportAttentionSettings) -> list[IdPair]:
     """Each source line with every hypothesis of the search, or with an empty target if it is not translated."""
     sources = trained.tokenizers.source.encode_all([normalize(line) for line in read_lines(source)])
-    translator = build_translator([trained], config["search"], config["batch_tokens"])
-    short = [ids if len(ids) < config["max_tokens"] else [] for ids in sources]
+    translator = build_translator([trained], settings.search, settings.batch_tokens)
+    short = [ids if len(ids) < settings.max_tokens else [] for ids in sources]
     found = translator.search_ids(short, report=Pace("sentences translated"))
     return [
         IdPair(line, rank, ids, target_ids, score)

@@ -432,7 +432,9 @@ class DrawingSettings(Keys):
     ]
     max_weight: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.2, or null")]
     threshold: Fraction
-    sort_by: Text
+    sort_by: Literal[
+        "entropy", "uniformity", "distance", "monotonicity", "coverage", "special", "punctuation", "variation"
+    ]
 
     @check(mode="after")
     def check_grid(self) -> "DrawingSettings":
@@ -462,20 +464,31 @@ class DrawAttentionSettings(DrawingSettings):
     ]
     out: Text | None
 
+    @check(mode="after")
+    def check_lists(self) -> "DrawAttentionSettings":
+        if not self.formats:
+            raise ValueError("formats is an empty list; give at least one format, as in formats=[png].")
+        if self.maps == []:
+            raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
+        return self
+
 
 class AblateAttentionSettings(OwnFiles):
     run_dir: Text
     site: Text
-    ways: Annotated[
-        list[Literal["off", "uniform", "shuffled", "frozen"]],
-        Field(min_length=1),
-    ]
+    ways: list[Literal["off", "uniform", "shuffled", "frozen"]]
     split: Text
     sentences: PositiveOrAll
     bleu: bool
     out: Text | None
     batch_tokens: Positive
     device: Device
+
+    @check(mode="after")
+    def check_ways(self) -> "AblateAttentionSettings":
+        if not self.ways:
+            raise ValueError("ways is an empty list; give at least one of off, uniform, shuffled, frozen.")
+        return self
 
 
 class ExplainSettings(Keys):

@@ -8,8 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 BOS, EOS = "<s>", "</s>"
-ALL = "all"
-"""Selects every site, layer or head."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,9 @@ def site_labels(source_pieces: Sequence[str], target_pieces: Sequence[str]) -> d
 def selected_sites(site: str, known: Iterable[str]) -> list[str]:
     """The sites that a setting selects: one, or every one for 'all'. Raises ValueError if the model lacks the site."""
     known = list(known)
-    if site not in (*known, ALL):
+    if site not in (*known, "all"):
         raise ValueError(f"This model has no attention at site '{site}', only at {', '.join(known)}; give one, or all.")
-    return known if site == ALL else [site]
+    return known if site == "all" else [site]
 
 
 def selected(

@@ -83,7 +83,7 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"ways": ["of"]}, "Unknown way 'of'. Did you mean 'off'?"),
+        ({"ways": ["of"]}, "Unknown ways 'of'. Did you mean 'off'?"),
         ({"site": "self"}, "This model has no attention at site 'self', only at cross; give one, or all"),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
         ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),

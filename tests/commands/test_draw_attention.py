@@ -54,10 +54,10 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
         ({"maps": []}, "maps is an empty list"),
         ({"maps": ["MAPS", "MAPS"]}, r"2 folders of maps can only be drawn as one page: add formats=\[viewer\]"),
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
-        ({"maps": "MAPS", "formats": []}, "formats is an empty list; give at least one of png"),
+        ({"maps": "MAPS", "formats": []}, "formats is an empty list; give at least one format"),
         ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),
-        ({"maps": "MAPS", "lines": [0]}, "lines holds '0'"),
-        ({"maps": "MAPS", "lines": []}, "lines is an empty list; give at least one"),
+        ({"maps": "MAPS", "lines": [0]}, "it must be a list of whole numbers from 1"),
+        ({"maps": "MAPS", "lines": []}, r"lines is \[\]; it must be a list of whole numbers from 1"),
         (
             {"maps": "MAPS", "width": 1.0},
             r"No picture could be drawn\. A picture of \d+ columns does not fit into 1\.0 inches .* give at least \d",

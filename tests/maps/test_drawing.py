@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jobs import job_of
@@ -12,6 +12,8 @@ from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.config.direction import Direction
 from nmt.config.job import Job
+from nmt.config.schema import DrawingSettings
+from nmt.maps.diagnostics import Measures
 from nmt.maps.drawing import Drawing
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
@@ -19,80 +21,108 @@ from nmt.runs.load import Trained
 SITES = {site: {"layers": 3, "heads": 2, "rows": "target", "columns": "source"} for site in ("encoder_self", "cross")}
 
 
+def asked(**changes: Any) -> Job[Any]:
+    """A job of nmt.export_attention."""
+    paths = {"run_dir": "run", "input": "in.en", "out": "out"}
+    return job_of("export_attention", {**configuration("export_attention", []), **paths, **changes})
+
+
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """A job with a fake model of 3 layers with 2 heads, without tokenizers and search."""
+def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with 3 layers of 2 heads that has no tokenizers and cannot search."""
     absent: Any = None
     fake: Any = type("Fake", (), {})()
-    run = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, fake, absent)
+    run = Trained(RunDirectory(tmp_path), fake, Direction("en", "vi"), absent, fake, absent)
     monkeypatch.setattr(nmt.commands.export_attention, "load_run", lambda *_: run)
     monkeypatch.setattr(nmt.commands.export_attention, "described_sites", lambda _: SITES)
-    (tmp_path / "in.en").write_text("one")
-    config = configuration("export_attention", [])
-    paths = {"run_dir": str(tmp_path), "input": str(tmp_path / "in.en"), "out": str(tmp_path / "out")}
-    return job_of("export_attention", {**config, **paths})
+    monkeypatch.chdir(tmp_path)
+    Path("in.en").write_text("one")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("layer", -1, "layer is -1; it must be a whole number from 0, all, or null for the mean"),
+        ("layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the mean"),
+        ("head", 1.5, "head is 1.5; it must be a whole number from 0"),
+        ("head", True, "head is true; it must be a whole number from 0"),
+        ("formats", ["jpg"], "Unknown formats 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
+        ("row", "2", "Unknown row '2'. There are: predicts, reads."),
+        ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
+        ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
+        ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
+        ("max_weight", "x", "max_weight is x; it must be above 0"),
+        ("sort_by", "entropi", "Unknown sort_by 'entropi'. Did you mean 'entropy'?"),
+        ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
+    ],
+)
+def test_invalid_settings_are_refused(key: str, value: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        asked(**{key: value})
 
 
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
         ("layer", 3, "layer is 3; cross has layers 0 to 2: give one, or leave it out for the mean"),
-        ("layer", -1, "layer is -1; cross has layers 0 to 2"),
         ("head", 2, "head is 2; cross has heads 0 to 1"),
-        ("layer", "abc", "layer is 'abc'; it must be a whole number from 0, all, or null for the mean"),
-        ("head", 1.5, "head is '1.5'; it must be a whole number from 0"),
-        ("head", True, "head is 'True'; it must be a whole number from 0"),
         ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
         ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
-        ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
-        ("row", "2", "Unknown row '2'. There are: predicts, reads."),
-        ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
-        ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
-        ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
-        ("max_weight", "x", "max_weight is x; it must be above 0"),
-        ("sort_by", "entropi", "Unknown measure 'entropi'. Did you mean 'entropy'?"),
-        ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
     ],
 )
-def test_invalid_settings_are_refused_before_the_search(job: Job, key: str, value: object, sentence: str) -> None:
-    job.config[key] = value
+@pytest.mark.usefixtures("fake_run")
+def test_what_a_model_lacks_is_refused_before_the_search(key: str, value: object, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        export_attention(job)
+        export_attention(asked(**{key: value}))
 
 
-def test_a_missing_file_is_refused_before_the_model_is_loaded(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("fake_run")
+def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(nmt.commands.export_attention, "load_run")
-    job.config["input"] = "absent"
-    with pytest.raises(FileNotFoundError, match="input is absent, and there is no such file"):
-        export_attention(job)
+    Path("dangling").symlink_to("nowhere")
+    Path("loop").symlink_to("loop")
+    for name in ("absent", "dangling", "loop"):
+        with pytest.raises(FileNotFoundError, match=f"input is {name}, and there is no such file"):
+            export_attention(asked(input=name))
+    for name, reason in (
+        ("dangling", "dangling is a broken symbolic link; choose another folder"),
+        ("loop/maps", "loop is a broken symbolic link; choose another folder"),
+        ("/proc/maps", "/proc cannot be written to"),
+    ):
+        with pytest.raises(ValueError, match=f"out is {name}, but {reason}"):
+            export_attention(asked(out=name))
 
 
 @pytest.mark.parametrize(("key", "value"), [("layer", None), ("layer", 2), ("head", "all"), ("site", "all")])
-def test_valid_layers_heads_and_sites_are_accepted(job: Job, key: str, value: object) -> None:
-    Drawing.of({**job.config, key: value}).check_range(SITES)
+def test_valid_layers_heads_and_sites_are_accepted(key: str, value: object) -> None:
+    assert Drawing(asked(**{key: value}).settings, SITES).drawn_sites == (list(SITES) if key == "site" else ["cross"])
 
 
 @pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
-def test_a_grid_refuses_a_layer_or_head(job: Job, changes: dict[str, object]) -> None:
+def test_a_grid_refuses_a_layer_or_head(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="grid=true draws every layer and head; leave out layer and head"):
-        Drawing.of({**job.config, "grid": True, **changes})
+        asked(grid=True, **changes)
+
+
+def test_diagnostics_can_be_sorted_by_every_measure() -> None:
+    assert get_args(DrawingSettings.model_fields["sort_by"].annotation) == Measures._fields
 
 
 def test_both_commands_have_the_same_drawing_keys_and_defaults() -> None:
     """Except for the formats."""
     export, draw = (configuration(name, []) for name in ("export_attention", "draw_attention"))
-    keys = set(Drawing.__dataclass_fields__) - {"formats"}
+    keys = set(DrawingSettings.model_fields) - {"formats"}
     assert {key: export[key] for key in keys} == {key: draw[key] for key in keys}
 
 
-def test_the_look_of_a_picture_follows_the_settings(job: Job) -> None:
-    look = Drawing.of({**job.config, "max_weight": 0.5, "width": 3}).look(SITES, "cross", 3, 1, "")
+def test_the_look_of_a_picture_follows_the_settings() -> None:
+    look = Drawing(asked(max_weight=0.5, width=3).settings, SITES).look("cross", 3, 1, "")
     assert (look.max_weight, look.width, look.rows, look.columns) == (0.5, 3.0, "target", "source")
 
 
-def test_a_picture_for_print_has_no_title(job: Job) -> None:
+def test_a_picture_for_print_has_no_title() -> None:
     titles = {
-        width: Drawing.of({**job.config, "width": width}).look(SITES, "cross", 3, 2, ", head 1").title
+        width: Drawing(asked(width=width).settings, SITES).look("cross", 3, 2, ", head 1").title
         for width in (None, 3.3)
     }
     assert titles == {None: "cross attention, line 3, translation 2, head 1", 3.3: ""}
