@@ -102,6 +102,16 @@ def test_every_file_that_is_named_is_there(page: Path):
             assert (ROOT / module.replace(".", "/")).with_suffix(".py").is_file(), module
 
 
+def test_every_cited_paper_is_in_the_bibliography():
+    """In code, comments and configurations: 'Luong et al. 2015', 'Nguyen & Salazar (2019', 'Och & Ney 2003'."""
+    entries = (DOCS / "reference" / "bibliography.md").read_text(encoding="utf-8")
+    cited = re.compile(r"(?<!, )([A-Z][\w-]+(?: et al\.| & [A-Z][\w-]+)) \(?((?:19|20)\d\d)")
+    files = [*(ROOT / "nmt").rglob("*.py"), *CONFIGS.rglob("*.yaml"), *(ROOT / "scripts").rglob("*.py")]
+    for file in files:
+        for names, year in cited.findall(file.read_text(encoding="utf-8")):
+            assert f"**{names} {year}" in entries, f"{names} {year} in {file.relative_to(ROOT)}"
+
+
 def test_pages_name_each_other_by_links():
     for page in MANUAL:
         named = [span for span in code(page) if re.fullmatch(r"[\w/]+\.md", span)]
