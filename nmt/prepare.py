@@ -1,14 +1,17 @@
-"""A look at the corpora of a training before it, and what can be prepared for it.
+"""Reports on corpora before training, and splits a corpus into training, validation and test.
 
-  python -m nmt.prepare data=envi                            what nmt.train data=envi would train on
-  python -m nmt.prepare data=files data.train=[a,b] data.valid=c
+  python -m nmt.prepare data=envi                   a report on the corpora of 'nmt.train data=envi'
+  python -m nmt.prepare split.corpus=my/all         cuts my/all.en and my/all.vi into my/all_split
+  python -m nmt.prepare split.corpus=my/all split.valid=0.05 split.test=500 split.out=my/parts seed=2
 
-Takes what nmt.train takes, and trains nothing. Prints, for each corpus, how many pairs have what is usually wrong with
-corpora, the first lines of each kind, and what the filters leave. The tokenizer and the tokenised corpus are kept in
-cache_dir, where nmt.train with the same options finds them. No corpus is changed.
+The report counts common defects of each corpus, lists the first lines that have them, and says what the filters drop.
+It also fills cache_dir with the tokenizer and the tokenized corpus, which nmt.train uses if the options are the same.
+
+A split puts no line into two parts: validation and test take only pairs whose source and target occur in no other pair.
+Duplicates of these pairs are left out; word alignments (PREFIX.en-vi.align) are split too. No input file is changed.
 """
 
 from nmt.cli.compose import command
 
 if __name__ == "__main__":
-    command("train", __doc__, "nmt.commands.prepare:prepare")
+    command("prepare", __doc__, "nmt.commands.prepare:prepare")

@@ -198,7 +198,7 @@ def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
 
     def make(name: str, **changes: object) -> Job:
         written = [f"{key.replace('__', '.')}={value}" for key, value in changes.items()]
-        overrides = tiny(**changes) if name == "train" else written
+        overrides = tiny(**changes) if name in ("train", "prepare") else written
         config = configuration(name, overrides)
         return Job(
             config,

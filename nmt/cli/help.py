@@ -15,7 +15,7 @@ def help_text(
 
     `choices` holds what is chosen of each group, 'scorer' or 'scorer@cross', and `config` what that makes.
     """
-    text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
+    text = _text(config_folder, name)
     own = [group for group, choice in choices.items() if "@" in group and choice]
     groups = [_group(config_folder, group, choices[group]) for group in [*_groups(text), *own]]
     parts = [description.strip()]
@@ -26,6 +26,17 @@ def help_text(
         chosen = "\n".join(f"  {key}={_written(value)}" for key, value in _values(text, config))
         parts.append("Keys of the choices marked *, and what they change of those above:\n\n" + chosen)
     return "\n\n".join(parts)
+
+
+def _text(config_folder: Path, name: str) -> str:
+    """The YAML of a command. If it extends another command's, its own keys come first in that one's YAML."""
+    text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
+    extended = [entry for entry in yaml.safe_load(text)["defaults"] if entry != "_self_" and isinstance(entry, str)]
+    if not extended:
+        return text
+    head, body = _text(config_folder, extended[0]).split("\n\n", maxsplit=1)
+    own = text.split("\n\n", maxsplit=1)[1].rstrip()
+    return f"{head}\n\n{own}\n\n{body}"
 
 
 def _groups(text: str) -> list[str]:

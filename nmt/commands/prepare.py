@@ -1,103 +1,113 @@
-"""nmt.prepare: what is wrong with the corpora of a training, and what its filters leave."""
+"""nmt.prepare: a report on the corpora of a training run and on what its filters drop, or a corpus split into parts."""
 
 import logging
-from collections.abc import Iterator
+import re
+import shlex
 from pathlib import Path
 
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import TrainSettings
-from nmt.data.corpus import check_files, file_pair, iter_parallel, read_pairs
+from nmt.config.schema import PrepareSettings
+from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
-from nmt.files import cache_folder, check_folder
+from nmt.data.split import PARTS, split_corpus
+from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
 from nmt.training.prepared import filters_of, finished_run, learned_tokenizers, plain_corpora
 
 logger = logging.getLogger(__name__)
 
 _CRLF = "lines of a side that end in CR LF"
-# What is there is in every corpus of a kind, and no single line is an example.
-_OF_ALL = ("punctuation between spaces", _CRLF)
+# Every line of some corpora has these, so no line is listed as an example.
+_WITHOUT_EXAMPLES = ("punctuation between spaces", _CRLF)
 _LEGEND = """
-Left out of training, if their filters are on: pairs with an empty side, duplicates, pairs of another split, swapped
-languages, and what is too long or too unequal. Training counts lengths in pieces, this table in words; training looks
-for duplicates and other splits after data.detokenize, this table in the files as they are. Mended in all text: NFC
-(letters and marks composed), control characters, spaces, U+2581, CR LF. All else stays as it is.
+Training drops, unless a filter is off: pairs with an empty side, duplicates, pairs that share a line with another
+split, pairs with swapped languages, and pairs that are too long or too unequal. Training measures length in pieces,
+this table in words; training applies data.detokenize first, this table shows the files as they are. In every line, nmt
+composes letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF, and nothing else.
 
 The first lines of each kind:
 """
 
 
-def prepare(job: Job[TrainSettings]) -> None:
-    """Prints the report on every corpus, and what is left for training; fills the cache that nmt.train reads.
+def prepare(job: Job[PrepareSettings]) -> None:
+    """Prints the report, or splits a corpus if `split.corpus` is given.
 
-    Raises ValueError and FileNotFoundError as nmt.train does.
+    Raises ValueError and FileNotFoundError as nmt.train does, and as `split_corpus`.
     """
     settings = job.settings
+    if settings.split.corpus is None:
+        _report(settings)
+    else:
+        _split(settings, settings.split.corpus)
+
+
+def _split(settings: PrepareSettings, corpus: str) -> None:
+    """Prints how many pairs each part has, and the command that trains on them."""
+    split = settings.split
+    folder = Path(split.out or f"{corpus.removeprefix('sample:')}_split")
+    check_writable("split.out", folder)
+    counts = split_corpus(corpus, settings.direction, folder, valid=split.valid, test=split.test, seed=settings.seed)
+    rows = [[name, f"{count:,}"] for name, count in counts.items()]
+    rows[-1][0] = "left out: duplicates of validation and test pairs"
+    print(Table(["", "pairs"], rows).markdown())
+    words = ["python", "-m", "nmt.train", "data=files", "experiment=none", f"direction={settings.direction}"]
+    for part in PARTS:
+        if counts[part]:
+            prefix = str(folder / part)
+            if not re.fullmatch(r"[A-Za-z0-9_./-]+", prefix):  # characters that Hydra reads only in quotes
+                prefix = '"' + prefix.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            words.append(f"data.{part}={prefix}")
+    print("\nTo train on these files:\n")
+    print(shlex.join(words))
+
+
+def _report(settings: PrepareSettings) -> None:
+    """Prints the defects of every corpus and what is left for training; fills the cache that nmt.train reads."""
     check_folder("cache_dir", settings.cache_dir)
-    data, direction = settings.data, settings.direction
-    held_out_prefixes = list(dict.fromkeys(data.held_out.values()))
-    check_files([*data.train, *held_out_prefixes], direction)
+    direction, train, tests = settings.direction, settings.data.train, dict.fromkeys(settings.data.held_out.values())
+    check_files([*train, *tests], direction)
     cache = cache_folder(settings.cache_dir)
-    held_out = {prefix: _lines(prefix, direction) for prefix in held_out_prefixes}
-    found, training, all_held_out = {}, Seen(set(), set()), set[str]().union(*held_out.values())
-    for prefix in data.train:
-        found[f"{prefix} (training)" if prefix in held_out else prefix] = _inspected(
-            prefix, direction, all_held_out, training
-        )
+    held_out = {prefix: {line for side in read_pairs(prefix, direction) for line in side if line} for prefix in tests}
+
+    found, seen, all_held_out = dict[str, Inspection](), Seen(set(), set()), set[str]().union(*held_out.values())
+    for prefix in train:
+        name = f"{prefix} (training)" if prefix in held_out else prefix
+        found[name] = _inspect(prefix, direction, all_held_out, seen)
     for prefix in held_out:
-        others = (lines for other, lines in held_out.items() if other != prefix)
-        found[prefix] = _inspected(prefix, direction, set[str]().union(*others), None)
-    print(_table(found, direction).markdown())
-    print(_LEGEND)
-    for line in _examples(found):
-        print(line)
-    corpora = plain_corpora(settings, cache)
-    start = finished_run(settings, Path(settings.run_dir))
-    pair = start.tokenizers if start else learned_tokenizers(settings, corpora.train, cache)
-    _, report = training_dataset(corpora.train, direction, pair, filters_of(settings), corpora.excluded, cache)
-    print()
-    print(f"Training data: {report}")
+        others = [lines for other, lines in held_out.items() if other != prefix]
+        found[prefix] = _inspect(prefix, direction, set[str]().union(*others), None)
 
-
-def _inspected(prefix: str, direction: Direction, others: set[str], seen: Seen | None) -> Inspection:
-    logger.info("Reading %s", prefix)
-    files = file_pair(prefix, direction)
-    found = inspect(iter_parallel(*files), checks(direction), others, seen)
-    if ends := sum(_crlf(path) for path in files):
-        found.counts[_CRLF] = ends
-    return found
-
-
-def _lines(prefix: str, direction: Direction) -> set[str]:
-    pairs = read_pairs(prefix, direction)
-    return {line for side in pairs for line in side if line}
-
-
-def _crlf(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(line.endswith(b"\r\n") for line in file)
-
-
-def _table(found: dict[str, Inspection], direction: Direction) -> Table:
-    """A column for each corpus and a row for each kind of finding that there is."""
     kinds = dict.fromkeys([*checks(direction), *(kind for each in found.values() for kind in each.counts)])
     rows = [["pairs", *(f"{each.pairs:,}" for each in found.values())]]
     for side, language in enumerate((direction.source, direction.target)):
         rows.append([f"words, {language}", *(f"{each.words[side]:,}" for each in found.values())])
     rows += [[kind, *(f"{each.counts[kind]:,}" for each in found.values())] for kind in kinds]
-    return Table(["", *_titles(list(found))], rows)
-
-
-def _examples(found: dict[str, Inspection]) -> Iterator[str]:
+    names = [Path(prefix).name.removeprefix("sample:") for prefix in found]
+    print(Table(["", *(names if len(set(names)) == len(names) else found)], rows).markdown())
+    print(_LEGEND)
     for prefix, each in found.items():
         for kind, lines in each.lines.items():
-            if kind not in _OF_ALL:
-                yield f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}"
+            if kind not in _WITHOUT_EXAMPLES:
+                print(f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}")
+
+    corpora = plain_corpora(settings, cache)
+    start = finished_run(settings, Path(settings.run_dir))
+    tokenizers = start.tokenizers if start else learned_tokenizers(settings, corpora.train, cache)
+    _, report = training_dataset(corpora.train, direction, tokenizers, filters_of(settings), corpora.excluded, cache)
+    print(f"\nTraining data: {report}")
 
 
-def _titles(prefixes: list[str]) -> list[str]:
-    """The last parts of the prefixes, or all of them where two are the same."""
-    short = [Path(prefix).name.removeprefix("sample:") for prefix in prefixes]
-    return short if len(set(short)) == len(short) else prefixes
+def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen | None) -> Inspection:
+    """The defects of a corpus, line ends included."""
+    logger.info("Reading %s", prefix)
+    files = corpus_files(prefix, direction)
+    found = inspect(iter_parallel(*files), checks(direction), held_out, seen)
+    ends = 0
+    for path in files:
+        with path.open("rb") as file:
+            ends += sum(line.endswith(b"\r\n") for line in file)
+    if ends:
+        found.counts[_CRLF] = ends
+    return found

@@ -315,6 +315,35 @@ class TrainSettings(RunSettings):
         return self
 
 
+PairsOrShare = Annotated[
+    Annotated[int, Field(ge=0, le=_LARGEST)] | Annotated[float, Field(gt=0, lt=1)],
+    expects("a number of pairs, such as 1000, or a share of the corpus, such as 0.05"),
+]
+
+
+class SplitSettings(Keys):
+    """A corpus to split into training, validation and test pairs."""
+
+    corpus: Text | None
+    out: Text | None
+    valid: PairsOrShare
+    test: PairsOrShare
+
+    @check(mode="after")
+    def check_corpus(self) -> "SplitSettings":
+        if self.out is not None and self.corpus is None:
+            raise ValueError("split.out is given without split.corpus; name the corpus to split.")
+        if self.valid == 0:
+            raise ValueError("split.valid is 0, but training needs validation pairs; give at least 1.")
+        return self
+
+
+class PrepareSettings(TrainSettings):
+    """The keys of nmt.prepare: those of nmt.train, and a corpus to split."""
+
+    split: SplitSettings
+
+
 class OwnFiles(Keys):
     """Files of the user's own in place of a split."""
 
@@ -516,6 +545,7 @@ class DownloadSettings(Keys):
 
 COMMANDS: dict[str, type[Keys]] = {
     "train": TrainSettings,
+    "prepare": PrepareSettings,
     "translate": TranslateSettings,
     "evaluate": EvaluateSettings,
     "compare": CompareSettings,
