@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 from jobs import job_of
-from nmt.training.settings import held_out_prefixes
 
 from nmt.cli.compose import configuration, gathered
 from nmt.commands import download as module
 from nmt.commands.download import download
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
+from nmt.config.schema import COMMANDS, validated
 from nmt.data.fetch import Limits
 from nmt.errors import CheckFailed
 
@@ -206,11 +206,10 @@ def test_words_without_a_key_are_what_is_wanted(command: Callable[..., Any], cor
 @pytest.mark.parametrize("name", sorted(file.stem for file in CONFIGS.glob("corpus/*.yaml")))
 def test_a_corpus_lands_where_its_configuration_reads_it(name: str) -> None:
     facts = yaml.safe_load((CONFIGS / "corpus" / f"{name}.yaml").read_text(encoding="utf-8"))
-    data = configuration("train", ["run_dir=none", f"data={name}"])["data"]
-    prefixes = [data["train"]] if isinstance(data["train"], str) else data["train"]
-    prefixes = [*prefixes, *held_out_prefixes(data).values()]
+    data = validated(COMMANDS["train"], configuration("train", ["run_dir=none", f"data={name}"])).data  # type: ignore[attr-defined]
+    prefixes = [*data.train, *data.held_out.values()]
     direction = Direction.parse("en-vi")
-    assert set(data["detokenize"]) <= set(prefixes)
+    assert set(data.detokenize) <= set(prefixes)
     wanted = {f"{prefix}.{language}" for prefix in prefixes for language in (direction.source, direction.target)}
     assert {f"data/{name}/{file}" for file in facts["files"]} == wanted
     assert all(len(facts["files"][file].get("sha256", "0" * 64)) == 64 for file in facts["files"])
