@@ -1,85 +1,65 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on files of the user's own."""
 
-import logging
-import math
-
 from nmt.config.job import Job
-from nmt.config.messages import check_source_tokens
-from nmt.config.nodes import Config
+from nmt.config.schema import EvaluateSettings
 from nmt.errors import CheckFailed
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.runs.evaluation import evaluate_runs
 from nmt.runs.load import load_runs
-from nmt.runs.record import score_line
-from nmt.runs.test_sets import check_files_given, chosen_test_set
-
-logger = logging.getLogger(__name__)
+from nmt.runs.test_sets import chosen_test_set
 
 
-def evaluate(job: Job) -> None:
+def evaluate(job: Job[EvaluateSettings]) -> None:
     """Prints and saves all scores with signature and interval, BLEU by groups, perplexity and alignment error rate.
 
-    Where `expect` is given and the headline is further from it than `band` it ends with exit code 1.
+    Raises CheckFailed if `expect` is given and the headline score is further than `band` from it.
     """
-    config = job.config
-    _check(config)
-    runs = load_runs(config["run_dir"], config["device"], str(config["precision"]))
-    if len(runs) > 1 and config["out"] is None:
+    settings = job.settings
+    runs = load_runs(settings.run_dir, settings.device, settings.precision)
+    if len(runs) > 1 and settings.out is None:
         raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
-    if len(runs) > 1 and config["alignment"] is not None:
+    if len(runs) > 1 and settings.alignment is not None:
         raise ValueError(
-            f"{len(runs)} runs have {len(runs)} different alignments: give one run_dir, or leave out alignment."
+            f"alignment is given, but each of the {len(runs)} runs aligns in its own way: give one run_dir, or leave "
+            "out alignment."
         )
     test_set = chosen_test_set(
-        runs[0], str(config["split"]), config["source"], config["reference"], config["alignment"], config["out"]
+        runs[0], settings.split, settings.source, settings.reference, settings.alignment, settings.out
     )
-    # A large model, and perhaps a download: after all that may be refused.
-    comet = Comet(str(config["comet"]), gpu=runs[0].device.type == "cuda") if config["comet"] else None
+    # Last, because it may download a large model.
+    comet = Comet(settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None
     found = evaluate_runs(
         runs,
         test_set,
-        config["search"],
-        config["batch_tokens"],
-        max_source_tokens=config["max_source_tokens"],
-        minimum_bayes_risk=config["minimum_bayes_risk"],
+        settings.search,
+        settings.batch_tokens,
+        max_source_tokens=settings.max_source_tokens,
+        minimum_bayes_risk=settings.minimum_bayes_risk,
         comet=comet,
     )
     for score in found.scores:
-        print(score_line(score))
+        print(score)
     for bucket in found.lengths:
         print(_bucket_line(bucket, "sources of {} words"))
     for bucket in found.rarities:
         print(_bucket_line(bucket, "sources whose rarest word occurs {} times in training"))
-    of = found.perplexity
-    print(f"Perplexity per piece {of.piece:.3f}, per word {of.word:.3f}, per character {of.character:.4f}")
+    per = found.perplexity
+    print(f"Perplexity per piece {per.piece:.3f}, per word {per.word:.3f}, per character {per.character:.4f}")
     if found.links:
-        of_links = found.links.rates
-        print(f"AER {of_links.aer:.3f}, precision {of_links.precision:.3f}, recall {of_links.recall:.3f}")
+        rates = found.links.rates
+        print(f"AER {rates.aer:.3f}, precision {rates.precision:.3f}, recall {rates.recall:.3f}")
         print(f"  {found.links.note}")
-    if config["expect"] is not None:
-        check_band(found.scores[0].value, config["expect"], config["band"])
+    if settings.expect is not None:
+        check_band(found.scores[0].value, settings.expect, settings.band)
 
 
 def check_band(value: float, expected: float, band: float) -> None:
-    """Prints that a score is at most `band` from what was expected. Raises CheckFailed when it is not."""
+    """Prints that a score is at most `band` from the expected one, or raises CheckFailed."""
     where = f"{value:.2f} is {abs(value - expected):.2f} from the expected {expected:.2f}"
-    if not abs(value - expected) <= band:
+    if not abs(value - expected) <= band:  # also if a value is NaN
         raise CheckFailed(f"outside: {where}, more than {band:.2f}")
     print(f"inside: {where}, at most {band:.2f}")
-
-
-def _check(config: Config) -> None:
-    check_files_given(config["source"], config["reference"], config["alignment"])
-    check_source_tokens(config["max_source_tokens"])
-    if config["expect"] is not None and not _finite(config["expect"]):
-        raise ValueError(f"expect is '{config['expect']}'; it must be a score, a number such as 26.1, or null.")
-    if not _finite(config["band"]) or config["band"] < 0:
-        raise ValueError(f"band is {config['band']}; it must be a finite number, at least 0.")
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _bucket_line(bucket: Bucket, group: str) -> str:

@@ -1,4 +1,4 @@
-"""A score by groups of sentences: by the length of the source, and by its rarest word."""
+"""A score of groups of sentences: by the length of the source, and by its rarest word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from sacrebleu.metrics.base import Metric
 from nmt.evaluation.scores import References, Score, check_lines, corpus_scores
 
 LENGTHS = (10, 20, 30, 40, 50)
-"""Upper ends, in space-separated source words; a last bucket takes the rest."""
+"""Upper ends in source words between spaces; a last bucket has the rest."""
 COUNTS = (0, 1, 4, 9, 99)
-"""Upper ends, in occurrences in the training corpus of the source's rarest word; a last bucket takes the rest."""
+"""Upper ends in occurrences of the source's rarest word in the training corpus; a last bucket has the rest."""
 
 
 class Bucket(NamedTuple):
-    """The score of the sentences whose number lies between `least` and `most` (None: no upper end)."""
+    """The score of the sentences whose number is between `least` and `most`, inclusive (None: no upper end)."""
 
     least: int
     most: int | None
@@ -25,7 +25,7 @@ class Bucket(NamedTuple):
 def by_length(
     hypotheses: Sequence[str], references: References, sources: Sequence[str], metric: Mapping[str, Metric]
 ) -> list[Bucket]:
-    """The score by number of source words. Raises ValueError when the numbers of lines differ or there are none."""
+    """The score by number of source words. Raises ValueError if the numbers of lines differ or there are none."""
     check_lines(hypotheses, [sources], "sources")
     return _by_number(hypotheses, references, [len(source.split()) for source in sources], LENGTHS, metric)
 
@@ -37,18 +37,18 @@ def by_rarest_word(
     counts: Mapping[str, int],
     metric: Mapping[str, Metric],
 ) -> list[Bucket]:
-    """The score by how often the source's rarest word occurs in training, by `counts`.
+    """The score by how often the source's rarest word occurs in training, according to `counts`.
 
-    Lines without words do not count. Raises ValueError when the numbers of lines differ or there are none.
+    Lines without words are left out. Raises ValueError if the numbers of lines differ or there are none.
     """
     check_lines(hypotheses, [sources], "sources")
-    # A line without words has no rarest one, and -1 is in no bucket.
+    # A line without words has no rarest word; -1 is in no bucket.
     rarest = [min((counts.get(word, 0) for word in words_of(source)), default=-1) for source in sources]
     return _by_number(hypotheses, references, rarest, COUNTS, metric)
 
 
 def words_of(line: str) -> Iterable[str]:
-    """The words between spaces without punctuation around them, in lower case."""
+    """The words between spaces, in lower case and without the punctuation around them."""
     stripped = (word.strip(".,;:!?…\"'()[]{}“”‘’«»-").lower() for word in line.split())
     return (word for word in stripped if word)
 

@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2020): a trained network's score of translations, by unbabel-comet where it is installed."""
+"""COMET (Rei et al. 2020): the score of translations by a trained network, with the package unbabel-comet."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -11,36 +11,36 @@ import numpy as np
 from nmt.evaluation.scores import RESAMPLES, Score, check_lines
 
 _SEED = 12345
-"""Of resampling, the same as sacrebleu's."""
+"""The seed of resampling, the same as sacrebleu's."""
 
 
 class Comet:
-    """A COMET model: a name on the Hugging Face hub, which is fetched the first time, or the path of a checkpoint.
+    """A COMET model: a name on the Hugging Face hub, downloaded the first time, or the path of a checkpoint.
 
-    Its checkpoints are pickles: load none from people you do not trust. Raises ValueError where unbabel-comet is not
-    installed or there is no such model.
+    Checkpoints are pickles: load only those you trust. Raises ValueError if unbabel-comet is not installed or the model
+    cannot be loaded.
     """
 
     def __init__(self, model: str, gpu: bool = False) -> None:
         if importlib.util.find_spec("comet") is None:
             raise ValueError(
-                f"comet={model} needs the package unbabel-comet, which is not installed; in an environment of its own, "
-                "for it needs numpy below 2: pip install '.[comet]' without constraints.txt, in the project's folder."
+                f"comet={model} needs the package unbabel-comet, which is not installed. It needs numpy below 2, so "
+                "use a separate environment: pip install '.[comet]' without constraints.txt, in the project's folder."
             )
         from comet import download_model, load_from_checkpoint
 
         try:
             checkpoint = model if Path(model).is_file() else download_model(model)
             self.model: Any = load_from_checkpoint(checkpoint)
-        except Exception as error:  # COMET raises plain Exception for a folder that is no model
+        except Exception as error:  # COMET raises Exception itself for a folder without a model
             raise ValueError(
                 f"comet={model} cannot be loaded: {' '.join(str(error).split())} Give a model of the hub, such as "
-                "Unbabel/wmt22-comet-da, while the hub can be reached, or the path of a checkpoint."
+                "Unbabel/wmt22-comet-da, with access to the hub, or the path of a checkpoint."
             ) from error
         self.name, self.gpu = model, gpu
 
     def __call__(self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-        """The mean over the sentences, times 100, with the 95 % interval of the means of resampled sentences.
+        """The mean over the sentences times 100, with the 95 % interval from resampling the sentences.
 
         Raises ValueError like `corpus_scores`.
         """

@@ -1,4 +1,4 @@
-"""Signs that scores or translations are not what they seem."""
+"""Signs that scores or translations are misleading."""
 
 import re
 from collections import Counter
@@ -9,35 +9,35 @@ _ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _UNKNOWN = ("<unk>", "\u2047")  # as text, and SentencePiece's sign for it
 _SHARE = 0.05
-"""Of the lines; less happens in good translations."""
+"""Share of the lines up to which this also happens in good translations."""
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether punctuation (or an HTML entity) stands alone between spaces more often than it is attached to a word."""
+    """Whether punctuation, or an HTML entity, is more often between spaces than attached to a word."""
     detached = sum(len(_DETACHED.findall(line)) for line in references)
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 
 
 def reference_warnings(references: Sequence[str]) -> list[str]:
-    """What makes scores against these references misleading, a sentence each."""
+    """Reasons why scores against these references are misleading, a sentence each."""
     found = []
     if looks_tokenized(references):
-        found.append("The references look tokenised: BLEU against them compares with BLEU of such references alone.")
+        found.append("The references look tokenized: this BLEU is comparable only with BLEU against the same tokens.")
     entities = sum(bool(_ENTITY.search(line)) for line in references)
     if entities:
-        found.append(f"{_lines(entities, references)} of the references hold HTML entities such as &quot;.")
+        found.append(f"{_lines(entities, references)} of the references have HTML entities such as &quot;.")
     return found
 
 
 def hypothesis_warnings(
     hypotheses: Sequence[str], sources: Sequence[str] | None, references: Sequence[str]
 ) -> list[str]:
-    """What is wrong with the translations, a sentence each; copies of the sources only where those are given."""
+    """Signs of bad translations, a sentence each. Copies of the sources are found only if those are given."""
     found = []
     originals, kind = (references, "references") if sources is None else (sources, "sources")
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
     if unknown:
-        found.append(f"{_lines(unknown, hypotheses)} of the translations hold an unknown piece.")
+        found.append(f"{_lines(unknown, hypotheses)} of the translations have an unknown piece.")
     empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, originals, strict=True))
     if empty:
         found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their {kind} are not.")

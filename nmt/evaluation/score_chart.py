@@ -1,4 +1,4 @@
-"""A picture of the scores of several systems."""
+"""A bar chart of the scores of several systems."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +9,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 _INK = "#333333"
-# In letters; more leave no room for the bars.
-_LONGEST = 48
+_LONGEST = 48  # characters; longer names leave no room for the bars
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Names without their middle where they are long; with their number where others would be the same then."""
+    """Long names without their middle; names that are then equal get their number."""
     half = _LONGEST // 2
     short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
     alike = {name for name in short if short.count(name) > 1}
@@ -22,12 +21,12 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
-    """Draw (value, low, high) of each system as a PNG: a bar with its interval, the first system on top.
+    """Draws (value, low, high) of each system as a bar with its interval, the first system on top, as PNG.
 
-    Raises ValueError when there are none, or not one for each name.
+    Raises ValueError if there are none, or if their number is not that of the names.
     """
     if not names or len(names) != len(scores):
-        raise ValueError(f"{len(names)} names and {len(scores)} scores: give one of each for every system.")
+        raise ValueError(f"{len(names)} names and {len(scores)} scores; every system needs one of each.")
     values, lows, highs = (np.array(column) for column in zip(*scores, strict=True))
     figure = Figure(figsize=(7, 0.9 + 0.36 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -44,7 +43,7 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     )
     for place, (value, _, high) in enumerate(scores):
         axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
-    # matplotlib brings the font along, and it has all Vietnamese letters.
+    # This font comes with matplotlib and has all Vietnamese letters.
     axes.set_yticks(places, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)

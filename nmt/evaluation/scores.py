@@ -1,6 +1,6 @@
 """Translation scores by sacrebleu (Post 2018), each with its signature and a confidence interval.
 
-References are given as one or more lists, each with a reference for every hypothesis.
+References are one or more lists, each with one reference for every hypothesis.
 """
 
 import json
@@ -20,7 +20,7 @@ References = Sequence[Sequence[str]]
 
 
 class PlainNumbers:
-    """Hands a sacrebleu metric Python's numbers: resampling gives it numpy's, whose mean with a plain 0.0 fails."""
+    """Gives a sacrebleu metric Python's numbers: in resampling it gets numpy's, whose mean with a plain 0.0 fails."""
 
     def _compute_score_from_stats(self, stats: Iterable[Any]) -> Any:
         return super()._compute_score_from_stats([float(number) for number in stats])  # type: ignore[misc]
@@ -35,29 +35,37 @@ class Chrf(PlainNumbers, CHRF):
 
 
 class Ter(PlainNumbers, TER):
-    """Translation edit rate (Snover et al. 2006): the only score here of which less is better."""
+    """Translation edit rate (Snover et al. 2006); lower is better."""
 
 
 class Score(NamedTuple):
-    """One figure for a corpus. All three numbers run from 0 to 100, TER's may exceed it."""
+    """A score of a corpus, from 0 to 100; TER may exceed 100."""
 
     name: str
-    """What it is called here; the signature tells what it is."""
     value: float
     low: float
     """Lower end of the 95 % interval from bootstrap resampling (Koehn 2004)."""
     high: float
     signature: str
-    """sacrebleu's: what has to be equal for two figures to compare; holds the seed and the number of resamples."""
+    """sacrebleu's: only scores with equal signatures are comparable. It has the seed and the number of resamples."""
+
+    def record(self) -> dict[str, Any]:
+        """As plain values, rounded to the digits that are printed."""
+        value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))  # no -0.0
+        return {"name": self.name, "value": value, "interval": [low, high], "signature": self.signature}
+
+    def __str__(self) -> str:
+        value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))
+        return f"{self.name} {value:.2f} [{low:.2f}, {high:.2f}] {self.signature}"
 
 
 def headline_metrics(tokenized: bool) -> dict[str, Metric]:
-    """BLEU, and chrF as a second opinion. For text that is already tokenised BLEU is that of its own tokens."""
+    """BLEU, and chrF as a second opinion. For tokenized text, BLEU is computed on its own tokens."""
     return {"BLEU": Bleu(tokenize="none" if tokenized else "13a", force=True), "chrF2": Chrf()}
 
 
 def all_metrics(tokenized: bool) -> dict[str, Metric]:
-    """The headline, and whatever else the literature prints; spBLEU only where its SentencePiece model is at hand."""
+    """The headline metrics and others common in the literature; spBLEU only if its SentencePiece model is available."""
     found: dict[str, Metric] = headline_metrics(tokenized)
     found |= {
         "BLEU 13a": Bleu(tokenize="13a", force=True),
@@ -66,14 +74,14 @@ def all_metrics(tokenized: bool) -> dict[str, Metric]:
         "chrF2++": Chrf(word_order=2),
         "TER": Ter(),
     }
-    del found["BLEU none" if tokenized else "BLEU 13a"]  # which is the headline
+    del found["BLEU none" if tokenized else "BLEU 13a"]  # the same as the headline
     if flores200_model().is_file():
         found["spBLEU"] = Bleu(tokenize="flores200", force=True)
     return found
 
 
 def flores200_model() -> Path:
-    """Where sacrebleu keeps the SentencePiece model of spBLEU (Goyal et al. 2022) once it has fetched it."""
+    """Where sacrebleu keeps the SentencePiece model of spBLEU (Goyal et al. 2022) after downloading it."""
     folder = os.environ.get("SACREBLEU") or Path.home() / ".sacrebleu"
     return Path(folder) / "models" / "flores200sacrebleuspm"
 
@@ -81,10 +89,10 @@ def flores200_model() -> Path:
 def corpus_scores(
     hypotheses: Sequence[str], references: References, metrics: Mapping[str, Metric] | None = None
 ) -> list[Score]:
-    """The scores of whole texts by the metrics, or by the headline metrics for raw text.
+    """The scores of whole texts by the given metrics, by default the headline metrics of plain text.
 
-    Resampling uses sacrebleu's seed: 12345, or the environment's SACREBLEU_SEED. Raises ValueError when the numbers of
-    lines differ or there are none.
+    Resampling uses sacrebleu's seed: 12345, or the environment variable SACREBLEU_SEED. Raises ValueError if the
+    numbers of lines differ or there are none.
     """
     check_lines(hypotheses, references)
     chosen = headline_metrics(tokenized=False) if metrics is None else metrics
@@ -92,13 +100,13 @@ def corpus_scores(
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
-    """chrF of each line: BLEU says little about a single sentence. Raises ValueError like `corpus_scores`."""
+    """chrF of each line, because BLEU of a single sentence says little. Raises ValueError like `corpus_scores`."""
     check_lines(hypotheses, references)
     return [sentence_chrf(hypothesis, *own) for hypothesis, *own in zip(hypotheses, *references, strict=True)]
 
 
 def sentence_chrf(hypothesis: str, *references: str) -> float:
-    """chrF of a sentence, from 0 to 100."""
+    """chrF of a sentence against one or more references, from 0 to 100."""
     value: float = _SENTENCE_CHRF.sentence_score(hypothesis, references).score
     return value
 
@@ -107,24 +115,24 @@ _SENTENCE_CHRF = Chrf()
 
 
 def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
-    """Raises ValueError when there are no hypotheses, or not as many lines in each of the others."""
+    """Raises ValueError if there are no hypotheses, or if one of the others has another number of lines."""
     if not others:
-        raise ValueError(f"There are no {name} to score against: give at least one file.")
+        raise ValueError(f"There are no {name} to score against; give at least one file.")
     for lines in others:
         if len(hypotheses) != len(lines):
             raise ValueError(
-                f"{len(hypotheses)} hypotheses but {len(lines)} {name}: they must be the same lines, in order."
+                f"{len(hypotheses)} hypotheses but {len(lines)} {name}; they must be the same lines, in order."
             )
     if not hypotheses:
-        raise ValueError("There are no sentences to score: give at least one.")
+        raise ValueError("There are no sentences to score; give at least one.")
 
 
 def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
     score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
     signature = str(metric.get_signature())
-    # The JSON form is sacrebleu's public way to its interval; it has none where every resample scores 0.
+    # sacrebleu gives its interval publicly only as JSON, without it if every resample scores 0.
     details = json.loads(score.format(width=6, signature=signature, is_json=True))
     mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
-    # The interval is symmetric, and a score is not: near the ends it would reach beyond them.
+    # The interval is symmetric around the mean, so near 0 and 100 it would exceed the range of the score.
     most = math.inf if isinstance(metric, TER) else 100.0
     return Score(name, score.score, max(0.0, mean - half_width), min(most, mean + half_width), signature)

@@ -1,4 +1,4 @@
-"""The alignment error rate of a run: links by argmax over the cross attention of forced decoding of the references."""
+"""The alignment error rate of a run: argmax links of its cross attention, forced to decode the references."""
 
 import logging
 from pathlib import Path
@@ -30,25 +30,25 @@ logger = logging.getLogger(__name__)
 
 
 class Gold(NamedTuple):
-    """Normalised sentence pairs and the gold alignment of each."""
+    """Normalized sentence pairs and the gold alignment of each."""
 
     pairs: Pairs
     alignments: list[Alignment]
 
 
 class Links(NamedTuple):
-    """How the argmax links of a choice of row, layer and head agree with the gold ones."""
+    """How the argmax links of the chosen row, layer and head agree with the gold alignments."""
 
     rates: Rates
     choice: Choice
     reason: str
-    """Why this choice."""
+    """How the choice was made."""
     diagonal: Rates
-    """Of links that know nothing but the lengths."""
+    """The rates of links along the diagonal, which depend only on the lengths."""
     table: dict[Choice, Rates]
-    """Of every choice."""
+    """The rates of every choice."""
     valid_table: dict[Choice, Rates]
-    """Of every choice on the validation split, on which one is chosen; empty where that has no alignments."""
+    """The rates of every choice on the validation split; empty if that has no alignments."""
 
     @property
     def note(self) -> str:
@@ -56,7 +56,7 @@ class Links(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """Cross maps of sentence pairs with gold alignments; pairs that have no map are left out."""
+    """Cross-attention maps of sentence pairs with gold alignments. Pairs without a map are left out."""
 
     weights: list[np.ndarray]
     source_pieces: list[list[str]]
@@ -65,7 +65,7 @@ class Maps(NamedTuple):
 
 
 def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
-    """The alignments in `path` of sentence pairs with normalised sources. Raises ValueError where they do not fit."""
+    """The alignments in `path` of sentence pairs with normalized sources. Raises ValueError if they do not fit."""
     pairs = Pairs(pairs.source, [normalize(line) for line in pairs.target])
     alignments = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     check_links(path, alignments, pairs.source, pairs.target)
@@ -75,37 +75,37 @@ def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
 def gold_file(trained: Trained, prefix: str) -> Path | None:
     """The gold alignments beside a corpus of a run, if there are any.
 
-    None for one that became plain text: alignments count the words of the file, and plain text has others.
+    None for a detokenized corpus, because alignments count the words of the file.
     """
     return None if trained.settings.data.becomes_plain(prefix) else alignment_file(prefix, trained.direction)
 
 
 def read_valid_gold(trained: Trained) -> Gold | None:
-    """The validation split of a run with its alignments; None when it has none.
+    """The validation split of a run with its alignments; None if it has none.
 
-    Raises FileNotFoundError when the split itself is not there, since another choice would be another error rate.
+    Raises FileNotFoundError if the split itself is missing, because the error rate depends on the choice made on it.
     """
     prefix = trained.settings.data.valid
     absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
     if absent:
         raise FileNotFoundError(
-            f"No file {absent[0]} of the run's data.valid, on which the links of the alignment error rate are chosen; "
-            "run the command in the folder that the run was trained in, or put the file there."
+            f"{absent[0]} does not exist. It belongs to the run's data.valid, on which the map for the alignment error "
+            "rate is chosen; run the command in the folder where the run was trained, or copy the file."
         )
     path = gold_file(trained, prefix)
     return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
 
 
 def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
-    """AER, precision and recall against `gold`; row, layer and head are those of lowest AER on `valid`.
+    """AER, precision and recall against `gold`, for the row, layer and head with the lowest AER on `valid`.
 
-    Without `valid` the choice is the row that predicts, last layer, mean of heads.
+    Without `valid`: for the row that predicts, the last layer and the mean of its heads.
     """
-    return chosen_links(*both_maps(trained, gold, valid, batch_tokens))
+    return chosen_links(*cross_maps(trained, gold, valid, batch_tokens))
 
 
-def both_maps(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> tuple[Maps, Maps | None]:
-    """The cross maps of the sentences, and of the validation split; the same ones where that is measured itself."""
+def cross_maps(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> tuple[Maps, Maps | None]:
+    """The maps of the sentences and of the validation split, which are one object if both are the same."""
     maps = _maps(trained, gold, batch_tokens)
     if valid is None or valid == gold:
         return maps, valid and maps
@@ -113,14 +113,13 @@ def both_maps(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: in
 
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
-    """The rates of the choice that is best on the maps of the validation split, if there are any."""
+    """The rates of the row, layer and head chosen on the maps of the validation split, if there are any."""
     found, of_valid = table(*maps), table(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
     if of_valid:
-        choice, reason = best(of_valid), "chosen on the validation split"
-        if valid is maps:
-            reason += ", which these sentences are"
+        choice = best(of_valid)
+        reason = "chosen on the validation split" + (", on the sentences measured here" if valid is maps else "")
     else:
         layers, heads = maps.weights[0].shape[:2]
         choice = Choice("predicts", layers - 1, None if heads > 1 else 0)
@@ -129,7 +128,7 @@ def chosen_links(maps: Maps, valid: Maps | None) -> Links:
 
 
 def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates | None]:
-    """Of the chosen map: argmax either way, from a threshold of weight, symmetrised; None where no link is anywhere."""
+    """The rates of each kind of links of the chosen map; None if neither they nor the gold alignments have a link."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
     links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
     sure = any(gold.sure for gold in maps.gold)
@@ -140,13 +139,13 @@ def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rate
 
 
 def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
-    """The cross maps of forced decoding of the references; warns of pairs that have none."""
+    """The cross-attention maps of the pairs, forced to decode the references. Warns of pairs that have none."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
     found = sorted(forced_maps(trained, first_ranked(*ids), batch_tokens), key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
-            "The alignment error rate leaves out %d of %d pairs: a side is empty or longer than the model reads.",
+            "The alignment error rate leaves out %d of %d pairs, with a side that is empty or too long for the model.",
             len(gold.alignments) - len(found),
             len(gold.alignments),
         )

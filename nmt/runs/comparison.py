@@ -15,7 +15,6 @@ from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
 from nmt.files import existing_file, write_json
 from nmt.runs.evaluation import conditions, evaluate_runs
 from nmt.runs.load import load_run
-from nmt.runs.record import scores_record
 from nmt.runs.references import warn_of_references
 from nmt.runs.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
@@ -102,7 +101,7 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
             *_normalization_warnings(hypotheses),
         ]:
             logger.warning("%s: %s", output, warning)
-        scores = {"scores": scores_record(corpus_scores(hypotheses, all_references, metrics))}
+        scores = {"scores": [score.record() for score in corpus_scores(hypotheses, all_references, metrics)]}
         systems.append(System({"output": str(output)}, hypotheses, scores, {}))
     return systems, all_references
 

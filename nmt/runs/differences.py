@@ -1,4 +1,4 @@
-"""What tells configurations apart: the columns at the left of a comparison."""
+"""What differs between configurations: the first columns of a comparison."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ import yaml
 from nmt.config.keys import leaves
 from nmt.config.nodes import CONFIGS, Config
 
-# Where a run lies, and how it was carried out, say nothing about what it is.
+# The folder of a run and the way it was executed do not change its result.
 _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
 
 
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
-    """The keys that are not equal in all configurations that have them, with the value in each as it is printed.
+    """The keys whose values differ between the configurations that have them, with the printed value in each.
 
-    A chosen part is called by the word that chooses it. What the sites of a model take over from the whole
-    configuration, such as its scorer, is named once.
+    A choice of a group is named by its option, such as `dot`. A key that the sites of a model take over from the whole
+    configuration, such as the scorer, appears once.
     """
     printed = [
         {key: _printed(key, value) for key, value in leaves(config).items() if key.split(".")[0] not in _NOT_COMPARED}
@@ -40,7 +40,7 @@ def _printed(key: str, value: Any) -> str:
 
 
 def _number(printed: str) -> float | str:
-    """The number that is printed, so that 1 and 1.0 are no difference; other text as it is."""
+    """The number that a text denotes, because 1 and 1.0 are equal; other text unchanged."""
     try:
         value = float(printed)
     except ValueError:
@@ -50,7 +50,7 @@ def _number(printed: str) -> float | str:
 
 @cache
 def _words() -> dict[str, str]:
-    """The file in configs/ that names each class."""
+    """The option in configs/ of each class."""
     found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}

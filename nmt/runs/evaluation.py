@@ -1,4 +1,4 @@
-"""The evaluation of a run on a test corpus: translations, scores, perplexity, alignment error, and warnings."""
+"""The evaluation of a run on a test set: translations, scores, perplexity, alignment error, and warnings."""
 
 import json
 import logging
@@ -16,36 +16,28 @@ from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json
-from nmt.maps.links import Alignment
 from nmt.pace import Pace
-from nmt.runs.alignment_error import Links, alignment_error
+from nmt.runs.alignment_error import Gold, Links, alignment_error
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.load import Trained
-from nmt.runs.record import scores_record
 from nmt.runs.search import build_translator, longest_source, search_config
 from nmt.runs.test_sets import TestSet, split_test_set, splits
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
-_FORMER_MAX_SOURCE_TOKENS = 256
-"""What evaluations read of a line before there was a choice: with as much, their keys are still those of then."""
-
-_SACREBLEU_SEED = "12345"
-"""What sacrebleu resamples with where the environment has no SACREBLEU_SEED."""
-
 
 class Evaluation(NamedTuple):
-    """What came out, in the order of the sources."""
+    """Translations in the order of the sources, and what was measured on them."""
 
     hypotheses: list[str]
     scores: list[Score]
     lengths: list[Bucket]
     rarities: list[Bucket]
-    """Empty where the training corpus is not at hand."""
+    """Empty if the training corpus is not available."""
     links: Links | None
     perplexity: Perplexity
-    """Of the first references."""
+    """The perplexity of the first references."""
     sentences_per_second: float
 
 
@@ -59,10 +51,10 @@ def evaluate_runs(
     minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
 ) -> Evaluation:
-    """Translates and scores, logs warnings, and writes all of it to the test_set's folder.
+    """Translates and scores, logs warnings, and writes the results to the folder of the test set.
 
-    Alignments are those of a single run, COMET looks at the first references. The folder gets hypotheses.txt,
-    sentences.tsv, sentences.jsonl and scores.json.
+    These are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. Only a single run has an alignment error
+    rate. COMET, perplexity and warnings use the first references.
     """
     translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk)
     start = time.monotonic()
@@ -74,7 +66,7 @@ def evaluate_runs(
     counts = training_counts(runs[0])
     gold = test_set.gold if len(runs) == 1 else None
     if test_set.gold and not gold:
-        logger.info("No alignment error rate: %d runs have %d different alignments", len(runs), len(runs))
+        logger.info("No alignment error rate: each of the %d runs aligns in its own way", len(runs))
     found = Evaluation(
         hypotheses,
         _scores(test_set, hypotheses, runs[0].direction.target, comet),
@@ -86,13 +78,13 @@ def evaluate_runs(
         ),
         len(hypotheses) / seconds,
     )
-    save(test_set, found, conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
+    _save(test_set, found, conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
     logger.info("Written to %s", test_set.out)
     return found
 
 
 def score_test_split(trained: Trained) -> list[Score]:
-    """The scores of the test split, which its `evaluation` folder gets too; none where there is no such split."""
+    """Evaluates a run on its test split; no scores if it has none."""
     if "test" not in splits(trained):
         return []
     logger.info("Scoring the test split")
@@ -109,7 +101,7 @@ def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: 
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
-    """BLEU of plain text where the references are tokens: both sides are detokenised."""
+    """BLEU with both sides detokenized, for references that are tokenized."""
     plain = detokenizer(language)
     [score] = corpus_scores(
         [plain(line) for line in hypotheses],
@@ -127,60 +119,54 @@ def conditions(
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
 ) -> dict[str, Any]:
-    """What the figures depend on; 'made_with' is a key of all of it, of the weights, sources and references too."""
+    """What the scores depend on. `made_with` is a hash of all of it, including weights, sources and references."""
     found = {
-        "search": search_config(runs[0].config["search"], search or {}),
+        "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
         "batch_tokens": batch_tokens,
+        "max_source_tokens": max_source_tokens or longest_source(runs[0].config),
         "device": runs[0].device.type,
+        "precision": runs[0].precision,
     }
-    weights = [file_digest(run.run.weights) for run in runs]
-    precision = runs[0].precision
-    # Without what evaluations of before there was a choice were made with.
-    keyed = found if precision == "float32" else found | {"precision": precision}
-    longest = max_source_tokens or longest_source(runs[0].config)
-    if longest != _FORMER_MAX_SOURCE_TOKENS:
-        keyed = keyed | {"max_source_tokens": longest}
-    if test_set.tokenized != looks_tokenized(test_set.references[0]):
-        keyed = keyed | {"tokenized": test_set.tokenized}
-    if test_set.gold:
-        golds = [gold for gold in (test_set.gold, test_set.valid_gold) if gold]
-        keyed = keyed | {"gold": [(gold.pairs, _sorted_links(gold.alignments)) for gold in golds]}
-    if (seed := os.environ.get("SACREBLEU_SEED", _SACREBLEU_SEED)) != _SACREBLEU_SEED:
-        keyed = keyed | {"seed": seed}
-    made_with = content_key([keyed, weights, test_set.sources, test_set.references])
-    more = {"precision": precision, "max_source_tokens": longest, "made_with": made_with}
-    return {"runs": [str(run.run.path) for run in runs], **found, **more}
+    hashed = [
+        found,
+        [file_digest(run.run.weights) for run in runs],
+        test_set.sources,
+        test_set.references,
+        test_set.tokenized,
+        [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
+        os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
+    ]
+    return {"runs": [str(run.run.path) for run in runs], **found, "made_with": content_key(hashed)}
 
 
-def _sorted_links(alignments: Sequence[Alignment]) -> list[Any]:
-    return [(sorted(each.sure), sorted(each.possible)) for each in alignments]
+def _sorted_links(gold: Gold) -> list[Any]:
+    return [(sorted(alignment.sure), sorted(alignment.possible)) for alignment in gold.alignments]
 
 
 def training_counts(trained: Trained) -> Counter[str]:
-    """How often each source word occurs in the run's training corpus; empty where a file of it is not at hand."""
+    """How often each source word occurs in the run's training corpus; empty if a file of it is missing."""
     data = trained.settings.data
-    prefixes = data.train
-    files = [file_pair(prefix, trained.direction)[0] for prefix in prefixes]
-    if not all(file.is_file() for file in files):
+    files = {prefix: file_pair(prefix, trained.direction)[0] for prefix in data.train}
+    if not all(file.is_file() for file in files.values()):
         return Counter()
     counts = Counter[str]()
-    for prefix, file in zip(prefixes, files, strict=True):
-        # Made only where it is needed, because that takes half a second.
+    for prefix, file in files.items():
+        # A detokenizer takes half a second to build.
         plain = detokenizer(trained.direction.source) if data.becomes_plain(prefix) else str
         for line in iter_lines(file):
             counts.update(words_of(normalize(plain(line))))
     return counts
 
 
-def save(test_set: TestSet, found: Evaluation, under: Mapping[str, Any]) -> None:
-    """Writes the hypotheses, chrF of each line, and all figures with their conditions."""
+def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -> None:
+    """Writes the hypotheses, chrF of each line, and all scores with their conditions."""
     test_set.out.mkdir(parents=True, exist_ok=True)
     (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     _save_sentences(test_set, found.hypotheses)
     record: dict[str, Any] = {
-        **under,
-        "scores": scores_record(found.scores),
+        **made_under,
+        "scores": [score.record() for score in found.scores],
         "by_length": _buckets(found.lengths, "words"),
         "by_rarest_word": _buckets(found.rarities, "occurrences"),
         "perplexity": found.perplexity.record(),
@@ -198,7 +184,7 @@ def save(test_set: TestSet, found: Evaluation, under: Mapping[str, Any]) -> None
 
 
 def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
-    """A row for each line, as a table and as JSON, which has the references too."""
+    """A row for each line, as a table and as JSON; the latter also has the references."""
     rows = [
         {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
         for number, (chrf, source, hypothesis, *references) in enumerate(
@@ -221,6 +207,6 @@ def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
 
 def _buckets(buckets: Sequence[Bucket], unit: str) -> list[dict[str, Any]]:
     return [
-        {unit: [bucket.least, bucket.most], "sentences": bucket.sentences, **scores_record([bucket.score])[0]}
+        {unit: [bucket.least, bucket.most], "sentences": bucket.sentences, **bucket.score.record()}
         for bucket in buckets
     ]

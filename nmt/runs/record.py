@@ -93,28 +93,14 @@ def peak_memory_mib() -> int | None:
 
 def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
     """Scores as plain values, rounded to the digits that are printed."""
-    return [
-        {
-            "name": score.name,
-            "value": round(score.value, 2),
-            "interval": [round(score.low, 2) + 0.0, round(score.high, 2) + 0.0],  # -0.0 becomes 0.0
-            "signature": score.signature,
-        }
-        for score in scores
-    ]
-
-
-def score_line(score: Score) -> str:
-    """A score as it is printed: name, value, 95 % interval, signature."""
-    low, high = round(score.low, 2) + 0.0, round(score.high, 2) + 0.0  # -0.0 becomes 0.0
-    return f"{score.name} {score.value:.2f} [{low:.2f}, {high:.2f}] {score.signature}"
+    return [score.record() for score in scores]
 
 
 def print_run(path: Path, scores: Sequence[Score]) -> None:
     """Prints where a run lies, its headline score on the test split and a second opinion."""
     print(path)
     for score in scores[:_PRINTED]:
-        print(f"test {score_line(score)}")
+        print(f"test {score}")
 
 
 def _git(folder: Path, *arguments: str) -> str:

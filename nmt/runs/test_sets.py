@@ -19,25 +19,26 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TestSet:
-    """What is scored: normalised sources, references as they stand, gold alignments if there are any; and where to."""
+    """What is scored: normalized sources, unchanged references, and gold alignments if there are any."""
 
     __test__ = False  # pytest collects classes of this name
 
     sources: list[str]
     references: list[list[str]]
-    """One or more lists with a reference for each source."""
+    """One or more lists, each with a reference for every source."""
     gold: Gold | None
     valid_gold: Gold | None
     """The alignments on which row, layer and head are chosen."""
     out: Path
+    """The folder for translations and scores."""
     tokenized: bool
-    """Whether the references are tokenised already, so that BLEU is over their own tokens."""
+    """Whether the references are tokenized already, so that BLEU is computed on their own tokens."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
             if len(lines) != len(self.sources):
                 raise ValueError(
-                    f"{len(self.sources)} sources but {len(lines)} references: they must be the same lines."
+                    f"{len(self.sources)} sources but {len(lines)} references; they must be the same lines."
                 )
 
 
@@ -54,40 +55,39 @@ def chosen_test_set(
     Raises ValueError if `out` is not writable, and as `split_test_set` and `own_test_set`.
     """
     if source is None:
-        chosen = split_test_set(trained, split, out, " Your own: source=FILE reference=FILE.")
+        chosen = split_test_set(trained, split, out, " For files of your own give source=FILE reference=FILE.")
     else:
         chosen = own_test_set(trained, source, reference or [], alignment, out)
     check_writable("out", chosen.out)
     return chosen
 
 
-def split_test_set(trained: Trained, name: str, out: str | None = None, otherwise: str = "") -> TestSet:
-    """A split of the run's corpus. Raises ValueError for an unknown one; `otherwise` is added to the message."""
+def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
+    """A split of the run's corpus. Raises ValueError for an unknown one; `remedy` is added to the message."""
     known = splits(trained)
     if name not in known:
-        raise ValueError(unknown("split", name, known) + otherwise)
+        raise ValueError(unknown("split", name, known) + remedy)
     data = trained.settings.data
     pairs = read_references(known[name], trained.direction, data.becomes_plain(known[name]))
-    _warn_of_another(trained, known[name])
+    _warn_of_changed_files(trained, known[name])
     folder = Path(out) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
     return _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
 
 
-def _warn_of_another(trained: Trained, prefix: str) -> None:
-    """Warns where the files of a split are not those that the run was trained beside."""
-    then = trained.run.metrics().get("corpora", {})
+def _warn_of_changed_files(trained: Trained, prefix: str) -> None:
+    recorded = trained.run.metrics().get("corpora", {})
     for file, digest in corpus_hashes([prefix], trained.direction).items():
-        if then.get(file, digest) != digest:
+        if recorded.get(file, digest) != digest:
             logger.warning(
-                "%s is another file than when %s was trained: these scores do not compare with those of then.",
+                "%s has changed since %s was trained: these scores are not comparable with the earlier ones.",
                 file,
                 trained.run.path,
             )
 
 
 def splits(trained: Trained) -> dict[str, str]:
-    """The prefixes of the run's corpora by name, its training corpus aside."""
+    """The prefixes of the run's validation and test splits by name."""
     return trained.settings.data.held_out
 
 
@@ -106,17 +106,6 @@ def own_test_set(
     gold = existing_file("alignment", alignment) if alignment else None
     folder = Path(out) if out else trained.run.path / "evaluation" / "files" / source_file.stem
     return _test_set(trained, pairs, references, gold, folder, looks_tokenized(references[0]))
-
-
-def check_files_given(source: str | None, reference: str | list[str] | None, alignment: str | None = None) -> None:
-    """Raises ValueError if only one of source and reference is given, or an alignment without them."""
-    if (source is None) != (reference is None):
-        given, missing = ("source", "reference") if source else ("reference", "source")
-        raise ValueError(f"{given} is given without {missing}; your own files need both.")
-    if reference == []:
-        raise ValueError("reference is an empty list; name at least one file.")
-    if alignment is not None and source is None:
-        raise ValueError("alignment belongs to files of your own; give source and reference too.")
 
 
 def _test_set(

@@ -26,8 +26,8 @@ def test_a_sweep_ends_in_its_table(command, tiny, corpus) -> None:
     assert all(float(row["BLEU"].split()[0]) >= 0 for row in rows)
     refused = [line for line in ended.output.splitlines() if "num_heads=5 does not divide the query width 12" in line]
     assert [line.split(":")[0] for line in refused] == [
-        "- job 1, scorer dot, model.num_heads 5",
-        "- job 3, scorer additive, model.num_heads 5",
+        "- job 2, model.num_heads 5, scorer dot",
+        "- job 3, model.num_heads 5, scorer additive",
     ]
     assert ended.errors.count("num_heads=5 does not divide") == 2
     assert list(corpus.glob("runs/sweeps/*/comparison.csv"))

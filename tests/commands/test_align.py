@@ -34,26 +34,28 @@ def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[st
     assert "the diagonal 0.000)" in output
 
 
-def test_alignment_rates_need_gold_ones(here: Path) -> None:
-    with pytest.raises(ValueError, match=r"no gold alignment of in\.en; splits that have one: valid, test\. Give"):
+def test_without_a_gold_alignment_the_splits_that_have_one_are_named(here: Path) -> None:
+    with pytest.raises(ValueError, match=r"no gold alignment of in\.en\. Splits that have one: valid, test\. Give"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 
-def test_a_choice_on_the_measured_sentences_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_note_says_if_the_choice_was_made_on_the_measured_sentences(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     align(job("align", run_dir="maps_transformer", device="cpu", split="valid", out="of_valid"))
-    assert "chosen on the validation split, which these sentences are" in capsys.readouterr().out
+    assert "chosen on the validation split, on the sentences measured here;" in capsys.readouterr().out
     align(job("align", run_dir="maps_transformer", device="cpu"))
     assert "chosen on the validation split;" in capsys.readouterr().out
 
 
-def test_a_corpus_without_any_alignment_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_gold_alignment_the_error_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.align, "gold_file", lambda *_: None)
-    with pytest.raises(ValueError, match=r"no gold alignment of in\.en; no split of the run's data has one\. Give"):
+    with pytest.raises(ValueError, match=r"no gold alignment of in\.en\. No split of the run's data has one\. Give"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 
-def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
-    """A corpus of possible links only, and a threshold that no weight reaches."""
+def test_without_any_link_there_is_no_rate() -> None:
+    """The gold alignment has only possible links, and no weight reaches the threshold."""
     weights = np.full((1, 1, 3, 4), 0.25)
     maps = Maps([weights], [["▁a", "▁b", "▁c"]], [["▁x", "▁y"]], [Alignment(frozenset(), frozenset({(0, 0)}))])
     found = rates_by_way(maps, Choice("predicts", 0, 0), 0.9)
@@ -62,6 +64,6 @@ def test_where_no_link_is_anywhere_there_is_no_rate() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0, 1.1, True, "x"])
-def test_a_threshold_is_a_share(threshold: object) -> None:
+def test_a_threshold_is_above_0_and_at_most_1(threshold: object) -> None:
     with pytest.raises(ValueError, match=f"threshold is {str(threshold).lower()}; it must be above 0 and at most 1"):
         align(job("align", run_dir="nowhere", threshold=threshold))

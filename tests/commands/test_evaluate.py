@@ -1,4 +1,4 @@
-"""What nmt.evaluate does before it translates."""
+"""nmt.evaluate before it translates: its test set, the conditions of its scores, and what it refuses."""
 
 import logging
 import math
@@ -16,6 +16,7 @@ from nmt.cli.compose import configuration
 from nmt.commands.evaluate import check_band, evaluate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
+from nmt.config.schema import RunSettings
 from nmt.data.corpus import Pairs
 from nmt.errors import CheckFailed, report
 from nmt.maps.links import Alignment
@@ -33,10 +34,12 @@ class TranslatedError(Exception):
 
 @pytest.fixture
 def run(tmp_path: Path) -> Trained:
-    """A run in name only."""
+    """A run without a model."""
     absent: Any = None
-    config = {"data": {"valid": str(tmp_path / "v")}, "search": {}}
-    return Trained(RunDirectory(tmp_path), config, Direction("en", "vi"), absent, absent, absent)
+    composed = configuration("train", ["run_dir=unused"])
+    config = {key: composed[key] for key in composed if key in RunSettings.model_fields}
+    config["data"] = {**config["data"], "train": [str(tmp_path / "train")], "valid": str(tmp_path / "v"), "test": None}
+    return Trained(RunDirectory(tmp_path), config, Direction("en", "vi"), absent, absent, torch.device("cpu"))
 
 
 @pytest.fixture
@@ -54,19 +57,9 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def job(files: Path, **changes: Any) -> Job:
-    own = {"source": files / "t.en", "reference": files / "t.vi", "alignment": None, "split": "test"}
-    config = {"run_dir": files, "device": "cpu", "out": None, "search": {}, "batch_tokens": 101, "precision": "float32"}
-    config |= {
-        "expect": None,
-        "band": 0.5,
-        "comet": None,
-        "minimum_bayes_risk": False,
-        "max_source_tokens": None,
-        **own,
-        **changes,
-    }
-    config = {key: str(value) if isinstance(value, Path) else value for key, value in config.items()}
-    return job_of("evaluate", {**configuration("evaluate", []), **config})
+    own = {"run_dir": files, "source": files / "t.en", "reference": files / "t.vi", **changes}
+    texts = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
+    return job_of("evaluate", {**configuration("evaluate", []), "device": "cpu", **texts})
 
 
 @pytest.mark.parametrize(
@@ -77,13 +70,13 @@ def job(files: Path, **changes: Any) -> Job:
         ("0-0\n0_0\n", r"own\.align, line 2"),
     ],
 )
-def test_a_gold_alignment_is_refused_before_anything_is_translated(files: Path, text: str, message: str) -> None:
+def test_a_gold_alignment_that_does_not_fit_is_refused_before_translating(files: Path, text: str, message: str) -> None:
     (files / "own.align").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         evaluate(job(files, alignment=files / "own.align"))
 
 
-def test_one_that_fits_is_let_through(files: Path) -> None:
+def test_a_gold_alignment_that_fits_is_accepted(files: Path) -> None:
     (files / "own.align").write_text("0-0 1-1\n0-1\n", encoding="utf-8")
     for language in ("en", "vi"):
         (files / f"v.{language}").write_text("one\n", encoding="utf-8")
@@ -91,7 +84,7 @@ def test_one_that_fits_is_let_through(files: Path) -> None:
         evaluate(job(files, alignment=files / "own.align"))
 
 
-def test_references_of_one_s_own_are_warned_of(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_own_references_cause_warnings(files: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(TranslatedError):
         evaluate(job(files))
     assert [record.getMessage().split("; ")[0] for record in caplog.records] == [
@@ -99,18 +92,20 @@ def test_references_of_one_s_own_are_warned_of(files: Path, caplog: pytest.LogCa
     ]
 
 
-def test_without_the_validation_files_there_is_no_error_rate(files: Path) -> None:
+def test_an_alignment_error_rate_needs_the_validation_files(files: Path) -> None:
     (files / "own.align").write_text("0-0\n0-0\n", encoding="utf-8")
     for language in ("en", "vi"):
         (files / f"v.{language}").write_text("one\n", encoding="utf-8")
     for language in ("vi", "en"):
         (files / f"v.{language}").unlink()
-        message = rf"No file .*v\.{language} of the run's data\.valid, .*; run the command in the folder that"
+        message = (
+            rf"v\.{language} does not exist\. It belongs to the run's data\.valid, .*; run the command in the folder"
+        )
         with pytest.raises(FileNotFoundError, match=message):
             evaluate(job(files, alignment=files / "own.align"))
 
 
-def test_validation_files_without_alignments_are_none_and_with_alignments_are_checked(run: Trained) -> None:
+def test_alignments_of_the_validation_split_are_optional_and_checked(run: Trained) -> None:
     folder = run.run.path
     for language in ("en", "vi"):
         (folder / f"v.{language}").write_text("one two\n", encoding="utf-8")
@@ -120,11 +115,11 @@ def test_validation_files_without_alignments_are_none_and_with_alignments_are_ch
     assert gold is not None
     assert gold.alignments[0].sure == {(0, 1)}
     (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 is outside"):
+    with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 does not fit"):
         read_valid_gold(run)
 
 
-def test_alignments_of_a_corpus_that_became_plain_text_do_not_fit_it(run: Trained) -> None:
+def test_alignments_of_a_detokenized_corpus_are_ignored(run: Trained) -> None:
     for language in ("en", "vi"):
         (run.run.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
     (run.run.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
@@ -133,7 +128,7 @@ def test_alignments_of_a_corpus_that_became_plain_text_do_not_fit_it(run: Traine
     assert read_valid_gold(run) is None
 
 
-def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None:
+def test_words_are_counted_in_the_detokenized_text(run: Trained) -> None:
     tokens, plain = (str(run.run.path / name) for name in ("tokens", "plain"))
     for prefix, line in ((tokens, "It &apos;s here .\n"), (plain, "It is here.\n")):
         Path(f"{prefix}.en").write_text(line, encoding="utf-8")
@@ -141,24 +136,23 @@ def test_words_are_counted_in_the_text_that_was_trained_on(run: Trained) -> None
     assert training_counts(run) == {"it's": 1, "here": 2, "it": 1, "is": 1}
 
 
-def test_a_split_that_is_another_file_than_in_training_is_told(
+def test_a_split_that_has_changed_since_training_causes_a_warning(
     files: Path, run: Trained, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trained = run._replace(config={"data": {"valid": str(files / "t")}, "search": {}})
+    trained = run._replace(config=run.config | {"data": {**run.config["data"], "valid": str(files / "t")}})
     trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
     split_test_set(trained, "valid")
-    assert "another file" not in caplog.text
+    assert "has changed" not in caplog.text
     (files / "t.vi").write_text("một hai\nba năm\n", encoding="utf-8")
     split_test_set(trained, "valid")
-    assert f"{files}/t.vi is another file than when {files} was trained" in caplog.text
-    assert "t.en is another file" not in caplog.text
+    assert f"{files}/t.vi has changed since {files} was trained" in caplog.text
+    assert "t.en has changed" not in caplog.text
 
 
 def test_gold_alignments_and_the_seed_are_among_the_conditions(
     files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.run.weights.write_bytes(b"weights")
-    trained = run._replace(config=run.config | {"filters": {"max_tokens": 9}}, device=torch.device("cpu"))
     plain = TestSet(["a b"], [["c d"]], None, None, files, tokenized=False)
     gold = Gold(Pairs(["a b"], ["c d"]), [Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))])
     other = Gold(gold.pairs, [Alignment(frozenset(), frozenset({(1, 0)}))])
@@ -168,26 +162,28 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
         replace(plain, gold=other),
         replace(plain, gold=gold, valid_gold=other),
     ]
-    keys = [conditions([trained], test_set)["made_with"] for test_set in test_sets]
+    keys = [conditions([run], test_set)["made_with"] for test_set in test_sets]
     monkeypatch.setenv("SACREBLEU_SEED", "7")
-    keys.append(conditions([trained], plain)["made_with"])
+    keys.append(conditions([run], plain)["made_with"])
     assert len(set(keys)) == len(keys)
 
 
-def test_an_ensemble_has_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_takes_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run, run])
     with pytest.raises(
-        ValueError, match=r"2 runs have 2 different alignments: give one run_dir, or leave out alignment\."
+        ValueError, match=r"each of the 2 runs aligns in its own way: give one run_dir, or leave out alignment\."
     ):
         evaluate(job(files, alignment=files / "own.align", out=files / "out"))
 
 
-def test_a_file_is_no_folder_for_scores(files: Path) -> None:
+def test_an_unusable_folder_is_refused_before_translating(files: Path) -> None:
     with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; choose another folder"):
         evaluate(job(files, out=files / "t.en"))
+    with pytest.raises(ValueError, match=r"out is /proc/y, but /proc cannot be written to"):
+        evaluate(job(files, out="/proc/y"))
 
 
-def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_is_inside_or_outside_its_band(capsys: pytest.CaptureFixture[str]) -> None:
     check_band(26.4, 26.1, 0.5)
     assert capsys.readouterr().out == "inside: 26.40 is 0.30 from the expected 26.10, at most 0.50\n"
     with pytest.raises(
@@ -208,12 +204,12 @@ def test_a_score_is_inside_of_its_band_or_outside(capsys: pytest.CaptureFixture[
             ({"max_source_tokens": each}, "max_source_tokens is .*; it must be a whole")
             for each in ("abc", 1, 2.5, True)
         ),
-        ({"band": -1}, "band is -1; it must be a finite number, at least 0"),
+        ({"band": -1}, "band is -1; it must be a finite number of at least 0"),
         ({"band": math.nan}, "band is nan; it must be a finite number"),
-        ({"expect": math.nan}, "expect is 'nan'; it must be a score"),
-        ({"expect": "abc"}, "expect is 'abc'; it must be a score, a number such as 26.1, or null"),
+        ({"expect": math.nan}, "expect is nan; it must be a score"),
+        ({"expect": "abc"}, "expect is abc; it must be a score, a number such as 26.1, or null"),
     ],
 )
-def test_what_does_not_go_together_is_refused(files: Path, changes: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(files: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         evaluate(job(files, **changes))

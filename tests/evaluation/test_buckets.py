@@ -19,7 +19,7 @@ def corpus(lines: int) -> tuple[list[str], list[str], list[str]]:
     return sources, [" ".join(word for word in line.split() if draw.random() > 0.2) for line in references], references
 
 
-def test_buckets_of_length_hold_every_sentence_once() -> None:
+def test_every_sentence_is_in_one_bucket_of_length() -> None:
     sources, hypotheses, references = corpus(41)
     buckets = by_length(hypotheses, [references], sources, METRIC)
     assert sum(bucket.sentences for bucket in buckets) == 41

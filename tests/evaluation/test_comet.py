@@ -1,4 +1,4 @@
-"""COMET itself is not installed here: a package of its name stands for it, with the functions that are called."""
+"""COMET, with a stand-in for its package, which is not installed."""
 
 import sys
 from pathlib import Path
@@ -36,7 +36,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_its_score_is_the_mean_times_100_inside_its_interval() -> None:
+def test_the_score_is_the_mean_times_100_inside_its_interval() -> None:
     found = Comet("da")(["a", "b", "c"], ["one", "two two", "three"], ["a", "x", "x"])
     assert found.value == pytest.approx(100 * (0.3 + 1 + 0.7 + 0.5) / 3)
     assert 50 <= found.low < found.value < found.high <= 130
@@ -45,13 +45,13 @@ def test_its_score_is_the_mean_times_100_inside_its_interval() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_lines_that_do_not_match_are_refused() -> None:
+def test_different_numbers_of_lines_are_refused() -> None:
     with pytest.raises(ValueError, match="1 hypotheses but 2 sources"):
         Comet("da")(["a", "b"], ["one"], ["x"])
 
 
 @pytest.mark.usefixtures("package")
-def test_a_model_that_is_not_there_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_a_missing_model_gives_an_error_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"comet=absent cannot be loaded: .*not supported.* such as Unbabel/"):
         Comet("absent")
     file = tmp_path / "model.ckpt"
@@ -60,7 +60,7 @@ def test_a_model_that_is_not_there_is_told_with_the_remedy(tmp_path: Path) -> No
         Comet(str(file))
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_gives_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"comet=da needs the package unbabel-comet.*pip install '\.\[comet\]'"):
         Comet("da")

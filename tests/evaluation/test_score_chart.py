@@ -7,7 +7,7 @@ from matplotlib import image
 from nmt.evaluation.score_chart import score_bars, shortened
 
 
-def test_a_bar_for_each_system_grows_with_its_score(tmp_path: Path) -> None:
+def test_every_system_has_a_bar_that_grows_with_its_score(tmp_path: Path) -> None:
     score_bars(["một", "hai"], [(10.0, 9.0, 11.0), (30.0, 28.0, 31.0)], tmp_path / "a.png")
     picture = image.imread(tmp_path / "a.png")[:, :, :3]
     # Of the colour of bars: more red than green by far. The first rows of pixels are of the first bar.
@@ -26,7 +26,7 @@ def test_long_names_leave_room_for_the_bars(tmp_path: Path) -> None:
     assert ((picture[:, :, 0] - picture[:, :, 1]) > 0.3).any(axis=0).mean() > 0.3
 
 
-def test_short_names_differ_as_the_long_ones_did() -> None:
+def test_shortened_names_stay_different() -> None:
     path = "runs/iwslt15_en-vi/transformer_{}dot_global_softmax/seed1"
     short = shortened(["runs/a", path.format(""), path.format("scaled_")])
     assert short[0] == "runs/a"
@@ -34,8 +34,8 @@ def test_short_names_differ_as_the_long_ones_did() -> None:
 
 
 @pytest.mark.parametrize(("names", "scores"), [([], []), (["a"], []), (["a"], [(1.0, 1.0, 1.0)] * 2)])
-def test_a_score_for_each_name_is_needed(
-    tmp_path: Path, names: list[str], scores: list[tuple[float, float, float]]
-) -> None:
-    with pytest.raises(ValueError, match=f"{len(names)} names and {len(scores)} scores: give one of each"):
+def test_every_name_needs_a_score(tmp_path: Path, names: list[str], scores: list[tuple[float, float, float]]) -> None:
+    with pytest.raises(
+        ValueError, match=f"{len(names)} names and {len(scores)} scores; every system needs one of each"
+    ):
         score_bars(names, scores, tmp_path / "a.png")

@@ -65,7 +65,7 @@ def test_tokenized_text_has_its_own_headline() -> None:
     assert "BLEU none" not in all_metrics(tokenized=True)
 
 
-def test_spbleu_is_scored_where_its_model_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spbleu_is_scored_if_its_model_is_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU", str(tmp_path))
     assert "spBLEU" not in all_metrics(tokenized=False)
     (tmp_path / "models").mkdir()
@@ -92,7 +92,7 @@ def test_the_better_of_two_references_counts() -> None:
     assert corpus_scores(["mèo đen ngồi đây"], [["chó"], ["mèo đen ngồi đây"]])[0].value == pytest.approx(100)
 
 
-def test_sentence_scores_tell_good_lines_from_bad_ones() -> None:
+def test_good_lines_have_higher_sentence_scores() -> None:
     assert sentence_scores(["mèo đen", "zzz"], [["mèo đen", "chó trắng"]]) == pytest.approx([100, 0])
 
 
@@ -115,7 +115,7 @@ def test_resamples_with_and_without_a_match_have_an_interval() -> None:
         assert not math.isnan(score.low)
 
 
-def test_intervals_end_where_scores_do() -> None:
+def test_intervals_stay_in_the_range_of_the_score() -> None:
     """Around the mean of a skewed distribution they would reach below 0, and above 100."""
     good, bad = "a b c d e f", "p q r s t"
     high = {each.name: each for each in corpus_scores([good] * 4 + ["x"], [[good] * 4 + [bad]], all_metrics(False))}
