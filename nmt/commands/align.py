@@ -9,7 +9,7 @@ from nmt.maps.links import Rates
 from nmt.runs.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
 from nmt.runs.load import load_run
 from nmt.runs.test_sets import chosen_test_set, splits
-from nmt.tables import Cell, Number, Table
+from nmt.tables import Cell, Table
 
 _RATES = ["AER", "precision", "recall"]
 
@@ -39,7 +39,7 @@ def align(job: Job[AlignSettings]) -> None:
     rows: list[list[Cell]] = []
     for choice in sorted(found.table, key=lambda choice: by_valid[choice].aer):
         layer, head = ("mean" if part is None else str(part) for part in (choice.layer, choice.head))
-        valid_aer: Cell = Number(found.valid_table[choice].aer, ".3f") if found.valid_table else ""
+        valid_aer = f"{found.valid_table[choice].aer:.3f}" if found.valid_table else ""
         rows.append([choice.row, layer, head, valid_aer, *_cells(found.table[choice])])
     maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*rows, ["", "diagonal", "", "", *diagonal]])
     ways = rates_by_way(maps, found.choice, settings.threshold)
@@ -55,4 +55,4 @@ def align(job: Job[AlignSettings]) -> None:
 
 
 def _cells(rates: Rates) -> list[Cell]:
-    return [Number(rate, ".3f") for rate in rates]
+    return [f"{rate:.3f}" for rate in rates]
