@@ -1,4 +1,4 @@
-"""What the configuration in a run directory, which may come from anywhere, is allowed to have made."""
+"""Which classes the configuration of a run directory, which may come from anywhere, may instantiate."""
 
 import pydoc
 from collections.abc import Collection, Iterator
@@ -7,32 +7,32 @@ from typing import Any
 
 _LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger")
 LOADED = ("nmt.models", "nmt.attention", "nmt.decoding")
-"""Packages of the classes that the commands that read a run make."""
+"""Packages whose classes are instantiated when a run is loaded."""
 TRAINED = (*LOADED, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
-"""Packages and names of what a resumed training makes."""
+"""Packages and names of what a resumed training instantiates."""
 
-# More than any configuration has: YAML can write a list of a billion values in a few lines.
+# More than any configuration has. A few lines of YAML can stand for a list of a billion values.
 _MOST = 10_000
-_REMEDY = "it is not loaded: use a run directory that nmt.train wrote."
+_REMEDY = "it is not loaded: use a run directory written by nmt.train."
 
 
 def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = None) -> None:
-    """Looks at each `_target_` in `node`, which was read from `file`, without calling any.
+    """Checks each `_target_` in `node`, which was read from `file`, without calling any.
 
-    Raises ValueError for one that is no class, and no function of ours, of what is `allowed`, unless the user's own
-    configuration `given` has it too; for values of other kinds than a configuration has, and for one that is not
-    resolved, which could become a `_target_`.
+    Raises ValueError for a target that is neither a class nor a function of ours within `allowed`, unless the user's
+    own configuration `given` has it too, for values of types that no configuration has, and for unresolved
+    interpolations, which could become a `_target_`.
     """
     own = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
         if name == "_target_" and value not in own and not _is_of(str(value), allowed):
-            raise ValueError(f"{file} names '{value}', which is no part of {', '.join(allowed)}; {_REMEDY}")
+            raise ValueError(f"{file} names '{value}', which does not belong to {', '.join(allowed)}; {_REMEDY}")
         if "${" in str(value):
-            raise ValueError(f"{file} holds '{value}', which is not resolved; {_REMEDY}")
+            raise ValueError(f"{file} holds '{value}', which is an unresolved interpolation; {_REMEDY}")
 
 
 def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
-    """All leaves of nested dictionaries and lists, each with the key that it stands under."""
+    """All leaves of nested dictionaries and lists, each with its key."""
     waiting, number = [("", node)], 0
     while waiting:
         name, value = waiting.pop()
@@ -40,7 +40,7 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         if number > _MOST:
             raise ValueError(f"{file} has more than {_MOST:,} values and is no configuration of nmt; {_REMEDY}")
         if type(value) is dict:
-            # A key is text as well.
+            # A key is text, too.
             waiting += [(str(key), part) for key, part in value.items()] + [("", key) for key in value]
         elif type(value) is list:
             waiting += [(name, part) for part in value]
@@ -59,7 +59,7 @@ def _is_of(target: str, packages: Collection[str]) -> bool:
         found = pydoc.locate(target)
     except pydoc.ErrorDuringImport:
         return False
-    # A module's own imports can be reached through it: where a thing was defined decides.
+    # A module also exposes what it imports, so what counts is where the object was defined.
     defined = f"{getattr(found, '__module__', None)}."
     makes = isinstance(found, type) or (callable(found) and defined.startswith("nmt."))
     return makes and defined.startswith(tuple(f"{package}." for package in packages))

@@ -1,4 +1,4 @@
-"""Training with Lightning: what a step computes, how the learning rate moves, what happens around the steps."""
+"""Training with Lightning: how it begins or resumes (begin, resume), and the loop to the best weights (loop)."""
 
 from nmt.training.task import TranslationTask
 

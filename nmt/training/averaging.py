@@ -1,4 +1,4 @@
-"""Means of weights: over the steps of a training, and of several checkpoints."""
+"""Averages of weights: over training steps (EMA), and over several checkpoints."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,18 +11,18 @@ from nmt.training.checkpoints import load_checkpoint
 
 
 class EMAWeightAveraging(WeightAveraging):
-    """Lightning's callback of this name, with an average that begins short; see `moving_average`."""
+    """Lightning's callback of this name with the warm-up of `moving_average`."""
 
     def __init__(self, decay: float) -> None:
         super().__init__(use_buffers=False, multi_avg_fn=moving_average(decay))
 
 
 def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
-    """Moves exponential averages of the weights after an update: average <- d average + (1 - d) weight.
+    """Updates exponential moving averages of the weights: average <- d average + (1 - d) weight.
 
-    With n updates before this one d is min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
-    ExponentialMovingAverage(num_updates): until `decay` is reached six sevenths of the average are of the last fifth of
-    the updates, so that a short training is not weighed down by its first weights.
+    After n earlier updates d = min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
+    ExponentialMovingAverage(num_updates): until `decay` is reached, six sevenths of the average come from the last
+    fifth of the updates, so that the initial weights do not dominate a short training.
     """
 
     @torch.no_grad()
@@ -34,10 +34,10 @@ def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """The state_dict whose floating-point tensors are the means over the checkpoints; all else is that of the first.
+    """The state_dict with the mean of each floating-point tensor over the checkpoints; other tensors are the first's.
 
-    Means are taken in float64. Raises ValueError for no files, and where the checkpoints hold other tensors or are
-    none.
+    Means are computed in float64. Raises ValueError for no files, for checkpoints with different tensors, and for
+    files that are not checkpoints.
     """
     if not files:
         raise ValueError("There are no checkpoints to average: give at least one file.")

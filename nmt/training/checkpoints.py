@@ -1,4 +1,4 @@
-"""Checkpoints: the best few by the monitored metric, and the last one, which a resumed run starts from."""
+"""Checkpoints: the best few by the monitored metric, and the last one, from which a run resumes."""
 
 import io
 import logging
@@ -25,9 +25,9 @@ _NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
 
 
 class BestCheckpoints(ModelCheckpoint):
-    """Keeps the `keep` best checkpoints, written at the end of validations only, in a folder that may be moved.
+    """Keeps the `keep` best checkpoints, written only at the end of validations, in a folder that may be moved.
 
-    Of equal ones the later is the better: BLEU is 0 for a while at the beginning.
+    Of equal ones the later counts as better, because BLEU is 0 for a while at the beginning.
     """
 
     def __init__(self, folder: Path, monitor: str, mode: str, keep: int) -> None:
@@ -49,7 +49,7 @@ class BestCheckpoints(ModelCheckpoint):
 
     def check_monitor_top_k(self, trainer: Trainer, current: torch.Tensor | None = None) -> bool:
         worst = self.best_k_models.get(self.kth_best_model_path)
-        # Every process decides alike: the metric is that of all of them.
+        # Every process decides the same, because the metric is reduced over all of them.
         equal = current is not None and worst is not None and bool(current == worst)
         return equal or super().check_monitor_top_k(trainer, current)
 
@@ -58,7 +58,7 @@ class BestCheckpoints(ModelCheckpoint):
 
 
 class LastCheckpoint(ModelCheckpoint):
-    """Overwrites last.ckpt at the end of every validation; exact to resume from, because a validation ends a step."""
+    """Overwrites last.ckpt at the end of every validation. Resuming from it is exact, because steps end before."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(dirpath=folder, filename="last", save_on_train_epoch_end=False, enable_version_counter=False)
@@ -86,9 +86,9 @@ class RecentCheckpoints(ModelCheckpoint):
 
 
 def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The state of a ModelCheckpoint with the same files in another folder; those that are not there are forgotten.
+    """The state of a ModelCheckpoint with its files in another folder; files that do not exist are dropped.
 
-    A state may be older than the files: a checkpoint that it names has then been replaced by a better one.
+    A state may be older than the files: a better checkpoint may have replaced one that it names.
     """
 
     def here(path: str) -> str:
@@ -101,16 +101,15 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 class WholeFiles(TorchCheckpointIO):
-    """A checkpoint is there whole or not at all, even after a kill while it is written, or on a full disk.
+    """Writes checkpoints atomically, even if the process is killed or the disk full, and keeps the previous last one.
 
-    Of the last one the one before stays beside it. Lightning's own writer moves the file from the system's temporary
-    folder, which on another disk is a copy.
+    Lightning's own writer moves the file from the system's temporary folder, which is a copy if that is another disk.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # In memory first: torch's writer hides the reason when a file cannot be written.
+        # In memory first, because torch's writer hides why a file cannot be written.
         content = io.BytesIO()
         torch.save(checkpoint, content)
         part = path.with_name(path.name + PART)
@@ -128,7 +127,7 @@ class WholeFiles(TorchCheckpointIO):
 
 
 def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> None:
-    """Turns the counts of batches in a checkpoint, which are of steps of `before` batches, into those of `now`."""
+    """Converts a checkpoint's batch counts from steps of `before` batches to steps of `now` batches."""
     fit = checkpoint["loops"]["fit_loop"]
     progress = fit["epoch_loop.batch_progress"]
     for counts in (progress["total"], progress["current"], *fit["state_dict"]["combined_loader"]):
@@ -138,31 +137,31 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 
 
 def newest_whole(folder: Path) -> Path | None:
-    """The last checkpoint, or where that is damaged the one before it; None where there is none.
+    """The last checkpoint, or the one before it if that is damaged; None if there is none.
 
-    Raises ValueError where none is whole.
+    Raises ValueError if all are damaged.
     """
     found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
     whole = next((path for path in found if is_whole(path)), None)
     if found and whole is None:
         raise ValueError(
-            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a training goes on from "
-            "these alone: begin another in another run_dir; all else in the folder is as it was."
+            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a run "
+            "resumes only from these: start a new run in another run_dir. Nothing in the folder was changed."
         )
     return whole
 
 
 def tidy(folder: Path, whole: Path | None) -> None:
-    """Removes what a kill has left half written, and puts a damaged last checkpoint, not the `whole` one, aside."""
+    """Removes half-written files, and sets a damaged last checkpoint aside if `whole` is the one before it."""
     for part in folder.glob(f"*{PART}"):
         part.unlink()
     if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
         os.replace(last, folder / DAMAGED)
-        logger.warning("%s is damaged and is now %s; going on from the one before it.", last, DAMAGED)
+        logger.warning("%s is damaged and is now called %s; continuing from the one before it.", last, DAMAGED)
 
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
-    """What a checkpoint holds, read when it is used. Raises ValueError when it is damaged or none of a training's."""
+    """The content of a checkpoint, memory-mapped. Raises ValueError if it is damaged or another kind of file."""
     damaged = f"{file} is damaged or not a checkpoint of nmt.train: train again."
     if not is_whole(file):
         raise ValueError(damaged)
@@ -171,12 +170,12 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise ValueError(damaged) from error
     if not isinstance(found, dict) or "state_dict" not in found:
-        raise ValueError(f"{file} holds no weights of a training: train again.")
+        raise ValueError(f"{file} has no weights: train again.")
     return found
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a checkpoint is complete and each of its parts has the CRC-32 that was stored with it."""
+    """Whether a checkpoint is complete and each of its parts has its stored CRC-32."""
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None

@@ -1,7 +1,7 @@
-"""What a training step minimises: cross entropy, alone or with predictions that shall agree.
+"""What a training step minimizes: cross entropy, alone or with a term that makes two passes agree.
 
-Each gives a sum over the target tokens of a batch, in nats. Those with two passes run the model twice,
-and hold what both need for their gradients.
+Each objective is a sum over the target tokens of a batch, in nats. Those with two passes run the model twice and keep
+the activations of both for the gradients.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
 
 Objective = Callable[[Seq2Seq, Batch, float], Tensor]
-"""objective(model, batch, label_smoothing) is the sum to be minimised."""
+"""objective(model, batch, label_smoothing) is the sum to be minimized."""
 
 
 class CrossEntropy:
@@ -27,10 +27,10 @@ class CrossEntropy:
 
 
 class RDrop:
-    """Two passes p and q with other dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
+    """Two passes p and q with different dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
 
-    Half of Liang et al. (2021), equation 3, so that it is per token what cross entropy is. Without dropout the passes
-    are the same.
+    Half of Liang et al. (2021), equation 3, so that its scale per token is that of cross entropy. Without dropout the
+    passes are equal.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -43,10 +43,10 @@ class RDrop:
 
 
 class SimCut:
-    """nll(p) + alpha KL(p, q), where q is predicted from sentences of which some pieces are cut out.
+    """nll(p) + alpha KL(p, q), where q is predicted from sentences with some pieces cut out.
 
-    Gao et al. (2022); gradients flow through both. They cut an embedding to zero; here a piece becomes UNK, which byte
-    fallback leaves without any other use.
+    Gao et al. (2022); gradients flow through both. They set an embedding to zero; here a piece becomes UNK, which has
+    no other use with byte fallback.
     """
 
     def __init__(self, alpha: float, cut: float) -> None:
@@ -61,10 +61,10 @@ class SimCut:
 
 
 def with_words_dropped(batch: Batch, probability: float) -> Batch:
-    """The batch with UNK for some pieces of the source and of what the decoder reads.
+    """The batch with UNK in place of some pieces of the source and of the decoder's input (word dropout).
 
-    As Nguyen & Salazar (2019) drop words; Bowman et al. (2016), section 3.1, did so in the decoder alone. What is to be
-    predicted stays, and so do BOS, EOS and PAD.
+    As in Nguyen & Salazar (2019); Bowman et al. (2016), section 3.1, did so only in the decoder. The pieces to be
+    predicted, BOS, EOS and PAD are unchanged.
     """
     return batch._replace(
         source=_with_unknown(batch.source, probability), target_input=_with_unknown(batch.target_input, probability)

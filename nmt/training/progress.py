@@ -1,4 +1,4 @@
-"""Speed and time left, in the log of the run and, where there is no progress bar, as lines on standard error."""
+"""Speed and time left, in the run's log and, without a progress bar, as lines on standard error."""
 
 import logging
 import math
@@ -14,14 +14,14 @@ from nmt.training.task import TranslationTask
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 10**9
-"""The steps of a training that ends by the clock alone: its stream of batches needs a length too."""
+"""The number of steps if only the clock ends training: the stream of batches needs a length."""
 
 
 class Progress(Callback):
-    """Logs `tokens_per_second` (target tokens trained on, EOS counted; validation's time left out) and time left.
+    """Logs `tokens_per_second` (target tokens trained on, EOS counted, validation time excluded) and the time left.
 
-    `lines` writes a plain line every `every` steps. `seconds` is the whole wall time of fitting and
-    `training_seconds` the part without validation, over all the processes that a resumed run has had.
+    With `lines` it writes a plain line every `every` steps. `seconds` is the wall time of fitting and
+    `training_seconds` the part without validation, summed over all processes of a resumed run.
     """
 
     def __init__(self, task: TranslationTask, every: int, lines: bool, max_seconds: float | None = None) -> None:
@@ -49,7 +49,7 @@ class Progress(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._elapse(training=False)
         metrics = {name: value.item() for name, value in trainer.callback_metrics.items() if name.startswith("valid")}
-        if math.isnan(metrics.get("valid_bleu", 0.0)):  # it was left out, see ValidationBleu
+        if math.isnan(metrics.get("valid_bleu", 0.0)):  # it was skipped, see ValidationBleu
             del metrics["valid_bleu"]
         if self._lines:
             logger.info("step %d  %s", trainer.global_step, "  ".join(f"{k} {v:.3f}" for k, v in metrics.items()))
@@ -64,7 +64,7 @@ class Progress(Callback):
         self.seconds, self.training_seconds = state_dict["seconds"], state_dict["training_seconds"]
 
     def _elapse(self, training: bool) -> None:
-        """Books the time since the last mark as training or as validation."""
+        """Adds the time since the last mark to training or validation."""
         now = time.monotonic()
         self.seconds += now - self._mark
         self.training_seconds += (now - self._mark) * training
@@ -90,7 +90,7 @@ class Progress(Callback):
             )
 
     def _left(self, trainer: Trainer) -> str:
-        """Hours, minutes and seconds to the nearer of trainer.max_steps and trainer.max_time, validations included."""
+        """Hours, minutes and seconds to the nearer of max_steps and max_time, validations included."""
         limits = []
         if 0 < trainer.max_steps < NO_LIMIT:
             limits.append((trainer.max_steps - trainer.global_step) * self.seconds / trainer.global_step)

@@ -1,4 +1,4 @@
-"""Learning rates over the steps: each function makes torch's scheduler for an optimiser; lr is the optimiser's."""
+"""Learning-rate schedules: each function makes torch's scheduler for an optimizer; lr is the optimizer's."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int) -> LambdaLR:
-    """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: linear to lr, then falling (fairseq)."""
+    """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: linear to lr, then decay (fairseq)."""
     _at_least_one(warmup, "schedule.warmup")
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, (warmup / (done + 1)) ** 0.5))
 
@@ -20,7 +20,7 @@ def noam(optimizer: Optimizer, dim: int, warmup: int) -> LambdaLR:
 
 
 def constant(optimizer: Optimizer, warmup: int) -> LambdaLR:
-    """lr min(n / warmup, 1) at step n: for optimisers that find their own rate."""
+    """lr min(n / warmup, 1) at step n: for optimizers that adapt the rate themselves."""
     _at_least_one(warmup, "schedule.warmup")
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0))
 
@@ -35,26 +35,26 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
 
 
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
-    """`step_halving` in shares of the `steps` of the training: constant for most of it, then down to a small rate."""
+    """`step_halving` in fractions of the training's `steps`: constant for most of it, then decay to a small rate."""
     if steps is None or steps < 1:
-        raise ValueError("schedule=late_halving counts in shares of trainer.max_steps; give it, or another schedule.")
+        raise ValueError("schedule=late_halving takes fractions of trainer.max_steps: give it, or another schedule.")
     if not (0 < start <= 1 and 0 < every <= 1):
-        raise ValueError(f"schedule.start is {start}, schedule.every {every}; both are shares, above 0 and at most 1.")
+        raise ValueError(f"schedule.start is {start}, schedule.every {every}; both must be above 0 and at most 1.")
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
 
 
 def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -> LambdaLR:
     """lr n / warmup, then lr (floor + (1 - floor) (1 + cos(pi t)) / 2), t from 0 to 1 over the rest of the `steps`.
 
-    Loshchilov & Hutter (2017), equation 5, without restarts; a training that is made longer stays at lr x floor.
+    Loshchilov & Hutter (2017), equation 5, without restarts; after `steps` the rate stays at lr x floor.
     """
     if steps is None or steps < 1:
-        raise ValueError("schedule=cosine ends at trainer.max_steps; give it, or another schedule.")
+        raise ValueError("schedule=cosine ends at trainer.max_steps: give it, or choose another schedule.")
     if not 0 <= floor <= 1:
-        raise ValueError(f"schedule.floor is {floor}; it must lie between 0 and 1.")
+        raise ValueError(f"schedule.floor is {floor}; it must be between 0 and 1.")
     _at_least_one(warmup, "schedule.warmup")
     if warmup >= steps:
-        raise ValueError(f"schedule.warmup is {warmup}, but the training has {steps} steps: give fewer to the warm-up.")
+        raise ValueError(f"schedule.warmup is {warmup}, but training has {steps} steps: give a shorter warm-up.")
 
     def factor(done: int) -> float:
         progress = min(max(0, done + 1 - warmup) / (steps - warmup), 1.0)
@@ -66,10 +66,10 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:
     """lr times `factor` whenever validation.monitor has not improved for more than `patience` validations.
 
-    The scheduler is shown a value of which less is better (a loss, or minus a score).
+    The scheduler is given a value to minimize (a loss, or a negated score).
     """
     if not 0 < factor < 1:
-        raise ValueError(f"schedule.factor is {factor}; it must lie between 0 and 1.")
+        raise ValueError(f"schedule.factor is {factor}; it must be between 0 and 1.")
     return ReduceLROnPlateau(optimizer, factor=factor, patience=patience, min_lr=min_lr, threshold_mode="abs")
 
 

@@ -1,4 +1,4 @@
-"""When training ends, and that it ends with a validation: each callback sets `trainer.should_stop` at whole steps."""
+"""When training ends, always with a validation: each callback sets `trainer.should_stop` after a whole step."""
 
 import logging
 import math
@@ -18,17 +18,17 @@ _INTERRUPTED, _TERMINATED = 130, 143
 
 
 def measured(trainer: Trainer, monitor: str) -> bool:
-    """Whether the validation that has just run gave the monitored metric (BLEU is left out when it takes too long)."""
+    """Whether the last validation measured the metric (BLEU is skipped if it takes too long)."""
     return monitor in trainer.callback_metrics and not math.isnan(trainer.callback_metrics[monitor].item())
 
 
 def step_is_whole(trainer: Trainer, batch_idx: int) -> bool:
-    """Whether the batch ends an optimiser's step; a checkpoint between would lose the gradients gathered so far."""
+    """Whether the batch ends an optimizer step; a checkpoint in between would lose the accumulated gradients."""
     return (batch_idx + 1) % trainer.accumulate_grad_batches == 0
 
 
 class TimeLimit(Timer):
-    """Lightning's timer (trainer.max_time, resumed runs included) that lets the running step end."""
+    """Lightning's timer for trainer.max_time, over all processes of a resumed run; it lets the current step end."""
 
     def on_train_batch_end(self, trainer: Trainer, *args: Any, **kwargs: Any) -> None:
         if step_is_whole(trainer, args[-1]):
@@ -36,7 +36,7 @@ class TimeLimit(Timer):
 
 
 class LastValidation(Callback):
-    """Validates after the last step, also where it is no multiple of validation.every."""
+    """Validates after the last step, even if it is not a multiple of validation.every."""
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -61,7 +61,7 @@ class StopEarly(EarlyStopping):
 
 
 class FollowPlateau(Callback):
-    """Shows a plateau schedule the monitored metric, before the checkpoint of that validation is written."""
+    """Gives a plateau schedule the monitored metric before that validation's checkpoint is written."""
 
     def __init__(self, monitor: str, sign: int) -> None:
         self._monitor, self._sign = monitor, sign
@@ -73,14 +73,14 @@ class FollowPlateau(Callback):
 
 
 class Stopped(SystemExit):
-    """The training was asked to stop, and a checkpoint of its last step has been written."""
+    """Training was stopped by a signal, after a checkpoint of its last step was written."""
 
 
 class StopOnSignal(Checkpoint):
-    """After SIGINT, SIGTERM or SIGUSR1 ends the step, writes the last checkpoint and raises Stopped.
+    """On SIGINT, SIGTERM or SIGUSR1 it finishes the step, writes the last checkpoint and raises Stopped.
 
-    SIGUSR1 is what SLURM can be told to send before it takes a machine away. A second signal stops at once. It is a
-    Checkpoint, so that Lightning runs it after the others: a step that validates has written its own.
+    SLURM can send SIGUSR1 before it takes a machine away. A second signal stops at once. The class derives from
+    Checkpoint so that Lightning calls it last: a step with a validation has written its checkpoint by then.
     """
 
     def __init__(self, last: Path) -> None:
@@ -88,7 +88,7 @@ class StopOnSignal(Checkpoint):
         self._signal: int | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # After Lightning's own, which it puts back itself. Python takes signals in its main thread alone.
+        # After Lightning has set its own handlers, which it restores. Python handles signals in its main thread only.
         if threading.current_thread() is threading.main_thread():
             signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
             for each in signals:
@@ -112,7 +112,7 @@ class StopOnSignal(Checkpoint):
         return _INTERRUPTED if self._signal == signal.SIGINT else _TERMINATED
 
     def _asked(self, trainer: Trainer) -> bool:
-        """Whether any process has been: all of them stop at the same step."""
+        """Whether any process got a signal, so that all stop at the same step."""
         mine = self._signal is not None
         return mine if trainer.world_size == 1 else trainer.strategy.reduce_boolean_decision(mine, all=False)
 
@@ -122,7 +122,7 @@ class StopOnSignal(Checkpoint):
         self._signal = number
         name = signal.Signals(number).name
         logger.warning(
-            "%s: saving after this step, and its validation if one is due, then stopping; the signal once more stops "
-            "at once, without saving.",
+            "%s: stopping after this step, and its validation if one is due, with a checkpoint; a second signal stops "
+            "at once, without one.",
             name,
         )

@@ -30,9 +30,9 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
 
 
 class NotFinite(FloatingPointError):  # noqa: N818
-    """The loss of a step, or the norm of its gradient, is not finite.
+    """The loss or the gradient norm of a step is infinite or NaN.
 
-    examples: its sentence pairs, before words were dropped; skipped: how many such steps were skipped before.
+    examples: the step's sentence pairs, before word dropout; skipped: the number of such steps skipped before.
     """
 
     def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
@@ -41,19 +41,19 @@ class NotFinite(FloatingPointError):  # noqa: N818
 
     @property
     def remedy(self) -> str:
-        """A sentence on how to train on."""
+        """How to continue training."""
         return (
-            "Begin again with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or go on with "
+            "Begin again with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or continue with "
             f"resume=true max_skipped_steps={self.skipped + 3}, which skips up to three more such steps."
         )
 
 
 class TranslationTask(LightningModule):
-    """Minimises -sum log p(target | source) / tokens over all target tokens (EOS counted) of an optimiser's step.
+    """Minimizes -sum log p(target | source) / tokens over all target tokens (EOS counted) of an optimizer step.
 
-    The division by the step's tokens happens once, after accumulation and over all processes, before clipping. Label
-    smoothing is torch's (over all ids) and acts in training only: `train_loss` is smoothed, `valid_loss` is not. So do
-    `word_dropout`, the probability with which a piece is hidden from the model, and an `objective` other than this.
+    The sum is divided by the step's tokens once, after accumulation and over all processes, before clipping. Label
+    smoothing (torch's, over all ids), `word_dropout` (the probability that a piece is hidden from the model) and the
+    `objective` act in training only: `valid_loss` is the plain cross entropy.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class TranslationTask(LightningModule):
             return self._cross_entropy(self.model, batch, label_smoothing)
 
     def loss(self, batch: Batch) -> Tensor:
-        """What training minimises: the objective's sum over the batch's target tokens, in nats."""
+        """What training minimizes: the objective's sum over the batch's target tokens, in nats."""
         seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
-        # Rows of one length are made once for a table and once for the output layer, however many passes read them.
+        # With FixNorm, each table is normalized once, however many passes read it.
         with parametrize.cached():
             return self._objective(self.model, seen, self._label_smoothing)
 
@@ -109,7 +109,7 @@ class TranslationTask(LightningModule):
         return loss
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Finds by what the summed gradients have to be divided: Lightning has divided by batches and processes."""
+        """Computes the factor for the gradients, which Lightning has divided by batches and processes."""
         total = float(self._over_processes(float(self._step_tokens)))
         self._gradient_scale = self.trainer.accumulate_grad_batches * self.trainer.world_size / total
         self._step_loss = self._over_processes(self._step_nll) / total
@@ -123,11 +123,11 @@ class TranslationTask(LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Divides the gradients by the step's target tokens and clips them, their norm in the same multiplication.
+        """Divides the gradients by the step's target tokens and clips their norm, in one multiplication.
 
-        A step with a gradient that is not finite is skipped, or ends the training. Lightning's own clipping is kept
-        where gradients carry the factor of a loss scaler, which skips such steps itself, or lie on several devices; for
-        bfloat16, which has no scaler, it would refuse fused optimisers.
+        A step with an infinite or NaN gradient is skipped, or ends training. Lightning's own clipping is used if
+        gradients carry the factor of a loss scaler, which skips such steps itself, or are sharded over devices. For
+        bfloat16, which has no scaler, Lightning would refuse fused optimizers.
         """
         plugin, batches, self._step_batches = self.trainer.precision_plugin, self._step_batches, []
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
@@ -142,14 +142,15 @@ class TranslationTask(LightningModule):
             return
         limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
         by_norm = gradient_clip_algorithm != "value"
-        # As torch.nn.utils.clip_grad_norm_ does it.
+        # As in torch.nn.utils.clip_grad_norm_.
         torch._foreach_mul_(gradients, self._gradient_scale * (min(1.0, limit / (norm + 1e-6)) if by_norm else 1.0))
         if not by_norm:
             clip_grad_value_(self.parameters(), limit)
 
     def _skip(self, found: NotFinite) -> None:
-        """Drops the gradients of a step, so that the optimiser changes no weight; the schedule and what averages
-        weights go on. Raises it when it is one too many.
+        """Drops the gradients of a step, so that no weight changes; schedule and weight averages continue.
+
+        Raises the error itself if too many steps were skipped before.
         """
         if self._skipped >= self._max_skipped_steps:
             raise found
@@ -164,8 +165,8 @@ class TranslationTask(LightningModule):
         nll = self.nll(batch)
         if not nll.isfinite():
             raise FloatingPointError(
-                f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}: the training "
-                "has diverged; lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
+                f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}: training "
+                "has diverged: lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
             )
         self._valid_nll = self._valid_nll + nll
         self._valid_tokens += batch.tokens
@@ -177,8 +178,8 @@ class TranslationTask(LightningModule):
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = self._optimizer(self.model.parameters())
         schedule = self._schedule(optimizer)
-        # Lightning would move a plateau schedule after the checkpoint is written, which a resumed run would miss; to it
-        # the training is one epoch, so this leaves the schedule to stopping.FollowPlateau.
+        # Lightning would step a plateau schedule after the checkpoint is written, which a resumed run would miss. For
+        # Lightning training is one epoch, so "epoch" leaves the schedule to stopping.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
         return {
             "optimizer": optimizer,

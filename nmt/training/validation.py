@@ -1,4 +1,4 @@
-"""BLEU and sample translations during validation: cheap, and loud when the model has collapsed."""
+"""BLEU and sample translations during validation: cheap, with a warning if the model has collapsed."""
 
 import logging
 import math

@@ -1,0 +1,167 @@
+"""What each key may hold, and the one sentence for each value that it may not."""
+
+from typing import Any
+
+import pytest
+
+from nmt.cli.compose import configuration
+from nmt.config.keys import with_values
+from nmt.config.schema import COMMANDS, RENAMED, TrainSettings, check_node, seconds_of, validated
+
+REQUIRED = {
+    "train": ["run_dir=run"],
+    "translate": ["run_dir=run"],
+    "evaluate": ["run_dir=run"],
+    "score": ["run_dir=run", "source=a", "target=b"],
+    "align": ["run_dir=run"],
+    "average": ["run_dir=run"],
+    "export_attention": ["run_dir=run", "input=a", "out=b"],
+    "draw_attention": ["maps=maps"],
+    "ablate_attention": ["run_dir=run"],
+    "compare": ["run_dirs=[a,b]"],
+    "download": ["what=[envi]"],
+}
+
+
+@pytest.fixture(scope="module")
+def configurations() -> dict[str, dict[str, Any]]:
+    return {name: configuration(name, REQUIRED.get(name, [])) for name in COMMANDS}
+
+
+def test_every_key_of_every_command_is_declared(configurations: dict[str, dict[str, Any]]) -> None:
+    """The YAML files have the defaults of the keys that the schema declares, and no others."""
+    for name, config in configurations.items():
+        settings = validated(COMMANDS[name], config)
+        declared = {field.alias or key for key, field in type(settings).model_fields.items()}
+        sites = {"encoder_self", "decoder_self", "cross"}
+        assert set(config) - sites == declared - sites, name
+
+
+def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[str, Any]]) -> None:
+    settings = validated(TrainSettings, configurations["train"])
+    assert str(settings.direction) == "en-vi"
+    assert settings.data.tests == {
+        "test": "sample:test",
+        "test_new": "sample:test_new",
+        "phrases_test": "sample:phrases_test",
+    }
+    with pytest.raises(ValueError, match="frozen"):
+        settings.seed = 2
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "value", "sentence"),
+    [
+        ("train", "seed", "abc", "seed is abc; it must be a whole number of at least 0."),
+        ("train", "seed", True, "seed is true; it must be a whole number of at least 0."),
+        ("train", "seed", 10**20, "seed is 100000000000000000000; it must be a whole number of at least 0."),
+        ("train", "resume", 1, "resume must be true or false, not '1'."),
+        ("train", "validation", 3, "validation must be a group of settings, not '3'; --help shows how to choose"),
+        ("train", "model", "x", "model must be a group of settings, not 'x'; --help shows how to choose another."),
+        ("train", "trainer.max_steps", -1, "trainer.max_steps is -1; .* at least 1, or null for no limit."),
+        ("train", "trainer.max_time", "10x", "trainer.max_time is 10x; it must be a duration such as 90s, 30m, 4h or"),
+        ("train", "trainer.precision", "fp8", "Unknown trainer.precision 'fp8'. There are: 16, 16-mixed, .*32-true"),
+        ("train", "trainer.gradient_clip_val", -1, "trainer.gradient_clip_val is -1; it must be a number of at least"),
+        ("train", "trainer.limit_val_batches", 0, "trainer.limit_val_batches is 0, but the weights that are kept"),
+        ("train", "data.train", [], "data.train is empty; give at least one PREFIX"),
+        ("train", "data.test", ["x"], "data.test is .*; it must be the PREFIX of aligned files, or null."),
+        ("train", "data.talks", ["x"], "data.talks is .*; it must be the PREFIX of aligned files, or null."),
+        ("train", "data.tokenized", "perhaps", "data.tokenized is perhaps; it must be true, false or null."),
+        ("train", "data.concat_prob", 2, "data.concat_prob is 2; it must be a probability from 0 to 1."),
+        ("train", "data.sampling_temperature", 0, "data.sampling_temperature is 0; it must be a number above 0"),
+        ("train", "validation.monitor", "bleus", "Unknown validation.monitor 'bleus'. Did you mean 'bleu'?"),
+        ("train", "validation.max_time_fraction", 2, "validation.max_time_fraction is 2; it must be above 0 and at"),
+        ("train", "batching.tokens", 1, "Unknown key 'batching.tokens'. Did you mean 'batching.batch_tokens'?"),
+        ("train", "label_smoothing", 1, "label_smoothing is 1; it must be at least 0 and below 1."),
+        ("train", "ema_decay", 1.5, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999, or null."),
+        ("train", "optimizer.lr", float("inf"), "optimizer.lr is inf; it must be a number above 0, such as 0.001."),
+        ("train", "direction", 12, "Unknown direction '12'; write two different language codes"),
+        ("train", "filters.max_ratio", 0.5, "filters.max_ratio is 0.5; it must be a number of at least 1"),
+        ("translate", "format", "csv", "Unknown format 'csv'. There are: jsonl, text, tsv."),
+        ("translate", "max_source_tokens", 1, "max_source_tokens is 1; it must be a whole number of at least 2, or"),
+        ("translate", "device", "tpu", "Unknown device 'tpu'."),
+        ("evaluate", "reference", "a", "reference is given without source; your own files need both."),
+        ("evaluate", "alignment", "a", "alignment belongs to files of your own; give source and reference too."),
+        ("evaluate", "band", -1, "band is -1; it must be a finite number of at least 0."),
+        ("evaluate", "expect", "high", "expect is high; it must be a score, a number such as 26.1, or null."),
+        ("compare", "run_dirs", [], "Give either 'run_dirs=.A,B.', finished runs, or 'outputs=.a.vi,b.vi.' with refer"),
+        ("align", "threshold", 0, "threshold is 0; it must be above 0 and at most 1, such as 0.2."),
+        ("average", "number", 1, "number is 1; it must be a whole number of at least 2, or null for all."),
+        ("export_attention", "layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the m"),
+        ("export_attention", "width", 0, "width is 0; it must be from 1 to 100 inches, such as 3.3, or null."),
+        ("draw_attention", "row", 1, "Unknown row '1'. There are: predicts, reads."),
+        ("draw_attention", "lines", [0], "lines is .0.; it must be a list of whole numbers from 1, as in lines="),
+        (
+            "ablate_attention",
+            "sentences",
+            0,
+            "sentences is 0; it must be a whole number of at least 1, or null for all",
+        ),
+        ("explain", "vocabulary", 4, "vocabulary is 4; it must be a whole number of at least 5; 4 pieces are special"),
+        ("download", "max_gib", 0, "max_gib is 0; it must be a number above 0"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_one_sentence(
+    configurations: dict[str, dict[str, Any]], command: str, key: str, value: Any, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}") as error:
+        validated(COMMANDS[command], with_values(configurations[command], {key: value}))
+    assert "\n" not in str(error.value)
+
+
+def test_limits_that_never_end_training_are_refused(configurations: dict[str, dict[str, Any]]) -> None:
+    endless = {"trainer.max_steps": None, "trainer.max_epochs": None, "trainer.max_time": None}
+    with pytest.raises(ValueError, match=r"^Training would never end: give trainer\.max_steps"):
+        validated(TrainSettings, with_values(configurations["train"], endless))
+    with pytest.raises(ValueError, match=r"^resume=true continues a run and overwrite=true deletes it: give one"):
+        validated(TrainSettings, with_values(configurations["train"], {"resume": True, "overwrite": True}))
+
+
+@pytest.mark.parametrize("old", [key for key in RENAMED if "@" not in key and key.count(".") < 2 and key != "shift"])
+def test_an_old_key_names_the_new_one(configurations: dict[str, dict[str, Any]], old: str) -> None:
+    if old.startswith(("window.", "encoder_self.", "decoder_self.", "cross.")):
+        pytest.skip("keys below a node: cli tests them on the command line")
+    with pytest.raises(ValueError, match=f"^{old} is called {RENAMED[old]} now"):
+        validated(TrainSettings, with_values(configurations["train"], {old: 1}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"dimm": 4}, "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
+        ({"dim": "x"}, "model.dim must be a whole number, not 'x'."),
+        ({"dim": 1.5}, "model.dim must be a whole number, not '1.5'."),
+        ({"dropout": "much"}, "model.dropout must be a number, not 'much'."),
+        ({"norm_first": 1}, "model.norm_first must be true or false, not '1'."),
+        ({"norm": "scale_norm"}, "model.norm must be a group of settings, not 'scale_norm'; --help shows"),
+    ],
+)
+def test_an_argument_of_a_node_has_the_type_of_its_default(
+    configurations: dict[str, dict[str, Any]], changes: dict[str, Any], sentence: str
+) -> None:
+    default = configurations["train"]["model"]
+    check_node("model", {**default, "dim": 3, "dropout": 0}, default)
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        check_node("model", {**default, **changes}, default)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("30m", 1800),
+        ("4h", 14400),
+        ("1h30m", 5400),
+        ("2d", 172800),
+        ("00:01:30:00", 5400),
+        ("01:00:00:01", 86401),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "h", "1:30", "4hours", "-1s", "00:1:30:00"])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration, such as 90s, 30m, 4h"):
+        seconds_of(text)
