@@ -100,7 +100,7 @@ def test_no_configuration_of_a_run_makes_anything_foreign(
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     if part in ("model", "search"):
         refused(lambda: nmt.load(trained))
-    with pytest.raises(ValueError, match=f"names '{target}', which is no part of nmt.models"):
+    with pytest.raises(ValueError, match=f"names '{target}', which does not belong to nmt.models"):
         train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
 
@@ -109,7 +109,7 @@ def test_what_the_user_gives_may_be_made(trained: Path, job: Callable[..., Job])
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["optimizer"]["_target_"] = "collections.OrderedDict"
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="cannot be made"):
+    with pytest.raises(ValueError, match="cannot be built"):
         train(job("train", resume="true", trainer__max_steps=99, optimizer___target_="collections.OrderedDict"))
 
 

@@ -93,7 +93,7 @@ def test_a_damaged_last_one_gives_way_to_the_one_before(
     assert found == tmp_path / PREVIOUS
     assert value(found) == 3
     tidy(tmp_path, found)
-    assert "last.ckpt is damaged and is now last.damaged.ckpt; going on from the one before it" in caplog.text
+    assert "last.ckpt is damaged and is now called last.damaged.ckpt; continuing from the one before it" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [DAMAGED, PREVIOUS]
 
 
@@ -102,7 +102,7 @@ def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:99])
     with pytest.raises(
         ValueError,
-        match=r"last\.ckpt and previous\.ckpt in .* cannot be read, and .* all else in the folder is as it was",
+        match=r"last\.ckpt and previous\.ckpt in .* cannot be read, and .* Nothing in the folder was changed",
     ):
         newest_whole(tmp_path)
 

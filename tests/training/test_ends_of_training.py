@@ -80,7 +80,7 @@ def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
     caplog.set_level(logging.INFO, "nmt")
     reached = "validation.patience=2 (2 validations since the best)"
     train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
-    assert f"The training ended at step 4: {reached}" in caplog.text
+    assert f"Training ended at step 4: {reached}" in caplog.text
     for more in ({"trainer__max_steps": 100}, {"trainer__devices": 2}, {}):
         with pytest.raises(ValueError, match=f"finished and has reached {re.escape(reached)}: give more"):
             train(job("train", run_dir="new", resume="true", **more))
@@ -101,7 +101,7 @@ def test_a_training_ends_by_the_clock_with_a_validation_and_a_score(
     assert 1 < metrics["steps"] < 99
     assert metrics["best"]["step"] == metrics["steps"]
     assert metrics["scores"]["test"]
-    assert f"The training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20 (" in caplog.text
+    assert f"Training ended at step {metrics['steps']}: trainer.max_time=00:00:00:20 (" in caplog.text
 
 
 @pytest.mark.usefixtures("moved_clock")
@@ -130,7 +130,7 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
     caplog.set_level(logging.INFO, "nmt")
     train(job("train", run_dir="new", trainer__max_steps="null", trainer__max_epochs=1))
     steps = ended(corpus_copy / "new")[0]
-    assert f"The training ended at step {steps}: trainer.max_epochs=1" in caplog.text
+    assert f"Training ended at step {steps}: trainer.max_epochs=1" in caplog.text
     for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
         with pytest.raises(ValueError, match=f"done the {steps} steps of its epochs: give a larger trainer.max_epochs"):
             train(job("train", run_dir="new", resume="true", **more))
@@ -139,7 +139,7 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
 def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(
     job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "nonfinite_steps": 2}
-    with pytest.raises(CheckFailed, match="resume=true nonfinite_steps=5, which skips up to three more"):
+    changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "max_skipped_steps": 2}
+    with pytest.raises(CheckFailed, match="resume=true max_skipped_steps=5, which skips up to three more"):
         train(job("train", run_dir="new", **changes))
     assert "is skipped, 2 of 2: At step" in caplog.text

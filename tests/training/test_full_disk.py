@@ -49,7 +49,7 @@ def disk(corpus: Path) -> Path:
 
 OWN = "./config.yaml ./metrics.json ./tokenizer.model"
 WHOLE = (
-    r"The disk is full .* Make room\. disk/run/checkpoints/last\.ckpt is whole and of step \d+: resume=true goes on "
+    r"The disk is full .* Make room\. disk/run/checkpoints/last\.ckpt is whole and of step \d+: resume=true continues "
     r"from it\."
 )
 

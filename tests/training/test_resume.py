@@ -79,7 +79,7 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     last.write_bytes(last.read_bytes()[:1009])
     resumed = start("train", *tiny(**CHANGES, run_dir="killed"), "resume=true")
     errors = resumed.communicate()[1]
-    assert "last.ckpt is damaged and is now last.damaged.ckpt; going on from the one before it." in errors
+    assert "last.ckpt is damaged and is now called last.damaged.ckpt; continuing from the one before it." in errors
     assert "resumed from previous.ckpt" in errors
     whole.communicate()
     best = [load_file(corpus / name / "model.safetensors") for name in ("whole", "killed")]

@@ -91,21 +91,21 @@ def test_a_longer_training_keeps_its_schedule_and_says_so(
 ) -> None:
     train(job("train", run_dir="cosine", schedule="cosine", schedule__warmup=1, trainer__max_steps=3))
     train(job("train", run_dir="cosine", resume="true", trainer__max_steps=4))
-    assert "trainer.max_steps is 4 now, but the learning rate falls along 3 steps, as the run began" in caplog.text
+    assert "trainer.max_steps is 4 now, but the learning rate decays over 3 steps as before" in caplog.text
     assert yaml.safe_load((corpus_copy / "cosine" / "config.yaml").read_text())["schedule"]["steps"] == 3
     caplog.clear()
     # What is not changed is not told again, to one that was stopped before it was scored.
     metrics = corpus_copy / "cosine" / "metrics.json"
     metrics.write_text(metrics.read_text(encoding="utf-8").replace('"finished": true', '"finished": false'), "utf-8")
     train(job("train", run_dir="cosine", resume="true", trainer__max_time="00:00:10:00"))
-    assert "the learning rate falls" not in caplog.text
+    assert "the learning rate decays" not in caplog.text
 
 
 def test_a_name_in_detokenize_that_is_nothing_is_warned_of(
     job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(job("train", run_dir="new", data__detokenize="[trian]", trainer__max_steps=2))
-    assert "data.detokenize has 'trian', which is no corpus of this training and no file" in caplog.text
+    assert "data.detokenize has 'trian', which is neither a corpus of this training nor a file" in caplog.text
 
 
 def test_a_step_that_is_not_finite_is_told_with_the_sentences_that_it_has_read(
@@ -327,7 +327,7 @@ def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path, target:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["_target_"] = target
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match=rf"names '{target}', which is no part of nmt.models, nmt.attention"):
+    with pytest.raises(ValueError, match=rf"names '{target}', which does not belong to nmt.models, nmt.attention"):
         nmt.load(trained)
 
 
@@ -335,7 +335,7 @@ def test_an_interpolation_in_a_run_directory_is_not_loaded(trained: Path) -> Non
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["beam_size"] = "${oc.create:{_target_: os.system}}"
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="which is not resolved; it is not loaded"):
+    with pytest.raises(ValueError, match="which is an unresolved interpolation; it is not loaded"):
         nmt.load(trained)
 
 
@@ -361,7 +361,7 @@ def test_a_finished_run_without_its_last_checkpoint_is_not_trained_anew(job: Cal
     for name in ("last.ckpt", "previous.ckpt"):
         (trained / "checkpoints" / name).unlink(missing_ok=True)
     with pytest.raises(
-        ValueError, match=r"is finished, and .*checkpoints has no last\.ckpt to go on from: train another"
+        ValueError, match=r"is finished, and .*checkpoints has no last\.ckpt to continue from: train another"
     ):
         train(job("train", trainer__max_steps=12, resume="true"))
     assert {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before

@@ -1,4 +1,4 @@
-"""BLEU in validation keeps to its share of the time, and a collapsed model is told."""
+"""BLEU in validation keeps to its share of the time, and a collapsed model is reported."""
 
 import logging
 import math
@@ -109,5 +109,5 @@ def test_distinct_outputs_are_no_warning(clock: Clock, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("share", [0.0, 1.1])
 def test_a_share_out_of_range_is_refused(clock: Clock, share: float) -> None:
-    with pytest.raises(ValueError, match=f"validation.time_share is {share}"):
+    with pytest.raises(ValueError, match=f"validation.max_time_fraction is {share}"):
         Validated(clock, ["a"], share)
