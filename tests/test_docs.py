@@ -138,8 +138,7 @@ def test_every_command_is_one_that_the_program_reads(page: str, line: str):
         "prepare",
     ):  # the default run_dir has the names of the choices, which Hydra tells only a command
         arguments = ["run_dir=RUN", *arguments]
-    settings = "train" if command == "prepare" else command
-    validated(COMMANDS[settings], configuration(settings, arguments))
+    validated(COMMANDS[command], configuration(command, arguments))
 
 
 @pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)
