@@ -1,13 +1,13 @@
-"""Corpora from the web, verified, with their licences.
+"""Downloads corpora, verifies them and logs their licenses.
 
-  python -m nmt.download iwslt15                       to data/iwslt15, where data=iwslt15 reads them
-  python -m nmt.download iwslt15 envi out=/data        several, elsewhere
-  python -m nmt.download iwslt15 from=/copies/iwslt    from a folder that has the files
-  python -m nmt.download hub:OWNER/SET                 a parallel set of the Hugging Face hub, for data=hub
-  python -m nmt.download https://host/corpus.zip       any file or archive; an archive is taken out beside it
+  python -m nmt.download iwslt15                       to data/iwslt15, where data=iwslt15 reads it
+  python -m nmt.download iwslt15 envi out=/data        several corpora, to another folder
+  python -m nmt.download iwslt15 from=/copies/iwslt    copies the files from a folder that has them
+  python -m nmt.download hub:OWNER/SET                 a parallel dataset of the Hugging Face Hub, for data=hub
+  python -m nmt.download https://host/corpus.zip       any file or archive; an archive is extracted beside it
 
-What broke off goes on with the same command, what is there is left alone. Prints the files that are there now.
-Corpora known by name: envi, iwslt15; data/README.md says what they are.
+The same command continues an interrupted download and keeps complete files. It prints the paths of the files.
+Corpora known by name: envi, iwslt15; data/README.md describes them.
 """
 
 from nmt.cli.compose import command

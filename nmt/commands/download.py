@@ -1,19 +1,18 @@
-"""nmt.download: corpora from the web or a folder, verified."""
+"""nmt.download: corpora from the web or from a folder, verified."""
 
 import logging
-import math
 import shutil
 import time
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
 
-from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.messages import unknown
-from nmt.config.nodes import CONFIGS, Config
+from nmt.config.nodes import CONFIGS
+from nmt.config.schema import DownloadSettings
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits
@@ -22,8 +21,7 @@ from nmt.files import atomic_write, folder_to_write
 
 logger = logging.getLogger(__name__)
 
-
-# Before the name of a set on the Hugging Face hub.
+# Before the name of a dataset on the Hugging Face Hub.
 _HUB = "hub:"
 
 
@@ -31,157 +29,135 @@ class _File(NamedTuple):
     url: str
     path: Path
     published: str
-    """Its path at its source."""
+    """Its path at the source."""
     digest: Digest | None
+    folder: Path | None
+    """Where an archive is extracted to; None for any other file."""
 
 
-def download(job: Job) -> None:
-    """Prints the files that are there in the end; the licence and the source of each corpus go to the log.
+def download(job: Job[DownloadSettings]) -> None:
+    """Prints the paths of the files; the log has the license and the citation of each corpus.
 
-    Raises ValueError for a name that is no corpus, an address that is not https, a `max_gib` that is no size and an
-    `out` that may not be written to, FileNotFoundError for a `from` that is not there, CheckFailed when a file cannot
-    be had.
+    Raises ValueError for an unknown corpus or a URL that is not https, FileNotFoundError if `from` lacks a file,
+    CheckFailed if a download fails.
     """
-    config = job.config
+    settings = job.settings
     known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
-    wanted = [str(name) for name in (config["what"] if isinstance(config["what"], list) else [config["what"]])]
-    if not wanted:
+    if not settings.what:
         raise ValueError(
-            f"There is nothing to download: name {' or '.join(sorted(known))}, hub:OWNER/SET, or an https:// address."
+            f"Nothing to download; name {' or '.join(sorted(known))}, hub:OWNER/SET, or an https:// address."
         )
-    if config["from"] is not None and not Path(str(config["from"])).is_dir():
-        raise FileNotFoundError(f"from is {config['from']}, and there is no such folder; give one with the files.")
-    limits, out = _limits(config["max_gib"]), Path(str(config["out"]))
-    # All names before the first byte.
-    hub = [checked_name(name.removeprefix(_HUB)) for name in wanted if name.startswith(_HUB)]
-    wanted = [name for name in wanted if not name.startswith(_HUB)]
-    languages = Direction.parse(str(config["languages"]))
-    plans = [_plan(name, out, known) for name in wanted]
+    out, copies = Path(settings.out), None if settings.copies is None else Path(settings.copies)
+    if copies is not None and not copies.is_dir():
+        raise FileNotFoundError(f"from is {copies}, and there is no such folder; give the folder that has the files.")
+    # Check every name before the first download.
+    hub = [checked_name(name.removeprefix(_HUB)) for name in settings.what if name.startswith(_HUB)]
+    names = [name for name in settings.what if not name.startswith(_HUB)]
+    plans = [_plan(name, out, known, settings.extract) for name in names]
     _check_apart(plans)
-    if config["from"] is not None and (web := [name for name in [*hub, *wanted] if name not in known]):
-        raise ValueError(f"from={config['from']} is for corpora known by name, and {web[0]} is none.")
-    if hub or not all((_folder(file, config) or file.path).exists() for files in plans for file in files):
+    if copies is not None and (other := [name for name in [*hub, *names] if name not in known]):
+        raise ValueError(
+            f"from={copies} works only for {' and '.join(sorted(known))}, not for {other[0]}; leave it out."
+        )
+    if hub or not all((file.folder or file.path).exists() for files in plans for file in files):
         folder_to_write("out", out)
+    limits = Limits(int(settings.max_gib * 2**30))
     try:
-        for name, files in zip(wanted, plans, strict=True):
+        for name, files in zip(names, plans, strict=True):
             if name in known:
-                _tell(name, known[name])
+                corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
+                logger.info("%s. License: %s. Cite: %s.", name, corpus["license"], corpus["citation"])
             for file in files:
-                for path in _bring(file, config, limits):
+                for path in _fetched(file, limits) if copies is None else [_copied(file, copies)]:
                     print(path)
         for name in hub:
-            own = config["hub_config"]
-            for path in write_splits(name, own, languages, out / "hub" / name / (own or "")):
+            folder = out / "hub" / name / (settings.hub_config or "")
+            for path in write_splits(name, settings.hub_config, settings.languages, folder):
                 print(path)
     except DownloadFailed as error:
         raise CheckFailed(str(error)) from error
 
 
-def _limits(gib: Any) -> Limits:
-    if not 0 < gib < math.inf:
-        raise ValueError(f"max_gib is {gib}; it must be a number above 0.")
-    return Limits(int(gib * 2**30))
-
-
-def _plan(name: str, out: Path, known: dict[str, Path]) -> list[_File]:
-    """The files of a corpus or of an address."""
+def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list[_File]:
+    """The files of a known corpus, or the file at an address."""
     if "://" in name:
-        return [_File(checked_address(name), out / _file_name(name), _file_name(name), None)]
+        url = checked_address(name)
+        file = unquote(PurePosixPath(urlsplit(name).path).name)
+        if not file or file.startswith(".") or any(sign in file for sign in "/\\:\0\n"):
+            raise ValueError(f"{name} does not end with the name of a file; give the address of a file.")
+        path, without_suffix = out / file, stem(file)
+        return [_File(url, path, file, None, path.with_name(without_suffix) if extracted and without_suffix else None)]
     if name not in known:
         raise ValueError(f"{unknown('corpus', name, known)} An address begins with https://.")
     corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
     files = []
-    for written, facts in corpus["files"].items():
+    for local, facts in corpus["files"].items():
         [digest] = [Digest(kind, facts[kind]) for kind in ("sha256", "git_sha1") if kind in facts]
-        published = facts.get("path", written)
+        published = facts.get("path", local)
         url = facts.get("url") or urljoin(corpus["url"], published)
-        files.append(_File(url, out / name / written, published, digest))
+        files.append(_File(url, out / name / local, published, digest, None))
     return files
 
 
 def _check_apart(plans: list[list[_File]]) -> None:
-    """Raises ValueError when two files would be written to one place."""
+    """Raises ValueError if two files would be written to the same path."""
     urls: dict[str, str] = {}
     for file in (file for files in plans for file in files):
-        # An archive takes two: its own and that of what is in it.
+        # An archive takes two paths: its own and that of its extracted files.
         for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
             if (other := urls.setdefault(path, file.url)) != file.url:
-                raise ValueError(f"{other} and {file.url} would both be written to {path}: give them one by one.")
+                raise ValueError(f"{other} and {file.url} would both be written to {path}; download them one by one.")
 
 
-def _folder(file: _File, config: Config) -> Path | None:
-    """Where an archive is taken out to; None for what stays as it is."""
-    name = stem(file.path.name) if file.digest is None and config["extract"] else None
-    return file.path.with_name(name) if name else None
-
-
-def _file_name(url: str) -> str:
-    """The last part of an address. Raises ValueError when that is no name for a file."""
-    name = unquote(PurePosixPath(urlsplit(url).path).name)
-    if not name or name.startswith(".") or any(sign in name for sign in "/\\:\0\n"):
-        raise ValueError(f"{url} does not end with the name of a file; give the address of one.")
-    return name
-
-
-def _tell(name: str, description: Path) -> None:
-    corpus = yaml.safe_load(description.read_text(encoding="utf-8"))
-    logger.info("%s. Licence: %s. Cite: %s.", name, corpus["licence"], corpus["citation"])
-
-
-def _bring(file: _File, config: Config, limits: Limits) -> list[Path]:
-    """The files that are there when one has been fetched or copied."""
-    if config["from"] is not None:
-        _copy(file, Path(str(config["from"])))
-        return [file.path]
-    folder = _folder(file, config)
-    if folder and folder.is_dir():
-        logger.info("%s is there already", folder)
-        return sorted(path for path in folder.rglob("*") if path.is_file())
+def _fetched(file: _File, limits: Limits) -> list[Path]:
+    """Downloads a file, and extracts an archive, unless they exist; the resulting paths."""
+    if file.folder and file.folder.is_dir():
+        logger.info("%s exists already", file.folder)
+        return sorted(path for path in file.folder.rglob("*") if path.is_file())
     if not fetch(file.url, file.path, file.digest, limits, _progress(file.path.name)):
-        logger.info("%s is there already", file.path)
-    return extract(file.path, folder, limits.most_bytes) if folder else [file.path]
+        logger.info("%s exists already", file.path)
+    return extract(file.path, file.folder, limits.most_bytes) if file.folder else [file.path]
 
 
-def _copy(file: _File, folder: Path) -> None:
-    """Copies a file of a corpus, which has its name here or its path at the source.
+def _copied(file: _File, folder: Path) -> Path:
+    """Copies a file from a folder that has it by its name here or by its path at the source, unless it exists.
 
-    Raises FileNotFoundError where there is neither, and ValueError for another file, here or there.
+    Raises FileNotFoundError if there is neither, and ValueError if a file differs from the published one.
     """
     places = [folder / file.path.name, folder / file.published]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
-        raise FileNotFoundError(
-            f"{folder} has no {' and no '.join(dict.fromkeys([places[0].name, file.published]))}: name the folder "
-            "that has the files of this corpus."
-        )
+        names = " and no ".join(dict.fromkeys([places[0].name, file.published]))
+        raise FileNotFoundError(f"{folder} has no {names}; give the folder that has the files of this corpus.")
     for place in (found, file.path):
         if file.digest and place.exists() and (objection := file.digest.objection(place)):
-            raise ValueError(f"{objection} {'Name another folder.' if place == found else 'Delete it first.'}")
+            raise ValueError(f"{objection} {'Give another folder.' if place == found else 'Delete it first.'}")
     if not file.path.exists():
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file.path) as part:
             shutil.copyfile(found, part)
             if file.digest and (objection := file.digest.objection(part)):
-                raise ValueError(f"{objection} {found} changed while it was copied.")
+                raise ValueError(f"{objection} {found} changed while it was copied; run the command again.")
+    return file.path
 
 
 def _progress(name: str, seconds: float = 5.0) -> Progress:
-    """Logs how much of a file has come, how fast, and the time left, every so often."""
+    """Logs the size, the rate and the time left of a download, at most once every `seconds`."""
     begun: list[tuple[float, int]] = []
-    told = time.monotonic()
+    logged = time.monotonic()
 
-    def tell(size: int, total: int) -> None:
-        nonlocal told
+    def report(size: int, total: int) -> None:
+        nonlocal logged
         now = time.monotonic()
         if not begun:
             begun.append((now, size))
-        if now - told < seconds or size == total:
+        if now - logged < seconds or size == total:
             return
-        told = now
+        logged = now
         start, before = begun[0]
         rate = (size - before) / max(now - start, 1e-9)
         whole = f" of {total / 1e6:,.1f}" if total else ""
         left = f", {round((total - size) / rate)} s left" if total and rate > 0 else ""
         logger.info("%s: %.1f%s MB, %.2f MB a second%s", name, size / 1e6, whole, rate / 1e6, left)
 
-    return tell
+    return report

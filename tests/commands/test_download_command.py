@@ -1,4 +1,4 @@
-"""nmt.download; what comes over the net is tried in tests/data/test_download.py."""
+"""nmt.download; tests/data/test_fetch.py has the tests of the network."""
 
 import hashlib
 import re
@@ -25,10 +25,10 @@ CORPUS = {"a.en": b"one\n", "a.vi": "một\n".encode()}
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files of the one corpus that is known, one of them under its name at the source."""
+    """A folder with the files of the only known corpus, one of them under its path at the source."""
     (tmp_path / "corpus").mkdir()
     files = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in CORPUS.items()}
-    facts = {"licence": "CC0", "citation": "Nobody", "url": "https://localhost:1/", "files": files}
+    facts = {"license": "CC0", "citation": "Nobody", "url": "https://localhost:1/", "files": files}
     facts["files"]["a.vi"]["path"] = "deep/data.vi"
     (tmp_path / "corpus" / "tiny.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
     monkeypatch.setattr(module, "CONFIGS", tmp_path)
@@ -45,19 +45,19 @@ def run(*overrides: str) -> None:
     download(job_of("download", config))
 
 
-def test_a_folder_gives_the_files_that_the_web_would(
+def test_files_are_copied_from_a_folder(
     known: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO"):
         run("what=tiny", "from=copies")
     assert capsys.readouterr().out.splitlines() == ["data/tiny/a.en", "data/tiny/a.vi"]
     assert {name: (known / "data" / "tiny" / name).read_bytes() for name in CORPUS} == CORPUS
-    assert "tiny. Licence: CC0. Cite: Nobody." in caplog.text
-    # What is there and whole needs no web.
+    assert "tiny. License: CC0. Cite: Nobody." in caplog.text
+    # Complete files need no network.
     run("what=[tiny]")
 
 
-def test_what_is_there_needs_no_folder_that_may_be_written_to(
+def test_complete_files_may_be_in_a_read_only_folder(
     known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("what=tiny", "from=copies", "out=shared")
@@ -65,7 +65,7 @@ def test_what_is_there_needs_no_folder_that_may_be_written_to(
     capsys.readouterr()
     run("what=tiny", "out=shared")
     assert capsys.readouterr().out.splitlines() == ["shared/tiny/a.en", "shared/tiny/a.vi"]
-    # An archive that is there, and has to be taken out yet.
+    # An archive that exists but is not extracted yet.
     (known / "shared" / "b.zip").write_bytes(b"")
     with pytest.raises(ValueError, match=r"^out is shared, but shared cannot be written to"):
         run("what=https://localhost:1/b.zip", "out=shared")
@@ -77,7 +77,7 @@ def test_what_is_there_needs_no_folder_that_may_be_written_to(
         run("what=tiny", "out=shared")
 
 
-def test_sets_of_the_hub_go_to_folders_of_their_own(
+def test_datasets_of_the_hub_go_to_folders_of_their_own(
     known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -101,17 +101,17 @@ def test_sets_of_the_hub_go_to_folders_of_their_own(
     [
         (["what=hub:json"], "'json' is not the name of a dataset on the Hugging Face Hub"),
         (["what=hub:a/b", "languages=en"], "Unknown direction 'en'"),
-        (["what=hub:a/b", "from=copies"], "from=copies is for corpora known by name, and a/b is none"),
+        (["what=hub:a/b", "from=copies"], "from=copies works only for tiny, not for a/b; leave it out"),
     ],
 )
-def test_a_set_that_cannot_be_had_so_is_refused(known: Path, given: list[str], message: str) -> None:
+def test_an_impossible_dataset_is_refused(known: Path, given: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(*given)
 
 
-def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
+def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> None:
     (known / "copies" / "a.en").write_bytes(b"two\n")
-    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Name another folder\."):
+    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Give another folder\."):
         run("what=tiny", "from=copies")
     (known / "data" / "tiny").mkdir(parents=True)
     (known / "data" / "tiny" / "a.en").write_bytes(b"mine\n")
@@ -127,29 +127,35 @@ def test_another_file_is_not_taken_and_none_is_overwritten(known: Path) -> None:
     ("overrides", "error", "told"),
     [
         (["what=tinny"], ValueError, r"Unknown corpus 'tinny'\. Did you mean 'tiny'\?"),
-        (["what=[]"], ValueError, "nothing to download: name tiny, hub:OWNER/SET, or an https:// address"),
+        (["what=[]"], ValueError, "Nothing to download; name tiny, hub:OWNER/SET, or an https:// address"),
         (["what='http://localhost/a.txt'"], ValueError, "is not an https:// URL"),
         (["what='https://localhost/'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/..'"], ValueError, "does not end with the name of a file"),
         (["what='https://localhost/%2e%2e%2fa'"], ValueError, "does not end with the name of a file"),
-        (["what='https://localhost/a.zip'", "from=copies"], ValueError, r"is for corpora known by name"),
+        (
+            ["what='https://localhost/a.zip'", "from=copies"],
+            ValueError,
+            r"from=copies works only for tiny, not for https",
+        ),
         (["what=tiny", "max_gib=0"], ValueError, "max_gib is 0"),
         (["what=tiny", "max_gib=inf"], ValueError, "max_gib is inf"),
         (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, but copies/a\.en is a file"),
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),
-        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en: name the folder that has the files"),
+        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; give the folder that has the files"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* or from=FOLDER to copy"),
     ],
 )
-def test_what_cannot_be_done_is_told(known: Path, overrides: list[str], error: type[Exception], told: str) -> None:
+def test_mistakes_and_failures_are_reported(
+    known: Path, overrides: list[str], error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told):
         run(*overrides)
     assert not (known / "data" / "tiny" / "a.en").exists()
 
 
-def test_an_archive_is_taken_out_beside_it(
+def test_an_archive_is_extracted_beside_it(
     known: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fetched(url: str, path: Path, *_: object) -> bool:
@@ -162,13 +168,13 @@ def test_an_archive_is_taken_out_beside_it(
     run("what='https://localhost/x/en-vi.txt.zip?a=b'")
     assert capsys.readouterr().out == "data/en-vi.txt/deep/b.en\n"
     assert (known / "data" / "en-vi.txt" / "deep" / "b.en").read_text() == "two\n"
-    # What is there is left alone.
+    # Extracted files are kept.
     monkeypatch.setattr(module, "fetch", None)
     run("what='https://localhost/x/en-vi.txt.zip?a=b'")
     assert capsys.readouterr().out == "data/en-vi.txt/deep/b.en\n"
 
 
-def test_progress_is_told_from_the_first_report_on(
+def test_the_rate_counts_from_the_first_report_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [100.0]
@@ -197,14 +203,14 @@ def test_help_names_every_corpus() -> None:
     assert names.split(", ") == sorted(path.stem for path in (CONFIGS / "corpus").glob("*.yaml"))
 
 
-def test_words_without_a_key_are_what_is_wanted(command: Callable[..., Any], corpus: Path) -> None:
+def test_words_without_a_key_name_the_corpora(command: Callable[..., Any], corpus: Path) -> None:
     ended = command("download", "iwslt16", "out=x", "https://localhost/a?b=c")
     assert (ended.code, ended.output) == (2, "")
     assert ended.errors.startswith("error: Unknown corpus 'iwslt16'. Did you mean 'iwslt15'?")
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in CONFIGS.glob("corpus/*.yaml")))
-def test_a_corpus_lands_where_its_configuration_reads_it(name: str) -> None:
+def test_a_corpus_is_written_where_its_configuration_reads_it(name: str) -> None:
     facts = yaml.safe_load((CONFIGS / "corpus" / f"{name}.yaml").read_text(encoding="utf-8"))
     data = validated(COMMANDS["train"], configuration("train", ["run_dir=none", f"data={name}"])).data  # type: ignore[attr-defined]
     prefixes = [*data.train, *data.held_out.values()]
