@@ -103,7 +103,7 @@ REFUSED = {
     for model in ("model=bahdanau", "model=luong")
     for scorer in ("scorer=dot", "scorer=scaled_dot", "scorer=gaussian", "scorer=gaussian_learned")
 } | {
-    ("model=luong", "model.encoder_dim=65"): "encoder_dim=65 is shared by two directions: choose an even number",
+    ("model=luong", "model.encoder_dim=65"): "encoder_dim is 65; it must be even",
     ("model=luong", "model.num_heads=3"): "num_heads=3 does not divide the query width 128: .* such as 2",
     ("model=bahdanau", "window=local_p", "window.half_width=0"): "window.half_width is 0; it must be at least 1",
     ("model=luong", "window=local_m", "window.half_width=-1"): "window.half_width is -1; it must be at least 0",

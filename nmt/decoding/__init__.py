@@ -1,1 +1,1 @@
-"""From a model and source text to translations: the search, and the translator that batches and orders lines."""
+"""Decoding: searches for translations, and the translator that runs them on lines of text."""

@@ -1,4 +1,4 @@
-"""Beam search over all sentences of a batch at once; a beam of 1 is greedy search."""
+"""Batched beam search; with a beam of 1 it is greedy search."""
 
 import math
 from typing import NamedTuple
@@ -12,48 +12,48 @@ from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, 
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
-"""Of a source piece, for the logarithm: a window or sparsemax may give it no weight at all."""
+"""Lower bound on the coverage of a source piece, because log 0 would follow from a window or sparsemax."""
 
 _NO_PROBABILITIES = (
-    "Sentence {sentence} of the batch has no translation: the model's log-probabilities are NaN or -inf; check its "
-    "weights, or search in float32."
+    "Sentence {sentence} of the batch has no translation, because the model's log-probabilities are NaN or -inf; check "
+    "the model's weights, or search in float32."
 )
 
 
 class Live(NamedTuple):
-    """Sentences still searched, one row each."""
+    """The sentences that are still searched, one row each."""
 
     sentence: Int[Tensor, " sentences"]
-    """Index in the batch that search was given."""
+    """Index in the original batch."""
     longest: Int[Tensor, " sentences"]
-    """Longest output, EOS counted."""
+    """Maximum output length, EOS counted."""
     prefix: Int[Tensor, "sentences prefix"]
-    """The pieces that every hypothesis begins with, filled up with PAD."""
+    """The pieces that every hypothesis begins with, padded with PAD."""
     words: Bool[Tensor, "sentences source"]
-    """The source pieces that want to be covered: all but EOS and padding."""
+    """The source pieces subject to the coverage penalty: all but EOS and padding."""
     log_probs: Float[Tensor, "sentences beams"]
-    """Of the unfinished hypotheses; -inf where there is none."""
+    """Log-probabilities of the unfinished hypotheses; -inf for an empty place."""
     finished: Int[Tensor, " sentences"]
     """Number of finished hypotheses."""
     best: Float[Tensor, "sentences n_best"]
-    """Highest scores among the finished ones, best first; -inf where there is none."""
+    """The highest scores of the finished hypotheses, best first, filled up with -inf."""
 
 
 class Rows(NamedTuple):
-    """What each unfinished hypothesis has written and read; row = sentence * beams + beam."""
+    """What each unfinished hypothesis has generated and attended to; row = sentence * beams + beam."""
 
     history: Int[Tensor, "rows length"]
-    """Its pieces, without BOS."""
+    """The pieces, without BOS."""
     covered: Float[Tensor, "rows source"]
-    """The sum of the attention weights over its steps; one column of zeros where coverage does not count."""
+    """Attention weights summed over all steps; a single column of zeros without a coverage penalty."""
 
 
 class Candidates(NamedTuple):
-    """The best one-token continuations of a sentence's live hypotheses, best first."""
+    """The best one-token extensions of a sentence's unfinished hypotheses, best first."""
 
     log_probs: Float[Tensor, "sentences candidates"]
     parents: Int[Tensor, "sentences candidates"]
-    """The beam that is continued."""
+    """The beam of the hypothesis that is extended."""
     tokens: Int[Tensor, "sentences candidates"]
 
 
@@ -61,13 +61,15 @@ class BeamSearch:
     """Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
     score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
 
-    |Y| counts EOS; s runs over the source pieces but EOS, and a_ts is the mean of the heads of the last layer's cross
-    attention, with 0.001 as the least sum. A step looks at the 2 x beam candidates of highest log-probability. One that
-    ends in EOS finishes if it ranks among the first `beam_size`; the best `beam_size` others go on. A sentence ends
-    with `beam_size` finished hypotheses, or as soon as no live one can come among the `n_best` (an end that is proved
-    safe, see `_done`), or at its longest output. So the best hypothesis does not depend on `n_best`.
+    |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
+    the heads, and sum_t a_ts is at least 0.001. Each step considers the 2 x `beam_size` candidates with the highest
+    log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
+    `beam_size` of the others are continued. The search for a sentence ends with `beam_size` finished hypotheses, or
+    when no unfinished one can reach the `n_best` any more (see `_done`), or at the maximum length. Therefore the best
+    hypothesis does not depend on `n_best`.
 
-    `length_penalty` is alpha (0 turns it off), `coverage_penalty` beta. Raises ValueError for a setting out of range.
+    `length_penalty` is alpha (0 turns it off), `coverage_penalty` is beta. Raises ValueError for a setting out of
+    range.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class BeamSearch:
         if not math.isfinite(length_penalty):
             raise ValueError(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
         if not 0 <= coverage_penalty < math.inf:
-            raise ValueError(f"search.coverage_penalty is {coverage_penalty}; it must be a finite number, at least 0.")
+            raise ValueError(f"search.coverage_penalty is {coverage_penalty}; it must be finite and at least 0.")
         if not 1 <= n_best <= beam_size:
             raise ValueError(
                 f"search.n_best is {n_best}; it must be between 1 and search.beam_size, which is {beam_size}."
@@ -103,10 +105,10 @@ class BeamSearch:
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """At least one and at most `n_best` hypotheses per sentence, best first.
+        """Between 1 and `n_best` hypotheses per sentence, best first.
 
-        Each begins with its row of `prefix`, which PAD fills up, as far as the model can read.
-        Raises ValueError where the model's log-probabilities are NaN or leave no way to end a sentence.
+        Each begins with the sentence's row of `prefix` (padded with PAD), cut at the longest output of the model.
+        Raises ValueError if the model's log-probabilities are NaN, or -inf for every way to end a sentence.
         """
         memory, own_memory = model.encode(source, source_mask), False
         state = model.start(memory, self.beam_size)
@@ -123,14 +125,14 @@ class BeamSearch:
             if ending.any():
                 live = self._finish(found, live, candidates, rows)
                 candidates = self._unfinished(candidates, ending)
-            log_probs, parents, tokens = _settled(Candidates(*(part[:, : self.beam_size] for part in candidates)))
+            log_probs, parents, tokens = _keep_rows(Candidates(*(part[:, : self.beam_size] for part in candidates)))
             live = live._replace(log_probs=log_probs)
 
             chosen = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
             done = self._done(live, length)
             if done.any():
-                going = _closed_up(~done)
-                # The first time a copy: encode's leaves may be the caller's mask, or be expanded or shared.
+                going = _fill_gaps(~done)
+                # Copies the first time, because Memory may hold the caller's mask, or expanded or shared tensors.
                 memory, own_memory = (move_rows if own_memory else select_rows)(memory, going), True
                 live, tokens, chosen = select_rows((live, tokens, chosen), going)
             state, rows = move_rows(state, chosen.flatten()), select_rows(rows, chosen.flatten())
@@ -145,7 +147,7 @@ class BeamSearch:
     ) -> Live:
         lengths = source_mask.sum(1)
         begin = lengths.new_empty(len(lengths), 0) if prefix is None else prefix
-        # The beams start equal: only the first is real, or every later one would repeat it.
+        # Only the first beam is real at the start; the others would repeat it.
         log_probs = torch.full((len(lengths), self.beam_size), -math.inf, device=lengths.device)
         log_probs[:, 0] = 0
         return Live(
@@ -161,7 +163,7 @@ class BeamSearch:
     def _step(
         self, model: Decodable, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, rows: Rows
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State, Rows]:
-        """The model's step; with a coverage penalty it adds to what is covered."""
+        """A step of the model; with a coverage penalty it also sums up the attention weights."""
         if not self.coverage_penalty:
             return *model.step(tokens, state, memory), rows
         log_probs, weights, state = model.attending_step(tokens, state, memory)
@@ -173,13 +175,13 @@ class BeamSearch:
         totals = live.log_probs[:, :, None] + log_probs
         totals = self.constraints.apply(totals, history, live.longest, live.prefix)
         best, index = totals.flatten(1).topk(2 * self.beam_size)
-        if best[:, 0].isnan().any():  # topk puts NaN first
+        if best[:, 0].isnan().any():  # topk ranks NaN first
             raise ValueError(_NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 
     def _finish(self, found: list[list[Hypothesis]], live: Live, candidates: Candidates, rows: Rows) -> Live:
-        """Move the candidates that end in EOS among the first `beam_size` to `found`."""
+        """Moves those of the first `beam_size` candidates that end in EOS to `found`."""
         log_probs = candidates.log_probs[:, : self.beam_size]
         ending = (candidates.tokens[:, : self.beam_size] == EOS) & (log_probs > -math.inf)
         length = rows.history.shape[1] + 1
@@ -203,22 +205,23 @@ class BeamSearch:
     def _coverage(
         self, live: Live, parents: Int[Tensor, "sentences beams"], covered: Float[Tensor, "rows source"]
     ) -> Float[Tensor, "sentences beams"]:
-        """beta sum_s log min(sum_t a_ts, 1) of the hypotheses that each candidate ends."""
+        """beta sum_s log min(sum_t a_ts, 1) of the hypothesis that each candidate extends."""
         sums = covered.unflatten(0, (-1, self.beam_size)).clamp(_LEAST_COVERED, 1)
         penalties = sums.log().masked_fill(~live.words[:, None], 0).sum(dim=-1)
         return self.coverage_penalty * penalties.gather(1, parents)
 
     def _unfinished(self, candidates: Candidates, ending: Bool[Tensor, "sentences candidates"]) -> Candidates:
-        """The candidates that do not end in EOS first, otherwise in order: at most `beam_size` of them end."""
+        """Moves the candidates that end in EOS, of which there are at most `beam_size`, behind all others."""
         order = ending.byte().argsort(dim=1, stable=True)
         return Candidates(*(part.gather(1, order) for part in candidates))
 
     def _done(self, live: Live, length: int) -> Bool[Tensor, " sentences"]:
-        """Sentences that are full, at their longest output, or whose live hypotheses cannot come among the best.
+        """True for sentences with `beam_size` finished hypotheses, at their maximum length, or without hope of a better
+        hypothesis.
 
-        Log-probabilities only fall, and the coverage penalty is at most 0. A score is highest when they stay as they
-        are and the length penalty is the largest within reach: that of the longest output, or of the next piece where
-        alpha is negative.
+        Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
+        log-probability divided by the largest length penalty still possible: that of the maximum length, or of the
+        next length if alpha is negative.
         """
         reach = live.longest if self.length_penalty >= 0 else torch.full_like(live.longest, length + 1)
         bound = live.log_probs.amax(dim=1) / ((5 + reach) / 6) ** self.length_penalty
@@ -233,8 +236,8 @@ class BeamSearch:
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]
 
 
-def _settled(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-probabilities, parents and tokens, each parent's best one in the parent's own place: its row then stays."""
+def _keep_rows(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities, parents and tokens, ordered so that each parent's best extension keeps the parent's row."""
     beams = chosen.parents.shape[1]
     places = torch.arange(beams, device=chosen.parents.device)
     equal = chosen.parents[:, :, None] == chosen.parents[:, None, :]
@@ -247,8 +250,8 @@ def _settled(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:
     return log_probs, parents, tokens
 
 
-def _closed_up(going: Bool[Tensor, " sentences"]) -> Int[Tensor, " going"]:
-    """The sentences that go on: each in its place, but for the last ones, which fill the gaps."""
+def _fill_gaps(going: Bool[Tensor, " sentences"]) -> Int[Tensor, " going"]:
+    """Indices of the remaining sentences: each keeps its row, except that the last ones fill the gaps."""
     size = int(going.sum())
     order = torch.arange(size, device=going.device)
     order[~going[:size]] = going[size:].nonzero().squeeze(1) + size

@@ -1,4 +1,4 @@
-"""What a hypothesis may be: how long, with which first pieces, and without which repetitions."""
+"""Constraints on hypotheses: their length, first pieces and repetitions."""
 
 import math
 
@@ -12,13 +12,13 @@ Scores = Float[Tensor, "sentences beams vocab"]
 
 
 class Constraints:
-    """Blocks the pieces that may not come next by giving them a score of -inf.
+    """Gives the score -inf to the pieces that must not come next.
 
-    Lengths count EOS. A hypothesis has at least `min_length` pieces and at most the least of `max_length`, what the
-    model can read and, unless `min_length` is more, max_length_ratio * S + max_length_offset (S source pieces); there
-    EOS is the only piece left, so that every hypothesis is a whole sentence. No `no_repeat_ngram` pieces in a row come
-    a second time (0: all may). PAD, BOS and UNK never come: byte fallback writes any text. The longest length goes
-    before a forced piece, and both go before all the rest.
+    Lengths count EOS. A hypothesis has at least `min_length` pieces. Its maximum length is the smallest of
+    `max_length`, the model's limit, and max_length_ratio * S + max_length_offset for S source pieces (or `min_length`,
+    if that is larger); there only EOS is allowed, so every hypothesis is complete. No sequence of `no_repeat_ngram`
+    pieces occurs twice (0: no limit). PAD, BOS and UNK are never generated; with byte fallback no text needs UNK. The
+    maximum length takes precedence over a forced piece of the prefix, and both over all other constraints.
 
     Raises ValueError for a setting out of range.
     """
@@ -31,15 +31,15 @@ class Constraints:
         max_length_offset: int = 10,
         no_repeat_ngram: int = 0,
     ) -> None:
-        _require("min_length", min_length, 1, "for EOS is a piece")
+        _require("min_length", min_length, 1, "because EOS is counted")
         if max_length is not None:
             _require("max_length", max_length, min_length, "which is search.constraints.min_length")
         if not 0 <= max_length_ratio < math.inf:
             raise ValueError(
-                f"search.constraints.max_length_ratio is {max_length_ratio}; it must be a finite number, at least 0."
+                f"search.constraints.max_length_ratio is {max_length_ratio}; it must be finite and at least 0."
             )
         _require("max_length_offset", max_length_offset, 1, "to leave room for EOS")
-        _require("no_repeat_ngram", no_repeat_ngram, 0, "which lets all repeat")
+        _require("no_repeat_ngram", no_repeat_ngram, 0, "which allows every repetition")
         self.min_length, self.max_length = min_length, max_length
         self.max_length_ratio, self.max_length_offset = max_length_ratio, max_length_offset
         self.no_repeat_ngram = no_repeat_ngram
@@ -50,7 +50,7 @@ class Constraints:
         max_target: int | None,
         prefix: Int[Tensor, "sentences prefix"],
     ) -> Int[Tensor, " sentences"]:
-        """The longest output of each sentence: its prefix has room, within `max_target`, what the model can read."""
+        """The maximum length of each sentence; it has room for the prefix and EOS unless `max_target` is smaller."""
         longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
         if self.max_length is not None:
             longest = longest.clamp(max=self.max_length)
@@ -64,9 +64,9 @@ class Constraints:
         longest: Int[Tensor, " sentences"],
         prefix: Int[Tensor, "sentences prefix"],
     ) -> Scores:
-        """Overwrites the scores of the pieces that may not come after each row of `history`; returns them.
+        """Overwrites the scores of the pieces that must not follow each row of `history`, and returns the scores.
 
-        Row = sentence * beams + beam, BOS left out. The sentences' prefixes are filled up with PAD.
+        Row = sentence * beams + beam; `history` has no BOS. `prefix` is padded with PAD.
         """
         step = history.shape[1]
         only = prefix[:, step] if step < prefix.shape[1] else torch.full_like(longest, PAD)
@@ -83,14 +83,14 @@ class Constraints:
         if kept is None:
             return scores
         scores.masked_fill_(single[:, None, None], -math.inf)
-        # Where the sentence is free its PAD stays blocked.
+        # PAD stays blocked in sentences without a forced piece.
         return scores.scatter_(
             2, only[:, None, None].expand_as(kept), kept.masked_fill(~single[:, None, None], -math.inf)
         )
 
 
 def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, Tensor]:
-    """Rows and pieces: each would complete n pieces in a row that the row's history holds already."""
+    """Rows and pieces such that the piece would repeat an n-gram of the row's history."""
     windows, last = history.unfold(1, n, 1), history[:, history.shape[1] - n + 1 :]
     rows, starts = (windows[:, :, :-1] == last.unsqueeze(1)).all(dim=-1).nonzero(as_tuple=True)
     return rows, windows[rows, starts, -1]

@@ -13,32 +13,33 @@ from nmt.decoding.state import Decodable, Hypothesis, select_rows
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 _DRAWN_AT_ONCE = 2**22
-"""Scores that are sorted together."""
+"""Number of scores that are sorted at a time."""
 
 
 class Going(NamedTuple):
-    """Sentences with a sample that has not ended, one row each."""
+    """The sentences with an unfinished sample, one row each."""
 
     sentence: Int[Tensor, " sentences"]
-    """Index in the batch that was given."""
+    """Index in the original batch."""
     longest: Int[Tensor, " sentences"]
-    """Longest output, EOS counted."""
+    """Maximum output length, EOS counted."""
     prefix: Int[Tensor, "sentences prefix"]
-    """The pieces that every sample begins with, filled up with PAD."""
+    """The pieces that every sample begins with, padded with PAD."""
     numbers: Float[Tensor, "sentences samples longest"]
-    """A random number from 0 to 1 for each piece to come."""
+    """A random number in [0, 1) for each future piece."""
     log_probs: Float[Tensor, "sentences samples"]
-    """Of the samples so far, or of the whole where they have ended."""
+    """Log-probabilities of the samples so far."""
     ended: Bool[Tensor, "sentences samples"]
 
 
 class Sampling:
     """Draws `samples` translations of each sentence, piece by piece.
 
-    The next piece is drawn from softmax(log p / temperature), cut to the `top_k` most probable pieces (0: all) and to
-    the fewest of highest probability that together reach `top_p`. The random numbers depend on `seed` and the source
-    alone: but for rounding no batch changes a sample, and equal sources have equal samples.
-    Samples come with the model's own log-probability as log_prob and score, the most probable first.
+    The next piece is drawn from softmax(log p / temperature), restricted to the `top_k` most probable pieces (0: all)
+    and to the smallest set of most probable pieces with a total probability of at least `top_p`. The random numbers
+    depend on `seed` and the source alone, so the batch changes no sample (except through rounding), and equal sources
+    get equal samples. log_prob and score of a sample are the model's own log-probability; the most probable sample
+    comes first.
 
     Raises ValueError for a setting out of range.
     """
@@ -57,9 +58,9 @@ class Sampling:
         if not 0 < temperature < math.inf:
             raise ValueError(f"search.temperature is {temperature}; it must be above 0 (1 is the model's own).")
         if top_k < 0:
-            raise ValueError(f"search.top_k is {top_k}; it must be at least 0, which keeps all pieces.")
+            raise ValueError(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
         if not 0 < top_p <= 1:
-            raise ValueError(f"search.top_p is {top_p}; it must be above 0 and at most 1, which keeps all pieces.")
+            raise ValueError(f"search.top_p is {top_p}; it must be above 0 and at most 1 (1 keeps all pieces).")
         if seed < 0:
             raise ValueError(f"search.seed is {seed}; it must be at least 0.")
         self.samples, self.temperature, self.top_k, self.top_p, self.seed = samples, temperature, top_k, top_p, seed
@@ -80,9 +81,9 @@ class Sampling:
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """`samples` hypotheses per sentence, each beginning with the sentence's row of `prefix`, which PAD fills up.
+        """`samples` hypotheses per sentence, each beginning with the sentence's row of `prefix` (padded with PAD).
 
-        Raises ValueError where the model's log-probabilities are NaN.
+        Raises ValueError if the model's log-probabilities are NaN, or if the constraints allow no piece.
         """
         memory = model.encode(source, source_mask)
         state = model.start(memory, self.samples)
@@ -133,8 +134,8 @@ class Sampling:
     def _draw(
         self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
-        """The pieces at which the cumulated probability of those that are kept passes the random numbers."""
-        # Sorting takes several times the memory of the scores: a part of the sentences at a time.
+        """Samples by inversion: the first kept piece whose cumulative probability exceeds the random number."""
+        # In parts, because sorting takes several times the memory of the scores.
         size = max(1, _DRAWN_AT_ONCE // scores[0].numel())
         parts = zip(scores.split(size), numbers.split(size), strict=True)
         return torch.cat([self._draw_part(*part) for part in parts])
@@ -145,11 +146,11 @@ class Sampling:
         probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
             raise ValueError(
-                "The model's log-probabilities are NaN, or search.constraints leave no next piece: check its weights, "
-                "or relax them."
+                "There is no next piece to sample, because the model's log-probabilities are NaN or search.constraints "
+                "block all pieces; check the model's weights, or relax the constraints."
             )
         total = probabilities.cumsum(dim=-1)
-        # A piece is kept if those before it do not reach top_p yet.
+        # A piece is kept if the more probable ones do not reach top_p.
         kept = probabilities * (total - probabilities < self.top_p)
         if self.top_k:
             kept[:, :, self.top_k :] = 0
@@ -164,7 +165,7 @@ class Sampling:
         history: Int[Tensor, "rows length"],
         done: Bool[Tensor, " sentences"],
     ) -> None:
-        """Moves the samples of the sentences that are done to `found`."""
+        """Moves the samples of finished sentences to `found`."""
         samples = history.unflatten(0, (-1, self.samples))
         for row in done.nonzero().flatten().tolist():
             hypotheses = [

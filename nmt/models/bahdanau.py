@@ -1,4 +1,4 @@
-"""RNNsearch (Bahdanau et al. 2015): the query is the decoder's previous state, the context enters the recurrence."""
+"""RNNsearch (Bahdanau et al. 2015): the query is the previous decoder state, and the context enters the recurrence."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
@@ -17,26 +17,27 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 
 
 class State(NamedTuple):
-    """s_{t-1}, the state that asks next, and how many pieces it has read."""
+    """The decoder state s_{t-1}, which is the next query, and the number of pieces read so far."""
 
     hidden: Float[Tensor, "rows decoder_dim"]
     position: Int[Tensor, " rows"]
 
 
 class Bahdanau(RecurrentSeq2Seq):
-    """Bahdanau et al. (2015), section 3.1: s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j).
+    """s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j) (Bahdanau et al. 2015, section 3.1).
 
-    The annotations h_j are the forward and the backward state of a GRU at piece j (section 3.2).
-    s_0 = tanh(W_s b_1), where b_1 is the backward state of the first piece (appendix A.2.2).
+    The annotation h_j is the forward and the backward state of a GRU at piece j (section 3.2).
+    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
-    torch's GRU applies its reset gate after the recurrent product, the paper (A.1.1) before it; its z is the paper's
-    1 - z. Dropout, which the paper does not have, falls on embeddings, annotations and the maxout layer; `dropout_at`
-    gives the places embedding, encoder and output another than `dropout`. With `fix_norm` the rows of embeddings
-    have the length sqrt(embedding_dim) and those of the output layer 1.
+
+    Deviations: torch's GRU applies the reset gate after the recurrent product, the paper (A.1.1) before it; torch's z
+    is the paper's 1 - z. The paper has no dropout; here it is applied to the embeddings, the annotations and the maxout
+    layer. `dropout_at` overrides `dropout` at the places embedding, encoder and output. With `fix_norm`, the rows of
+    the embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 1.
     """
 
     queries: ClassVar = {
-        "cross": "s_{t-1}, the decoder's state before it reads y_{t-1}; the context then enters the step that makes s_t"
+        "cross": "s_{t-1}, the decoder state before it reads y_{t-1}; the context then enters the step to s_t"
     }
 
     def __init__(
@@ -81,7 +82,7 @@ class Bahdanau(RecurrentSeq2Seq):
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.embedding_dropout(self.source_embedding(source))
         annotations, final = annotate(self.encoder, embedded, source_mask.sum(dim=1).cpu())
-        hidden = torch.tanh(self.bridge(final[1]))  # final[1]: the backward direction, after the first piece
+        hidden = torch.tanh(self.bridge(final[1]))  # final[1] is b_1, the backward direction's last state
         first = State(hidden, torch.zeros_like(source[:, 0]))
         return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
 

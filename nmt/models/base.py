@@ -1,4 +1,4 @@
-"""What every model is: an encoder, a whole-sentence forward for training, and one step for search."""
+"""The interface of all models: an encoder, a forward pass over whole sentences, and a single step for search."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from nmt.attention import Attention, View
 
 Watch = Callable[[str, int, Tensor, View], None]
-"""watch(site, layer, weights, view) is shown the weights (batch, heads, queries, keys) of each attention site, and what
-its window left of the keys.
+"""watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
+View of its window.
 
-Sites are called encoder_self, decoder_self and cross; layers count from 0.
+The sites are encoder_self, decoder_self and cross; layers count from 0.
 """
 
 Source = Int[Tensor, "batch source"]
@@ -26,20 +26,20 @@ Logits = Float[Tensor, "batch target vocab"]
 class Seq2Seq(nn.Module, ABC):
     """A model of p(target | source).
 
-    Memory and State are NamedTuples of tensors: Memory has a row per sentence and never changes, State has
-    sentences x beams rows (row = sentence * beams + beam). After `step` the old State may not be used.
+    Memory and State are NamedTuples of tensors. Memory has one row per sentence and never changes; State has
+    sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it is given.
     """
 
     queries: ClassVar[Mapping[str, str]]
-    """Who asks, and when, for each attention site in the order in which a sentence reaches them."""
+    """The queries of each attention site, in words; the sites are in the order in which a sentence reaches them."""
 
     output: nn.Linear
-    """From `decode`'s features to logits; apart, so that training can leave out padding and keep no logits."""
+    """Maps the features of `decode` to logits. Separate, so that training can skip padding and keep no logits."""
 
     @property
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        """Each layer's attention at each site that `queries` names."""
+        """The attention of each layer at each site in `queries`."""
 
     @property
     def device(self) -> torch.device:
@@ -48,12 +48,12 @@ class Seq2Seq(nn.Module, ABC):
 
     @property
     def max_source(self) -> int | None:
-        """The most source pieces, EOS counted, that can be attended to; None where there is no limit."""
+        """The largest number of source pieces, EOS counted; None if there is no limit."""
         return self._least("encoder_self", "cross")
 
     @property
     def max_target(self) -> int | None:
-        """The most target pieces, EOS counted, that can be attended to; None where there is no limit."""
+        """The largest number of target pieces, EOS counted; None if there is no limit."""
         return self._least("decoder_self")
 
     def _least(self, *sites: str) -> int | None:
@@ -63,19 +63,19 @@ class Seq2Seq(nn.Module, ABC):
     def forward(
         self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None
     ) -> Logits:
-        """Logits of every next piece, the pieces before it given (teacher forcing)."""
+        """Logits of each target piece given the pieces before it (teacher forcing)."""
         logits: Tensor = self.output(self.decode(target_input, self.encode(source, source_mask, watch), watch))
         return logits
 
     @abstractmethod
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
-        """The Memory of the sources: keys, values and mask, projected once."""
+        """The Memory of the sources: projected keys and values, and the mask."""
 
     @abstractmethod
     def decode(
         self, target_input: Target, memory: Any, watch: Watch | None = None
     ) -> Float[Tensor, "batch target width"]:
-        """What the output layer reads after each of the target's positions."""
+        """The input of the output layer at each target position."""
 
     @abstractmethod
     def start(self, memory: Any, beams: int) -> Any:
@@ -85,15 +85,15 @@ class Seq2Seq(nn.Module, ABC):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        """log p of each next piece in nats, after reading one more token per beam, and the new State.
+        """Reads one more token per beam; returns log p of each next piece, in nats, and the new State.
 
-        `watch` is shown what the beams, as queries, attend to in the source.
+        `watch` receives the cross attention; its queries are the beams.
         """
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], Any]:
-        """`step`, and between its results the cross weights of the last layer, mean of the heads."""
+        """The same as `step`, plus the last layer's cross attention weights, averaged over the heads."""
         seen: list[Tensor] = []
         log_probs, state = self.step(tokens, state, memory, lambda site, layer, weights, view: seen.append(weights))
         return log_probs, seen[-1].mean(dim=1), state

@@ -1,17 +1,17 @@
-"""One dropout for a whole model, and others for some of its places."""
+"""Dropout probabilities of a model: one for all places, overridden at some."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def dropout_rates(places: Sequence[str], dropout: Any, at: Mapping[str, Any] | None) -> dict[str, float]:
-    """The probability of each place: its own in `at`, where that has one, else `dropout`.
+    """The dropout probability at each place: its entry in `at` if that is set, else `dropout`.
 
-    Raises ValueError for a place that is none of `places`, and for what is no probability below 1.
+    Raises ValueError for an unknown place, and for a value that is not a number in [0, 1).
     """
     for name in at or ():
         if name not in places:
-            raise ValueError(f"model.dropout_at names '{name}'; there are: {', '.join(places)}.")
+            raise ValueError(f"model.dropout_at has no place '{name}'; choose from {', '.join(places)}.")
     own = {place: rate for place, rate in (at or {}).items() if rate is not None}
     for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in own.items()}}.items():
         if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:

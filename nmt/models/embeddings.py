@@ -1,4 +1,4 @@
-"""Token embeddings and sinusoidal positions."""
+"""Token embeddings and sinusoidal position encodings."""
 
 import math
 from typing import NamedTuple
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 DIRECTION_STD = 0.01 / math.sqrt(3)
-"""Deviation of the entries of vectors of which only the direction counts, when they begin.
+"""Initial standard deviation of the entries of vectors of which only the direction matters (FixNorm).
 
-It is that of U(-0.01, 0.01), which the program of Nguyen & Salazar (2019) has, so short that a step of the optimiser
-turns them far.
+It is that of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019): the vectors are so short that one optimizer
+step changes their direction by a large angle.
 """
 
 
 class VocabularySizes(NamedTuple):
-    """How many pieces each side's tokenizer has; `joint` says that both sides share one tokenizer."""
+    """The vocabulary sizes of the two sides; `joint`: both sides share one tokenizer."""
 
     source: int
     target: int
@@ -26,7 +26,7 @@ class VocabularySizes(NamedTuple):
 
 
 def token_embeddings(vocabulary: VocabularySizes, dim: int, std: float = 1.0) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embedding tables of both sides, one table if the vocabulary is joint; entries start with deviation `std`."""
+    """The embedding tables of both sides, drawn from N(0, std^2); a single table if the vocabulary is joint."""
     target = _table(vocabulary.target, dim, std)
     return target if vocabulary.joint else _table(vocabulary.source, dim, std), target
 
@@ -51,17 +51,17 @@ class _RowsOfLength(nn.Module):
 
 
 def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0) -> None:
-    """Makes each row of `weight` the vector length * w / |w|; what is trained is w.
+    """Reparametrizes each row of `weight` as length * w / |w| with trained w.
 
-    With length 1 it is FixNorm (Nguyen & Salazar 2019); Nguyen & Chiang (2018) fixed the length of what the output
-    layer reads as well, as ScaleNorm does. Modules that share their weights go on to share them.
+    With length 1 this is FixNorm (Nguyen & Salazar 2019). Nguyen & Chiang (2018) also fix the norm of the output
+    layer's input, as ScaleNorm does. Modules that share a weight still share it afterwards.
     """
     for module in dict.fromkeys(modules):
         parametrize.register_parametrization(module, "weight", _RowsOfLength(length))
 
 
 def with_plain_weights(model: nn.Module) -> None:
-    """Computes what `with_rows_of_length` does once and for all, for a model that is not trained any more."""
+    """Undoes `with_rows_of_length`, keeping the current weights, for a model that is no longer trained."""
     for module in model.modules():
         if parametrize.is_parametrized(module, "weight"):
             parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)

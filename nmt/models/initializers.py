@@ -1,6 +1,6 @@
-"""Fresh weights: an initializer changes those of a whole model, in place, before it is trained.
+"""Initializers: each replaces the initial weights of a whole model, in place.
 
-A scorer's own weights stay those that it began with, and so do a norm's.
+The parameters of scorers and norms are never changed.
 """
 
 import math
@@ -15,14 +15,15 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 def default(model: Seq2Seq) -> None:
-    """The weights stay those with which torch makes linear maps and recurrent nets, and our models embeddings."""
+    """Keeps torch's initial weights of linear layers and recurrent networks, and the models' own of embeddings."""
 
 
 @torch.no_grad()
 def uniform(model: Seq2Seq, bound: float) -> None:
-    """U(-bound, bound) for embeddings, linear maps and recurrent nets, biases too (Luong et al. 2015, section 4.1).
+    """U(-bound, bound) for embeddings, linear layers and recurrent networks, including biases (Luong et al. 2015,
+    section 4.1).
 
-    Weights of which only the direction counts (FixNorm) stay as made.
+    Weights under FixNorm are not changed. Raises ValueError if `bound` is not positive.
     """
     _check_positive("bound", bound)
     for module in model.modules():
@@ -33,9 +34,9 @@ def uniform(model: Seq2Seq, bound: float) -> None:
 
 @torch.no_grad()
 def xavier(model: Seq2Seq) -> None:
-    """U(-b, b) with b = sqrt(6 / (inputs + outputs)) for linear maps, each gate one of them (Glorot & Bengio 2010).
+    """U(-b, b) with b = sqrt(6 / (inputs + outputs)) for linear layers and for each gate (Glorot & Bengio 2010).
 
-    Their biases become 0. Embeddings, and output weights that are embeddings or FixNorm's, stay as made.
+    Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed.
     """
     _without_biases(model)
     for matrix in _matrices(model):
@@ -44,10 +45,11 @@ def xavier(model: Seq2Seq) -> None:
 
 @torch.no_grad()
 def small(model: Seq2Seq, dim: int) -> None:
-    """N(0, 2 / (dim + 4 dim)) for all linear maps of a model `dim` wide (Nguyen & Salazar 2019, SmallInit).
+    """N(0, 2 / (dim + 4 dim)) for all linear layers of a model of width `dim` (Nguyen & Salazar 2019, SmallInit).
 
-    It is what Glorot & Bengio's would be for those of a feed-forward net of 4 dim, for all. Their biases become 0.
-    Embeddings, and output weights that are embeddings or FixNorm's, stay as made.
+    For a feed-forward net with 4 dim hidden units this is the variance of Glorot & Bengio; here all layers get it.
+    Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
+    ValueError if `dim` is not positive.
     """
     _check_positive("dim", float(dim))
     _without_biases(model)
@@ -56,7 +58,7 @@ def small(model: Seq2Seq, dim: int) -> None:
 
 
 def _without_biases(model: Seq2Seq) -> None:
-    """Sets the biases of linear maps and recurrent nets to 0."""
+    """Sets the biases of linear layers and recurrent networks to 0."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, *_RECURRENT)):
             for parameter in module.parameters(recurse=False):
@@ -65,7 +67,7 @@ def _without_biases(model: Seq2Seq) -> None:
 
 
 def _matrices(model: Seq2Seq) -> Iterator[Tensor]:
-    """The weights of linear maps and of the gates of recurrent nets, but for those that are embeddings too."""
+    """The matrices of linear layers and of each gate of recurrent networks, except those shared with embeddings."""
     embeddings = [table.weight for table in model.modules() if isinstance(table, nn.Embedding)]
     for module in model.modules():
         if isinstance(module, (nn.Linear, *_RECURRENT)):
@@ -76,4 +78,4 @@ def _matrices(model: Seq2Seq) -> Iterator[Tensor]:
 
 def _check_positive(name: str, value: float) -> None:
     if not 0 < value < math.inf:
-        raise ValueError(f"initializer.{name} is {value:g}; it must be a number above 0.")
+        raise ValueError(f"initializer.{name} is {value:g}; it must be above 0 and finite.")

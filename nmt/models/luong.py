@@ -1,4 +1,4 @@
-"""Luong et al. 2015: the query is the decoder's current state, the context meets it after the recurrence."""
+"""Luong et al. 2015: the query is the current decoder state, and the context joins it after the recurrence."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -15,16 +15,16 @@ from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim, reversed_order
 
-# Of the output layer's rows with FixNorm. tanh bounds what they are multiplied with: after 200 and 250 updates of
-# experiment=envi_luong (seed 1, commit c04da3f and those before it) the training loss was 5.16 and 5.41 with rows of 1,
-# 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; without FixNorm 6.63 after 200.
+# Norm of the output layer's rows with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1 allow
+# only small logits. Training loss after 200 and 250 updates of experiment=envi_luong with seed 1: 5.16 and 5.41 with
+# norm 1, 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; 6.63 after 200 updates without FixNorm.
 _OUTPUT_LENGTH = 5.0
 
 _ENCODERS = ("bidirectional", "reversed")
 
 
 class State(NamedTuple):
-    """Hidden states and cells of every layer, the attentional vector fed back, and how many pieces were read."""
+    """Hidden states and cells of all layers, the attentional vector h~_{t-1}, and the number of pieces read so far."""
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
     cell: Float[Tensor, "rows layers decoder_dim"]
@@ -33,19 +33,21 @@ class State(NamedTuple):
 
 
 class Luong(RecurrentSeq2Seq):
-    """Luong et al. (2015), section 3: h~_t = tanh(W_c [c_t; h_t]) (equation 5), then softmax(W_s h~_t) (equation 6).
+    """h~_t = tanh(W_c [c_t; h_t]) (equation 5), then softmax(W_s h~_t) (equation 6; Luong et al. 2015, section 3).
 
-    h_t is the top state of a stacked LSTM, c_t the context of the attention to the source states h_s.
-    With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3), zeros at t = 0.
-    The `encoder` is bidirectional, and each layer's final states start the decoder's through tanh(linear); or reversed,
-    the paper's: one direction, which reads the pieces from the last to the first, then EOS, and hands its last states
-    over unchanged, so that it is as wide as the decoder. Dropout falls on embeddings, on what leaves a layer of encoder
-    and decoder, and on h~_t; `dropout_at` gives the places embedding, encoder, decoder and output another than
-    `dropout`. With `fix_norm` the rows of embeddings have the length sqrt(embedding_dim), those of the output layer 5.
+    h_t is the top state of a stacked LSTM, and c_t the context of its attention to the source states h_s.
+    With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3); it is zero at t = 0.
+
+    `encoder` is bidirectional or reversed. A bidirectional encoder's final states pass through tanh(linear) in each
+    layer and become the initial states of the decoder. The reversed encoder is the paper's: it reads the pieces from
+    the last to the first, then EOS, and its final states become the decoder's without a change, so both must have the
+    same width. Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t;
+    `dropout_at` overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of
+    the embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 5.
     """
 
     queries: ClassVar = {
-        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then meets h_t in h~_t"
+        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then joins h_t in h~_t"
     }
 
     def __init__(
@@ -133,7 +135,7 @@ class Luong(RecurrentSeq2Seq):
         return self.output_dropout(results)
 
     def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
-        """One time step through the stack: hidden states and cells (rows, layers, decoder_dim)."""
+        """One time step of the stack; returns its hidden states and cells (rows, layers, decoder_dim)."""
         hidden: list[Tensor] = []
         cell: list[Tensor] = []
         for layer, recur in enumerate(self.cells):
@@ -149,13 +151,13 @@ def _check_encoder(encoder: str, encoder_dim: int, decoder_dim: int) -> None:
         raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(_ENCODERS)}.")
     if encoder == "reversed" and encoder_dim != decoder_dim:
         raise ValueError(
-            f"encoder=reversed hands its states over unchanged, but encoder_dim={encoder_dim} and "
-            f"decoder_dim={decoder_dim}: make them equal."
+            f"encoder=reversed needs encoder_dim equal to decoder_dim, but they are {encoder_dim} and {decoder_dim}; "
+            "make them equal."
         )
 
 
 def _encoder(embedding_dim: int, encoder_dim: int, num_layers: int, bidirectional: bool) -> nn.ModuleList:
-    """A layer each, because dropout falls between them."""
+    """One LSTM per layer, because dropout is applied between the layers."""
     one_way = direction_dim(encoder_dim) if bidirectional else encoder_dim
     return nn.ModuleList(
         nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=bidirectional)

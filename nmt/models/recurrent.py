@@ -1,4 +1,4 @@
-"""What Bahdanau's and Luong's models share: a recurrent encoder and a decoder that advances one piece at a time."""
+"""What the recurrent models share: a recurrent encoder, and a decoder that reads one piece at a time."""
 
 import math
 from abc import abstractmethod
@@ -19,7 +19,7 @@ from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
 
 
 class Memory(NamedTuple):
-    """The annotations as keys and values, the source mask, and the decoder's first State."""
+    """The annotations as keys and values, the source mask, and the decoder's initial State."""
 
     annotations: KeysValues
     mask: Bool[Tensor, "sentences source"]
@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
 
 class RecurrentSeq2Seq(Seq2Seq):
-    """A decoder whose `advance` reads one piece per beam; whole sentences are decoded by advancing through them."""
+    """A model whose decoder reads one piece per beam in `advance`; whole sentences are decoded piece by piece."""
 
     source_embedding: nn.Embedding
     target_embedding: nn.Embedding
@@ -68,10 +68,10 @@ class RecurrentSeq2Seq(Seq2Seq):
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 
     def _fix_row_lengths(self, output: float) -> None:
-        """FixNorm (Nguyen & Salazar 2019): the rows of the output layer get the length `output`.
+        """FixNorm (Nguyen & Salazar 2019): fixes the norm of each row of the output layer to `output`.
 
-        Those of embeddings get sqrt(embedding_dim), the root of the mean square of N(0, 1)'s: as in the Transformer,
-        unit vectors times that.
+        Rows of embeddings get the norm sqrt(embedding_dim), the expected norm of N(0, 1) vectors; the Transformer
+        multiplies unit vectors by the same factor.
         """
         tables = tuple(dict.fromkeys((self.source_embedding, self.target_embedding)))
         for module in (*tables, self.output):
@@ -87,19 +87,19 @@ class RecurrentSeq2Seq(Seq2Seq):
         memory: Memory,
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], Any]:
-        """Reads one piece per beam: what `read_out` needs of it, and the new State."""
+        """Reads one piece per beam; returns the input of `read_out` and the new State."""
 
     @abstractmethod
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        """What the output layer reads; apart from `advance`, since it can be done for all time steps at once."""
+        """The input of the output layer; separate from `advance` because all time steps can be computed at once."""
 
 
 def annotate(
     network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], lengths: Int[Tensor, " batch"]
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """Runs a GRU or LSTM over each sentence's own length (on the CPU): its outputs and its final states.
+    """The outputs and final states of a GRU or LSTM over sentences of the given lengths (a CPU tensor).
 
-    Packing makes a backward direction start at the sentence's last piece, not at the padding.
+    Packing lets the backward direction start at each sentence's last piece instead of its padding.
     """
     packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
     with lstm_supported(network):
@@ -108,7 +108,7 @@ def annotate(
 
 
 def reversed_order(lengths: Int[Tensor, " batch"], size: int) -> Int[Tensor, "batch {size}"]:
-    """The positions of each sentence's pieces from the last to the first; its EOS and the padding stay behind them."""
+    """Positions that reverse the pieces of each sentence; EOS and padding stay in place."""
     positions, ends = torch.arange(size, device=lengths.device), lengths.unsqueeze(1) - 1
     return torch.where(positions < ends, ends - 1 - positions, positions)
 
@@ -120,14 +120,14 @@ def attend_to(
     memory: Memory,
     watch: SiteWatch | None,
 ) -> Float[Tensor, "sentences beams encoder_dim"]:
-    """The context of each beam's query, which is at that target position."""
+    """The context of each beam's query; `position` is its target position."""
     positions = position.view(queries.shape[:2])
     context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
     return context
 
 
 def direction_dim(encoder_dim: int) -> int:
-    """The width of one direction of a bidirectional encoder whose annotations are `encoder_dim` wide."""
+    """The width of one direction of a bidirectional encoder with annotations of width `encoder_dim`."""
     if encoder_dim % 2:
-        raise ValueError(f"encoder_dim={encoder_dim} is shared by two directions: choose an even number.")
+        raise ValueError(f"encoder_dim is {encoder_dim}; it must be even, because the two directions share it.")
     return encoder_dim // 2

@@ -22,34 +22,36 @@ from nmt.models.transformer_layers import DecoderLayer, Dropouts, EncoderLayer, 
 
 
 class Memory(NamedTuple):
-    """Each decoder layer's cross keys and values of the source, and the source mask."""
+    """The source's keys and values for each decoder layer's cross attention, and the source mask."""
 
     cross: tuple[KeysValues, ...]
     mask: Bool[Tensor, "sentences source"]
 
 
 class State(NamedTuple):
-    """Each decoder layer's keys and values of the pieces read so far, and how many those are in each row."""
+    """The keys and values of the pieces read so far for each decoder layer, and their number in each row."""
 
     self_attention: tuple[KeysValues, ...]
     position: Int[Tensor, " rows"]
 
 
 class Transformer(Seq2Seq):
-    """Vaswani et al. (2017), section 3: equal stacks of encoder and decoder layers.
+    """Equal stacks of encoder and decoder layers on sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
 
-    They stand on embeddings times sqrt(dim) (section 3.4) plus sinusoids (section 3.5). The output layer's weights are
-    the target's embeddings, which a joint vocabulary shares with the source (section 3.4).
-    `norm` is the paper's layer norm or another of nmt.models.norms; `norm_first` is pre-norm, with one more norm at
-    each stack's end; the paper has post-norm. With `fix_norm` embeddings are unit vectors, in the output layer too
-    (Nguyen & Salazar 2019). The projections of the heads have biases, and dropout falls on attention weights and inside
-    the feed-forward net too, as in most programs; `dropout_at` gives places in Dropouts another than `dropout`.
+    E are the embeddings (section 3.4) and PE sinusoidal position encodings (section 3.5). The output layer shares its
+    weights with the target embeddings, and a joint vocabulary shares them with the source embeddings (section 3.4).
+
+    `norm` is the paper's layer norm or another one of nmt.models.norms. The paper has post-norm; `norm_first` is
+    pre-norm, with one more norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the output
+    layer too (Nguyen & Salazar 2019). Deviations that most implementations share: the projections of the heads have
+    biases, and dropout is also applied to attention weights and inside the feed-forward net. `dropout_at` overrides
+    `dropout` at the places in `Dropouts`.
     """
 
     queries: ClassVar = {
-        "encoder_self": "every source position at once, about all source positions",
-        "decoder_self": "every target position t, about the positions 0 to t",
-        "cross": "every target position t, after its self-attention, about the source",
+        "encoder_self": "every source position, attending to all source positions",
+        "decoder_self": "every target position t, attending to the positions 0 to t",
+        "cross": "every target position t after its self-attention, attending to the source",
     }
 
     def __init__(
@@ -131,7 +133,7 @@ class Transformer(Seq2Seq):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
-        """A row's newest piece attends to the keys the row has kept; the beams of a sentence query its one Memory."""
+        """Self-attention over each row's cached keys; the beams of a sentence share its Memory as queries."""
         sentences, beams = tokens.shape
         positions = state.position.view(sentences, beams)
         x = self._embed(self.target_embedding, tokens, positions)

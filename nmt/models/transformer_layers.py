@@ -1,4 +1,4 @@
-"""The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3) and the cache of what a decoder has read."""
+"""The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from nmt.kernels.feed_forward import feed_forward
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
 Norm = Callable[[int], nn.Module]
-"""norm(dim) is a module that keeps the lengths of vectors of that width in bounds: nmt.models.norms."""
+"""norm(dim) is a normalization layer for vectors of width dim; see nmt.models.norms."""
 
 
 class Dropouts(NamedTuple):
-    """The probability of dropout at each place: embeddings with their positions (section 5.4), attention weights, the
-    inner layer of the feed-forward net, and the result of each sub-layer before it is added (section 5.4).
+    """Dropout probabilities of the embeddings plus positions (section 5.4), the attention weights, the inner layer of
+    the feed-forward net, and the output of each sub-layer before it is added (section 5.4).
     """
 
     embedding: float
@@ -29,7 +29,7 @@ class Dropouts(NamedTuple):
 
 
 class Sublayer(nn.Module):
-    """The residual connection around a sub-layer f: x + dropout(f(norm(x))), or the paper's norm(x + dropout(f(x)))."""
+    """norm(x + dropout(f(x))), the paper's residual connection around f, or pre-norm x + dropout(f(norm(x)))."""
 
     def __init__(self, norm: Norm, dim: int, dropout: float, norm_first: bool) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class Sublayer(nn.Module):
         self.norm_first = norm_first
 
     def before(self, x: Inputs) -> Inputs:
-        """What the sub-layer sees of x."""
+        """The input of the sub-layer."""
         return cast_for_products(self.norm(x) if self.norm_first else x)
 
     def after(self, x: Inputs, result: Inputs) -> Inputs:
-        """x with the sub-layer's result added."""
+        """The residual connection: adds the sub-layer's result to x."""
         x = x + self.dropout(result)
         return x if self.norm_first else self.norm(x)
 
@@ -87,8 +87,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention over the pieces so far, cross attention over the source, then the feed-forward net.
 
-    The three are separate steps, because in search the queries of self-attention are rows and those of cross attention
-    the beams of a sentence.
+    These are three methods because their queries differ in search: rows for self-attention, the beams of a sentence for
+    cross attention.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DecoderLayer(nn.Module):
         )
 
     def keys_values(self, inputs: Inputs) -> KeysValues:
-        """What the self-attention keeps of positions, of which it sees `inputs`."""
+        """The self-attention's keys and values of `inputs`."""
         return self.attention.project(inputs)
 
     def self_attend(
@@ -134,5 +134,5 @@ class DecoderLayer(nn.Module):
 
 
 def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
-    """The norm that ends a stack: pre-norm needs one more, post-norm has had it."""
+    """The norm at the end of a stack, which only pre-norm needs."""
     return norm(dim) if norm_first else nn.Identity()

@@ -35,6 +35,7 @@ class Markov:
         self.table = scores.log_softmax(-1)
         self.training = True
         self.calls: list[tuple[int, int]] = []
+        self._starts: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[Memory, State]] = {}
 
     def train(self, mode: bool = True) -> "Markov":
         self.training = mode
@@ -71,11 +72,21 @@ class Markov:
         return self._after(source, prefix)[0]
 
     def _after(self, source: list[int], prefix: list[int]) -> tuple[Tensor, Tensor]:
-        memory = self.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
-        state = self.start(memory, 1)
-        for token in [BOS, *prefix]:
-            log_probs, weights, state = self.attending_step(torch.tensor([[token]]), state, memory)
+        memory, state = self._before(tuple(source), tuple(prefix))
+        log_probs, weights, _ = self.attending_step(torch.tensor([[[BOS, *prefix][-1]]]), state, memory)
         return log_probs[0, 0], weights[0, 0]
+
+    def _before(self, source: tuple[int, ...], prefix: tuple[int, ...]) -> tuple[Memory, State]:
+        """Memory, and the state before the last token of BOS and `prefix`; each is computed once."""
+        if (source, prefix) not in self._starts:
+            if prefix:
+                memory, state = self._before(source, prefix[:-1])
+                _, state = self.step(torch.tensor([[[BOS, *prefix][-2]]]), state, memory)
+            else:
+                memory = self.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
+                state = self.start(memory, 1)
+            self._starts[source, prefix] = memory, state
+        return self._starts[source, prefix]
 
 
 @pytest.fixture

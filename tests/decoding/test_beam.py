@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.decoding.beam import BeamSearch, Candidates, _settled
+from nmt.decoding.beam import BeamSearch, Candidates, _keep_rows
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
@@ -297,7 +297,7 @@ def test_a_parent_s_best_continuation_takes_its_place() -> None:
     torch.manual_seed(3)
     parents = torch.randint(5, (211, 5))
     log_probs, tokens = torch.randn(211, 5).sort(dim=1, descending=True).values, torch.arange(211 * 5).view(211, 5)
-    settled = _settled(Candidates(log_probs, parents, tokens))
+    settled = _keep_rows(Candidates(log_probs, parents, tokens))
     for row in range(211):
         before = [*zip(*(part[row].tolist() for part in (log_probs, parents, tokens)), strict=True)]
         after = [*zip(*(part[row].tolist() for part in settled), strict=True)]

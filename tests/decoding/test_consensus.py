@@ -21,5 +21,5 @@ def test_what_was_drawn_twice_counts_twice() -> None:
 
 def test_one_text_is_its_own_choice_and_none_is_refused() -> None:
     assert minimum_bayes_risk(["a"], overlap) == 0
-    with pytest.raises(ValueError, match="There is no translation to choose"):
+    with pytest.raises(ValueError, match="There are no translations to choose from"):
         minimum_bayes_risk([], overlap)

@@ -38,7 +38,7 @@ def test_what_is_no_probability_is_refused_under_its_own_name(rate: object) -> N
 
 
 def test_a_place_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("model.dropout_at names 'd'; there are: a, b.")):
+    with pytest.raises(ValueError, match=re.escape("model.dropout_at has no place 'd'; choose from a, b.")):
         dropout_rates(("a", "b"), 0.3, {"d": 0.1})
 
 

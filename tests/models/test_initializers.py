@@ -77,9 +77,9 @@ def test_xavier_is_that_of_each_gate_by_itself(make_model: Callable[..., Seq2Seq
 @pytest.mark.parametrize(
     ("initializer", "message"),
     [
-        (partial(uniform, bound=0.0), "initializer.bound is 0; it must be a number above 0"),
-        (partial(uniform, bound=math.inf), "initializer.bound is inf; it must be a number above 0"),
-        (partial(small, dim=-1), "initializer.dim is -1; it must be a number above 0"),
+        (partial(uniform, bound=0.0), "initializer.bound is 0; it must be above 0 and finite"),
+        (partial(uniform, bound=math.inf), "initializer.bound is inf; it must be above 0 and finite"),
+        (partial(small, dim=-1), "initializer.dim is -1; it must be above 0 and finite"),
     ],
 )
 def test_what_cannot_be_is_refused(

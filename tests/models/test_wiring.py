@@ -73,7 +73,7 @@ def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_
 
 def test_an_encoder_that_does_not_fit_is_refused(make_model):
     with pytest.raises(
-        ValueError, match=r"^encoder=reversed hands its states .*encoder_dim=14 and decoder_dim=15: make"
+        ValueError, match=r"^encoder=reversed needs encoder_dim equal to decoder_dim, but they are 14 and 15; make"
     ):
         make_model("luong", "general", encoder="reversed", decoder_dim=15)
     with pytest.raises(ValueError, match=r"^encoder is 'backward'; choose bidirectional or reversed\.$"):
@@ -147,7 +147,7 @@ def test_normalisation_place(norm_first, sentences, make_model):
 
 
 def test_an_odd_encoder_width_is_refused():
-    with pytest.raises(ValueError, match="encoder_dim=15 is shared by two directions: choose an even number"):
+    with pytest.raises(ValueError, match="encoder_dim is 15; it must be even"):
         direction_dim(15)
 
 
