@@ -13,7 +13,9 @@ from nmt.models.norms import LayerNorm, ScaleNorm
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
 MODELS = ("bahdanau", "luong", "transformer")
-SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
+SCORERS = {
+    path.stem: make(yaml.safe_load(path.read_text())["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))
+}
 
 
 def build(
