@@ -1,4 +1,4 @@
-"""How a script tells a mistake: one sentence on standard error, and exit code 2 as the commands have it."""
+"""How a script reports a user's mistake: one sentence on standard error, and exit code 2, as the commands do."""
 
 import sys
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Any
 from nmt.errors import MISTAKES
 
 
-def told(main: Callable[..., Any], *arguments: Any) -> None:
-    """Calls main; what the commands call a mistake is one in the script's own lines too."""
+def report_mistakes(main: Callable[..., Any], *arguments: Any) -> None:
+    """Exits with the code that main returns, or with 2 after printing the error if it is a user's mistake."""
     try:
-        main(*arguments)
+        sys.exit(main(*arguments))
     except MISTAKES as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""Time and memory of every score by length: by its formula, by a fused kernel, and as the models compute it."""
+"""Time and memory of every scorer by sequence length, for each way to compute the context."""
 
 import argparse
 import statistics
@@ -20,18 +20,18 @@ from nmt.kernels import fused_attention
 from scripts.bench.size_lists import size_list
 
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
-"""way(site, queries, keys, values, mask) is the context, which all ways agree on."""
+"""way(site, queries, keys, values, mask) computes the context; all ways give the same result."""
 
 SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
 
 
 def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Scores, then weights, then their sum; of an additive score block by block, computed again for backward."""
+    """Scores, then weights, then context. The additive score works in blocks and recomputes them in backward."""
     return site.attend(queries, site.project_keys(keys), values, mask)[0]
 
 
 def fused(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """torch's kernel for inner products."""
+    """torch's fused kernel for inner-product scores."""
     vectors = site.scorer.key_vectors(site.project_keys(keys))
     return fused_attention.inner_product_context(
         site.scorer.project_queries(queries), vectors, values, mask, dropout=0.0
@@ -39,7 +39,7 @@ def fused(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
 
 
 def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """The additive score as it stands: its (batch, heads, queries, keys, hidden) tensor is kept for backward."""
+    """The additive formula, which keeps a (batch, heads, queries, keys, hidden) tensor for backward."""
     projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
     hidden = torch.tanh(projected.unsqueeze(3) + keys.unsqueeze(2))
     scores = (hidden @ site.scorer.vector[:, None, :, None]).squeeze(-1)
@@ -48,8 +48,8 @@ def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
 
 
 def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """The additive score by the project's own kernels for GPUs."""
-    from triton_kernels import triton_additive_score  # triton is there where a GPU is
+    """The additive score by our Triton kernels."""
+    from scripts.bench.triton_kernels import triton_additive_score  # triton is only installed with CUDA builds
 
     projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
     weights: Tensor = site.normalizer(triton_additive_score(projected, keys, site.scorer.vector), mask)
@@ -57,7 +57,7 @@ def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, ma
 
 
 def ways(site: Attention, device: torch.device) -> dict[str, Way]:
-    """The ways to compute a site's context on a device."""
+    """The available ways to compute a site's context on a device."""
     if site.scorer.inner_product:
         return {"explicit": explicit, "fused": fused}
     found: dict[str, Way] = {"explicit, in blocks": explicit, "plain formula": plain}
@@ -65,19 +65,19 @@ def ways(site: Attention, device: torch.device) -> dict[str, Way]:
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
-    """The most bytes that torch held at a time while it worked, beyond those that it held before."""
+    """Peak bytes that torch allocated during `work`, on top of what was allocated before."""
     with profile(profile_memory=True, use_device="cuda" if torch.cuda.is_available() else None) as found:
         work()
     events = [event for event in found.kineto_results.events() if event.name() == "[memory]"]
-    held = most = 0
+    allocated = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    return most
+        allocated += event.nbytes()
+        peak = max(peak, allocated)
+    return peak
 
 
 def inputs(shape: tuple[int, int, int, int], device: torch.device) -> tuple[list[Tensor], Tensor]:
-    """Queries, keys and values of (batch, heads, length, width), and their mask; one sentence in five is shorter."""
+    """Queries, keys and values of (batch, heads, length, width), and their mask. Every fifth sentence is shorter."""
     torch.manual_seed(1)
     batch, _, length, _ = shape
     lengths = torch.tensor([length if index % 5 else max(1, length // 2) for index in range(batch)])
@@ -86,7 +86,7 @@ def inputs(shape: tuple[int, int, int, int], device: torch.device) -> tuple[list
 
 
 def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: torch.device) -> list[dict[str, Any]]:
-    """A record for each way: forward and backward, in alternating rounds; inputs and parameters count as no memory."""
+    """One record per way: forward and backward in alternating rounds. Memory excludes inputs and parameters."""
     batch, heads, length, width = shape
     torch.manual_seed(2)
     parts = {"query_dim": width, "key_dim": width, "num_heads": heads}
@@ -94,7 +94,7 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
     leaves, mask = inputs(shape, device)
     wanted = [*leaves, *site.parameters()]
 
-    def there_and_back(way: Way) -> None:
+    def forward_and_backward(way: Way) -> None:
         context = way(site, *leaves, mask)
         torch.autograd.grad(context.sum(), wanted, allow_unused=True)
 
@@ -102,7 +102,11 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
     seconds: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(rounds + 1):
         for name, way in found.items():
-            seconds[name].append(_timed(partial(there_and_back, way), device))
+            start = time.perf_counter()
+            forward_and_backward(way)
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            seconds[name].append(time.perf_counter() - start)
     return [
         {
             "scorer": scorer,
@@ -111,22 +115,14 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
             "length": length,
             # The first round warms up.
             "seconds": [round(value, 5) for value in seconds[name][1:]],
-            "peak_bytes": peak_memory(partial(there_and_back, way)),
+            "peak_bytes": peak_memory(partial(forward_and_backward, way)),
         }
         for name, way in found.items()
     ]
 
 
-def _timed(work: Callable[[], None], device: torch.device) -> float:
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table."""
+    """The measurements as a Markdown table."""
     lines = [
         f"{record['heads']} heads of {record['width']}, batches of at most {record['tokens']:,} queries, "
         f"{record['device']}, {record['threads']} threads",
@@ -144,36 +140,36 @@ def table(record: dict[str, Any]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py attention`."""
+    """Adds the options of `benchmark attention`."""
     parser.add_argument(
-        "--lengths", default="16,64,256", metavar="N,N", help="of queries and keys (default: %(default)s)"
+        "--lengths", default="16,64,256", metavar="N,N", help="numbers of queries and keys (default: %(default)s)"
     )
     parser.add_argument("--scorers", default=",".join(SCORERS), metavar="NAME,NAME", help="default: %(default)s")
     helps = {
-        "tokens": (4096, "queries of a batch in all"),
-        "heads": (4, ""),
-        "width": (64, "of a head"),
-        "rounds": (7, ""),
+        "tokens": (4096, "queries per batch"),
+        "heads": (4, "attention heads"),
+        "width": (64, "width of a head"),
+        "rounds": (7, "measured rounds"),
     }
     for name, (default, what) in helps.items():
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} (default: %(default)s)".strip())
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record that the options ask for."""
+    """Measures what the options ask for."""
     sizes = {key: getattr(options, key) for key in ("tokens", "heads", "width")}
     if min(*sizes.values(), options.rounds) < 1:
-        raise ValueError(f"Sizes and rounds must be at least 1, not {sizes} and {options.rounds}.")
+        raise ValueError(f"Sizes and --rounds must be at least 1; got {sizes} and {options.rounds}.")
     lengths = size_list("--lengths", options.lengths, 1)
     names = options.scorers.split(",")
     if unknown := [name for name in names if name not in SCORERS]:
-        raise ValueError(f"There is no scorer '{unknown[0]}'; choose of {', '.join(SCORERS)}.")
+        raise ValueError(f"Unknown scorer '{unknown[0]}'; available: {', '.join(SCORERS)}.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for name in names:
         most = SCORERS[name](query_dim=1, key_dim=1, num_heads=1).max_keys
         if most is not None and lengths[-1] > most:
             raise ValueError(
-                f"scorer {name} can score {most} keys: leave it out of --scorers, or {lengths[-1]} of --lengths."
+                f"scorer {name} accepts at most {most} keys: drop it from --scorers, or {lengths[-1]} from --lengths."
             )
     costs = []
     for name in names:

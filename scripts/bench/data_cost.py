@@ -1,4 +1,4 @@
-"""What training data costs by its size: the first start and the later ones, memory, and batches a second."""
+"""What training data costs by corpus size: the first and later start-ups, memory, and batches per second."""
 
 import argparse
 import multiprocessing
@@ -6,7 +6,6 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,11 @@ _WORDS, _MEAN_LENGTH = 20_000, 16
 _CHUNK = 100_000
 _DIRECTION = Direction("en", "vi")
 _BATCH_TOKENS = 4096
-_LEAST = 10_000  # lines that have enough different words for 8,000 pieces
+_LEAST = 10_000  # lines: fewer do not have enough distinct words for 8,000 pieces
 
 
 def made_up(folder: Path, lines: int, seed: int = 1) -> None:
-    """A parallel corpus of random words, frequent and rare as in text (Zipf), in both languages."""
+    """Writes a parallel corpus of random words whose frequencies follow Zipf's law."""
     draw = np.random.default_rng(seed)
     for language in ("en", "vi"):
         words = np.array(["".join(letters) for letters in draw.choice(list("abcdeghiklmnoprstuvxy"), (_WORDS, 6))])
@@ -45,7 +44,7 @@ def made_up(folder: Path, lines: int, seed: int = 1) -> None:
 
 
 def start(folder: Path, batches: int) -> dict[str, float]:
-    """Starts up as a training does, in this process, then takes batches."""
+    """Prepares the data as nmt.train does, in this process, then reads batches."""
     begun = time.perf_counter()
     train, cache = [str(folder / "train")], folder / "cache"
     check_files(train, _DIRECTION)
@@ -69,14 +68,14 @@ def start(folder: Path, batches: int) -> dict[str, float]:
 
 
 def _own_bytes() -> int:
-    """Memory of this process that is no file's: pages of the corpus that are mapped can be given back at any time."""
+    """Anonymous memory of this process. Mapped pages of the corpus do not count: the kernel can reclaim them."""
     status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     [line] = [line for line in status if line.startswith("RssAnon:")]
     return int(line.split()[1]) * 1024
 
 
 def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
-    """For each size the first start, which prepares, and the medians of later ones, each in a process of its own."""
+    """For each size, the first start-up, which fills the cache, and the medians of later ones; a process each."""
     context = multiprocessing.get_context("spawn")
     found = []
     for lines in sizes:
@@ -93,35 +92,34 @@ def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table; bytes a pair are those beyond the smallest corpus."""
+    """The measurements as a Markdown table. Bytes per pair are relative to the smallest corpus."""
     smallest = record["sizes"][0]
-    header = ["lines", "first start", "peak memory then", "later starts", "own memory", "bytes a pair", "batches/s"]
+    header = ["lines", "first start", "its peak memory", "later starts", "own memory", "bytes per pair", "batches/s"]
     header += ["target tokens/s"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-    return "\n".join([*lines, *_rows(record["sizes"], smallest)])
-
-
-def _rows(sizes: list[dict[str, Any]], smallest: dict[str, Any]) -> Iterator[str]:
-    for each in sizes:
+    for each in record["sizes"]:
         first, later = each["first"], each["later"]
         pairs = later["pairs"] - smallest["later"]["pairs"]
         own = f"{(later['own_bytes'] - smallest['later']['own_bytes']) / pairs:.1f}" if pairs else ""
-        yield (
+        lines.append(
             f"| {each['lines']:,} | {first['seconds_to_first_batch']:,.1f} s | {first['peak_bytes'] / 2**20:,.0f} MiB "
             f"| {later['seconds_to_first_batch']:,.1f} s | {later['own_bytes'] / 2**20:,.0f} MiB | {own} "
             f"| {later['batches_per_second']:,.0f} | {later['target_tokens_per_second']:,.0f} |"
         )
+    return "\n".join(lines)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py data`."""
-    parser.add_argument("--lines", default="10000,100000", metavar="N,N", help="sizes, the smallest first; %(default)s")
-    parser.add_argument("--batches", type=int, default=500, help="batches to take (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="starts after the first (default: %(default)s)")
+    """Adds the options of `benchmark data`."""
+    parser.add_argument(
+        "--lines", default="10000,100000", metavar="N,N", help="corpus sizes, ascending (default: %(default)s)"
+    )
+    parser.add_argument("--batches", type=int, default=500, help="batches to read (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="start-ups after the first (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record that the options ask for. Raises ValueError for sizes that do not rise."""
+    """Measures what the options ask for. Raises ValueError unless the sizes are ascending."""
     sizes = size_list("--lines", options.lines, _LEAST)
     if options.batches < 2 or options.rounds < 1:
         raise ValueError(f"--batches {options.batches} must be at least 2, --rounds {options.rounds} at least 1.")

@@ -1,4 +1,4 @@
-"""What a training step costs as the sentences, the vocabulary and the width grow, on batches that are made up."""
+"""What a training step costs as sentence length, vocabulary and model width grow, on random batches."""
 
 import argparse
 import multiprocessing
@@ -10,13 +10,13 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import torch
+from nmt.training.building import build_task
 
 from nmt.config.nodes import make
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
 from nmt.text import EOS
 from nmt.training import TranslationTask
-from nmt.training.building import build_task
 from scripts.bench.attention_cost import SCORERS
 from scripts.bench.size_lists import size_list
 from scripts.bench.training_cost import SIZES, configuration, matrix_rate, operations_per_token
@@ -27,20 +27,20 @@ AXES = {
     "width": (256, 512, 1024),
 }
 BASE = {"length": 32, "vocabulary": 8000, "width": 256}
-_SPECIAL = EOS + 1  # PAD, UNK, BOS and EOS have the first ids
+_SPECIAL = EOS + 1  # PAD, UNK, BOS and EOS are 0 to 3
 _HEAD = 64
 _LEAST = {"length": 2, "vocabulary": _SPECIAL + 1, "width": _HEAD}
 
 
 def made_up(length: int, vocabulary: int, tokens: int, seed: int = 1) -> Batch:
-    """Sentences of `length` random pieces on both sides, EOS counted: as many as `tokens` holds, at least one."""
+    """A batch of `tokens` // `length` sentences, at least one, each with `length` random pieces including EOS."""
     torch.manual_seed(seed)
     ids = torch.randint(_SPECIAL, vocabulary, (max(1, tokens // length), 2, length - 1)).tolist()
     return collate([(index, source, target) for index, (source, target) in enumerate(ids)])
 
 
 def widths(model: str, width: int) -> list[str]:
-    """The overrides of a model that wide: heads of 64 and a feed-forward net four times as wide, or one head."""
+    """Overrides for this model width. A Transformer has heads of 64 and a feed-forward net four times as wide."""
     return {
         "transformer": [f"model.dim={width}", f"model.ffn_dim={4 * width}", f"model.num_heads={width // _HEAD}"],
         "luong": [f"model.{part}_dim={width}" for part in ("embedding", "encoder", "decoder")],
@@ -49,7 +49,7 @@ def widths(model: str, width: int) -> list[str]:
 
 
 def step(task: TranslationTask, optimizer: torch.optim.Optimizer, batch: Batch) -> float:
-    """The seconds of one optimiser step."""
+    """One optimizer step, in seconds."""
     start = time.perf_counter()
     (task.nll(batch, label_smoothing=0.1) / batch.tokens).backward()
     torch.nn.utils.clip_grad_norm_(task.parameters(), 1.0)
@@ -63,7 +63,7 @@ def step(task: TranslationTask, optimizer: torch.optim.Optimizer, batch: Batch) 
 def measure(
     length: int, vocabulary: int, width: int, model: str, scorer: str | None, tokens: int, steps: int
 ) -> dict[str, Any]:
-    """Medians of some steps after one that warms up, in this process; the memory is the most that it held."""
+    """Measures steps after one warm-up step, in this process, and its peak memory."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = configuration([f"model={model}", *([f"scorer={scorer}"] if scorer else []), *widths(model, width)])
     made = make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
@@ -89,45 +89,45 @@ def measure(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py growth`."""
+    """Adds the options of `benchmark growth`."""
     for axis, values in AXES.items():
         others = ", ".join(f"{key} {value}" for key, value in BASE.items() if key != axis)
         default = ",".join(map(str, values))
         parser.add_argument(f"--{axis}", default=default, metavar="N,N", help=f"with {others} (default: {default})")
     parser.add_argument("--model", default="transformer", choices=SIZES, help="default: %(default)s")
-    parser.add_argument("--scorer", choices=SCORERS, help="default: that of the model")
-    parser.add_argument("--tokens", type=int, default=2048, help="target tokens of a batch (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=3, help="steps that are measured (default: %(default)s)")
+    parser.add_argument("--scorer", choices=SCORERS, help="default: the model's own")
+    parser.add_argument("--tokens", type=int, default=2048, help="target tokens per batch (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=3, help="measured steps (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record that the options ask for: each size in a process of its own, one axis at a time."""
+    """Measures what the options ask for: one axis at a time, each size in its own process."""
     if min(options.tokens, options.steps) < 1:
         raise ValueError(f"--tokens {options.tokens} and --steps {options.steps} must be at least 1.")
     sizes = {axis: size_list(f"--{axis}", getattr(options, axis), _LEAST[axis]) for axis in AXES}
     if odd := [width for width in sizes["width"] if width % _HEAD]:
-        raise ValueError(f"--width {odd[0]} has to be a multiple of {_HEAD}, the width of a head.")
+        raise ValueError(f"--width {odd[0]} must be a multiple of {_HEAD}, the width of a head.")
     context = multiprocessing.get_context("spawn")
     found: dict[str, list[dict[str, Any]]] = {axis: [] for axis in AXES}
     for axis, values in sizes.items():
         for value in values:
-            of = (*(BASE | {axis: value}).values(), options.model, options.scorer, options.tokens, options.steps)
+            arguments = (*(BASE | {axis: value}).values(), options.model, options.scorer, options.tokens, options.steps)
             with ProcessPoolExecutor(1, mp_context=context) as pool:
-                found[axis].append({axis: value, **pool.submit(measure, *of).result()})
-            print(f"{axis} {value} measured", file=sys.stderr)
-    asked = {key: getattr(options, key) for key in ("model", "scorer", "tokens", "steps")}
-    return {"growth": found, "base": BASE, **asked, "threads": torch.get_num_threads()}
+                found[axis].append({axis: value, **pool.submit(measure, *arguments).result()})
+            print(f"measured {axis} {value}", file=sys.stderr)
+    given = {key: getattr(options, key) for key in ("model", "scorer", "tokens", "steps")}
+    return {"growth": found, "base": BASE, **given, "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table."""
+    """The measurements as a Markdown table."""
     lines = [
-        "| grows | to | target tokens/s | matrix products | peak memory | parameters |",
+        "| varied | value | target tokens/s | matrix products | peak memory | parameters |",
         "|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {axis} | {each[axis]:,} | {each['target_tokens_per_second']:,.0f} | "
-        f"{each['matrix_share']:.0%} of the machine | {each['peak_memory_bytes'] / 2**30:.2f} GiB | "
+        f"{each['matrix_share']:.0%} of the machine's rate | {each['peak_memory_bytes'] / 2**30:.2f} GiB | "
         f"{each['parameters']:,} |"
         for axis, costs in record["growth"].items()
         for each in costs

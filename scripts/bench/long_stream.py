@@ -1,10 +1,10 @@
-"""Sends many short lines through `nmt.translate`: time of the first line out, memory on the way, order, ends.
+"""Stream many short lines through `nmt.translate`: time to the first output, memory, order, and exit codes.
 
     python -m scripts.bench.long_stream runs/demo --lines 1000000
 
-Each line is drawn from the sentences of the sample's short phrases, so that a line that is lost, doubled or out of
-place shows: every thousandth output is compared with its line translated alone. Afterwards the same command is stopped
-by a closed pipe and by Ctrl-C, and must end with 141 and 130 without a word on standard error.
+Lines are drawn at random from the sample corpus's short phrases. Every thousandth output is compared with the
+translation of its line alone, which detects lost, repeated and misplaced lines. Then the same command is stopped by a
+closed pipe and by Ctrl-C; it must exit with 141 and 130 and print nothing to standard error.
 """
 
 import argparse
@@ -28,7 +28,7 @@ EVERY = 1000
 
 
 def lines(number: int, seed: int) -> Iterator[str]:
-    """Short sentences of the sample, in random order."""
+    """Short phrases of the sample corpus, drawn at random."""
     short = [line for line in PHRASES.read_text(encoding="utf-8").splitlines() if len(line.split()) <= 3]
     draw = random.Random(seed)
     return (draw.choice(short) for _ in range(number))
@@ -40,14 +40,14 @@ def start(run_dir: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.Thread:
-    """Writes the lines while their translations are read."""
+    """Writes the lines in a thread, while the caller reads their translations."""
 
     def write() -> None:
         try:
             with process.stdin as pipe:  # type: ignore[union-attr]
                 pipe.writelines(f"{line}\n".encode() for line in lines(number, seed))
         except BrokenPipeError:
-            pass  # what the ends are about
+            pass  # expected when the process is stopped
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -55,36 +55,36 @@ def feed(process: subprocess.Popen[bytes], number: int, seed: int) -> threading.
 
 
 def memory_mib(process: subprocess.Popen[bytes]) -> int:
-    """What the process holds now, 0 when it has just ended (Linux)."""
+    """The current memory of the process; 0 if it has just ended (Linux)."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     return int(next((line for line in status.splitlines() if line.startswith("VmRSS")), "VmRSS: 0").split()[1]) // 1024
 
 
 def stream(run_dir: str, number: int, seed: int) -> bool:
-    """Prints time and memory, and tells whether the sampled outputs are those of their lines."""
+    """Prints time and memory; returns whether every line came out and the sampled ones are right."""
     begun = time.monotonic()
     process = start(run_dir, sys.stderr.buffer)
     writer = feed(process, number, seed)
     sampled, count = [], 0
     for count, raw in enumerate(process.stdout, start=1):  # type: ignore[arg-type]
         if count == 1:
-            print(f"first line out after {time.monotonic() - begun:.1f} s, start-up included")
+            print(f"first line out after {time.monotonic() - begun:.1f} s, including start-up")
         if count % EVERY == 0:
             sampled.append(raw.decode().rstrip("\n"))
         if count in (number // 10, number - 1):
             rate = count / (time.monotonic() - begun)
-            print(f"{count:,} lines: {memory_mib(process)} MiB, {rate:,.0f} lines a second", flush=True)
+            print(f"{count:,} lines: {memory_mib(process)} MiB, {rate:,.0f} lines per second", flush=True)
     writer.join()
     print(f"lines in {number:,}, lines out {count:,}, exit code {process.wait()}")
     search = {"beam_size": 1, "constraints": {"max_length": 4}}
     expected = nmt.load(run_dir).translate([*islice(lines(number, seed), EVERY - 1, None, EVERY)], **search)
     right = sum(a == b for a, b in zip(sampled, expected, strict=True))
-    print(f"in place: {right} of {len(expected)} outputs compared ({len(set(expected))} different ones)")
+    print(f"correct: {right} of {len(expected)} compared outputs ({len(set(expected))} distinct)")
     return count == number and right == len(expected)
 
 
-def end(run_dir: str, name: str, code: int) -> bool:
-    """Stops the command after its first line; whether it ends quietly with the right exit code."""
+def stopped(run_dir: str, name: str, code: int) -> bool:
+    """Stops the command after its first output; returns whether it exits silently with this code."""
     with TemporaryFile() as errors:
         process = start(run_dir, errors)
         writer = feed(process, 100_000, seed=2)
@@ -104,14 +104,14 @@ def end(run_dir: str, name: str, code: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run_dir", help="of a finished training")
-    parser.add_argument("--lines", type=int, default=1_000_000, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of their order (default: %(default)s)")
+    parser.add_argument("run_dir", help="directory of a finished run")
+    parser.add_argument("--lines", type=int, default=1_000_000, help="number of lines (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: %(default)s)")
     args = parser.parse_args()
     checks = [
         stream(args.run_dir, args.lines, args.seed),
-        end(args.run_dir, "closed pipe", 141),
-        end(args.run_dir, "Ctrl-C", 130),
+        stopped(args.run_dir, "closed pipe", 141),
+        stopped(args.run_dir, "Ctrl-C", 130),
     ]
     return 0 if all(checks) else 1
 

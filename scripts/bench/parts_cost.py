@@ -1,4 +1,4 @@
-"""What each part that was made faster costs, beside the plain way to compute the same."""
+"""What each optimized part costs beside a plain implementation of the same computation."""
 
 import argparse
 import statistics
@@ -25,24 +25,23 @@ _DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 
 
 class Part(NamedTuple):
-    """Two functions without arguments that do the same, dropout and int8 but for rounding."""
+    """Two functions without arguments that compute the same; for dropout and int8, up to rounding."""
 
     plain: Callable[[], Any]
     ours: Callable[[], Any]
-    does: str
-    """What is computed, in words."""
+    description: str
 
 
 def dropout(sentences: int, length: int, width: int) -> Part:
-    """Dropout, there and back."""
+    """Dropout, forward and backward."""
     x = torch.randn(sentences, length, width, requires_grad=True)
     plain, ours = nn.Dropout(_DROPOUT), Dropout(_DROPOUT)
-    does = f"dropout of {sentences} x {length} x {width}, forward and backward"
-    return Part(*(partial(_there_and_back, partial(each, x), [x]) for each in (plain, ours)), does)
+    description = f"dropout of {sentences} x {length} x {width}, forward and backward"
+    return Part(*(partial(_forward_and_backward, partial(each, x), [x]) for each in (plain, ours)), description)
 
 
 def feed_forward(sentences: int, length: int, width: int, autocast: bool = False) -> Part:
-    """The feed-forward net of a layer: ReLU in a view, then dropout, or as the layer computes it; also in bfloat16."""
+    """A layer's feed-forward net: in-place ReLU, then dropout, against the layer's own way."""
     torch.manual_seed(1)
     net, x = FeedForward(width, 4 * width, _DROPOUT), torch.randn(sentences, length, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
@@ -51,14 +50,16 @@ def feed_forward(sentences: int, length: int, width: int, autocast: bool = False
         result: Tensor = net.outer(net.dropout(functional.relu(net.inner(inputs), inplace=True)))
         return result
 
-    does = f"feed-forward net, {sentences} x {length} x {width}, forward and backward"
-    does += ", bfloat16" if autocast else ""
+    description = f"feed-forward net, {sentences} x {length} x {width}, forward and backward"
+    description += ", bfloat16" if autocast else ""
     wanted = [x, *net.parameters()]
-    return Part(*(partial(_there_and_back, partial(in_bfloat16(way), x), wanted) for way in (plain, net)), does)
+    return Part(
+        *(partial(_forward_and_backward, partial(in_bfloat16(way), x), wanted) for way in (plain, net)), description
+    )
 
 
 def softmax(sentences: int, length: int, dtype: torch.dtype) -> Part:
-    """The weights of masked scores of four heads, there and back: step by step, or as one function."""
+    """Masked softmax over four heads: step by step, against the fused function."""
     torch.manual_seed(1)
     scores = torch.randn(sentences, 4, length, length).to(dtype).requires_grad_()
     mask = torch.rand(sentences, 1, 1, length) < 0.9
@@ -67,37 +68,38 @@ def softmax(sentences: int, length: int, dtype: torch.dtype) -> Part:
         return inputs.masked_fill(~mask, torch.finfo(dtype).min).softmax(dim=-1) * mask
 
     ways = (
-        partial(_there_and_back, partial(way, scores), [scores]) for way in (plain, partial(masked_softmax, mask=mask))
+        partial(_forward_and_backward, partial(way, scores), [scores])
+        for way in (plain, partial(masked_softmax, mask=mask))
     )
     return Part(*ways, f"softmax of {sentences} x 4 x {length} x {length} scores in {dtype}, forward and backward")
 
 
 def projection(sentences: int, positions: int, width: int, autocast: bool = False) -> Part:
-    """What a scorer with one head makes of queries or keys by its matrix; also in bfloat16."""
+    """The projection of queries or keys by the matrix of a scorer with one head."""
     torch.manual_seed(1)
     vectors = torch.randn(sentences, 1, positions, width, requires_grad=True)
     matrices = torch.randn(1, width, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
     ways = (partial(in_bfloat16(way), vectors, matrices) for way in (torch.matmul, headwise_product))
-    does = f"{sentences} x {positions} vectors of {width} times a scorer's matrix, forward and backward"
-    does += ", bfloat16" if autocast else ""
-    return Part(*(partial(_there_and_back, way, [vectors, matrices]) for way in ways), does)
+    description = f"{sentences} x {positions} vectors of {width} times a scorer's matrix, forward and backward"
+    description += ", bfloat16" if autocast else ""
+    return Part(*(partial(_forward_and_backward, way, [vectors, matrices]) for way in ways), description)
 
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
-    """The output layer and cross entropy: of all positions at once, or as the task computes it; also in bfloat16."""
+    """The output layer and cross entropy: all positions at once, against the blockwise loss."""
     torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
     ways = (partial(in_bfloat16(way), outputs, layer, targets, _LABEL_SMOOTHING) for way in (whole_loss, summed_nll))
-    does = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
-    does += ", bfloat16" if autocast else ""
-    return Part(*(partial(_there_and_back, way, [outputs, layer.weight]) for way in ways), does)
+    description = f"output layer and loss of {sentences} x {length} tokens, {vocab:,} pieces, forward and backward"
+    description += ", bfloat16" if autocast else ""
+    return Part(*(partial(_forward_and_backward, way, [outputs, layer.weight]) for way in ways), description)
 
 
 def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothing: float) -> Tensor:
-    """torch's cross entropy of all positions, which leaves out padding itself."""
+    """torch's cross entropy over all positions, ignoring padding."""
     return functional.cross_entropy(
         layer(outputs).flatten(0, 1).float(),
         targets.flatten(),
@@ -108,7 +110,7 @@ def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothi
 
 
 def agreement(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
-    """R-Drop's loss of two passes: of all positions at once, or as the objective computes it; also in bfloat16."""
+    """R-Drop's loss over two passes: all positions at once, against the blockwise loss."""
     torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, first = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
@@ -119,9 +121,10 @@ def agreement(sentences: int, length: int, width: int, vocab: int, autocast: boo
         partial(in_bfloat16(way), (first, second), layer, targets, _LABEL_SMOOTHING, **weights)
         for way in (whole_agreement, summed_agreement)
     )
-    does = f"output layer and R-Drop of two passes of {sentences} x {length} tokens, {vocab:,} pieces, there and back"
-    does += ", bfloat16" if autocast else ""
-    return Part(*(partial(_there_and_back, way, [first, second, layer.weight]) for way in ways), does)
+    description = f"output layer and R-Drop loss of two passes, {sentences} x {length} tokens, {vocab:,} pieces"
+    description += ", forward and backward"
+    description += ", bfloat16" if autocast else ""
+    return Part(*(partial(_forward_and_backward, way, [first, second, layer.weight]) for way in ways), description)
 
 
 def whole_agreement(
@@ -132,7 +135,7 @@ def whole_agreement(
     nll: tuple[float, float],
     divergence: tuple[float, float],
 ) -> Tensor:
-    """The sum of both losses and both divergences, of all positions at once."""
+    """The weighted sum of both losses and both divergences, over all positions at once."""
     tokens = targets != PAD
     p, q = (layer(outputs[tokens]).float().log_softmax(dim=-1) for outputs in passes)
     total = sum(
@@ -145,7 +148,7 @@ def whole_agreement(
 
 
 def int8(rows: int, width: int, vocab: int) -> Part:
-    """A linear layer with weights of 8 bits."""
+    """A linear layer with 8-bit weights."""
     layer = nn.Sequential(nn.Linear(width, vocab))
     rounded = with_precision(layer, "int8", torch.device("cpu"))
     x = torch.randn(rows, width)
@@ -154,18 +157,19 @@ def int8(rows: int, width: int, vocab: int) -> Part:
 
 
 def rows(number: int, length: int, width: int, layers: int) -> Part:
-    """The rows of a Transformer's state after a step of search, of which one in five has another parent."""
+    """Reordering a Transformer's state after a search step in which one row in five changes its parent."""
     torch.manual_seed(1)
     kept = [KeysValues(*(torch.randn(number, 4, length, width // 4) for _ in range(2))) for _ in range(layers)]
     chosen = torch.where(torch.rand(number) < 0.2, torch.randint(number, (number,)), torch.arange(number))
     state = tuple(kept)
-    does = f"{number} rows of {layers} layers' keys and values, {length} positions of {width}; one in five moves"
-    return Part(partial(select_rows, state, chosen), partial(move_rows, state, chosen), does)
+    description = f"{number} rows of {layers} layers' keys and values, {length} positions of {width}; one in five moves"
+    return Part(partial(select_rows, state, chosen), partial(move_rows, state, chosen), description)
 
 
 def parts() -> list[Part]:
-    """Sizes of a Transformer of width 256 with 8,000 pieces and batches of 4,096 tokens, half as many for two passes;
-    of a recurrent model of width 512, and of a search with 320 rows.
+    """All parts, at the sizes of a Transformer of width 256, a recurrent model of width 512 and a search of 320 rows.
+
+    The vocabulary has 8,000 pieces. Batches have about 4,096 tokens, half as many where there are two passes.
     """
     return [
         dropout(100, 40, 1024),
@@ -187,44 +191,47 @@ def parts() -> list[Part]:
 
 
 def _targets(sentences: int, length: int, vocab: int) -> Tensor:
-    """Random pieces, of which a tenth is padding."""
+    """Random pieces; about a tenth is padding."""
     targets = torch.randint(EOS + 1, vocab, (sentences, length))
     targets[torch.arange(length) >= torch.randint(length * 4 // 5, length + 1, (sentences, 1))] = PAD
     return targets
 
 
-def _there_and_back(compute: Callable[[], Tensor], wanted: list[Tensor]) -> None:
+def _forward_and_backward(compute: Callable[[], Tensor], wanted: list[Tensor]) -> None:
     torch.autograd.grad(compute().sum(), wanted)
 
 
 def measure(part: Part, rounds: int) -> dict[str, Any]:
-    """Seconds of both ways in alternating rounds; the first one warms up."""
+    """Times both ways in alternating rounds, after one warm-up round."""
     seconds: dict[str, list[float]] = {"plain": [], "ours": []}
     for _ in range(rounds + 1):
         for name, found in seconds.items():
             start = time.perf_counter()
             getattr(part, name)()
             found.append(time.perf_counter() - start)
-    return {"does": part.does, **{name: [round(value, 5) for value in found[1:]] for name, found in seconds.items()}}
+    return {
+        "description": part.description,
+        **{name: [round(value, 5) for value in found[1:]] for name, found in seconds.items()},
+    }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py parts`."""
-    parser.add_argument("--rounds", type=int, default=11, help="default: %(default)s")
+    """Adds the options of `benchmark parts`."""
+    parser.add_argument("--rounds", type=int, default=11, help="measured rounds (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record of all parts."""
+    """Measures all parts."""
     if options.rounds < 1:
         raise ValueError(f"--rounds {options.rounds} must be at least 1.")
     return {"parts": [measure(part, options.rounds) for part in parts()], "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table; the ratio is the median of those of each round."""
-    lines = ["| part | plain way, median | ours, median | plain / ours |", "|---|---|---|---|"]
+    """The measurements as a Markdown table. The ratio is the median over rounds."""
+    lines = ["| part | plain, median | ours, median | plain / ours |", "|---|---|---|---|"]
     for each in record["parts"]:
         plain, ours = (1e3 * statistics.median(each[name]) for name in ("plain", "ours"))
         ratio = statistics.median(a / b for a, b in zip(each["plain"], each["ours"], strict=True))
-        lines.append(f"| {each['does']} | {plain:.2f} ms | {ours:.2f} ms | {ratio:.2f} |")
+        lines.append(f"| {each['description']} | {plain:.2f} ms | {ours:.2f} ms | {ratio:.2f} |")
     return "\n".join(lines)

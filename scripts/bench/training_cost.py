@@ -1,4 +1,4 @@
-"""Target tokens a second of training steps through the parts of nmt.train, beside the machine's matrix rate."""
+"""Target tokens per second of training steps, compared with the machine's rate of matrix products."""
 
 import argparse
 import platform
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import lightning
 import torch
+from nmt.training.building import build_data, build_task, build_trainer
+from nmt.training.settings import Settings
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.cli import compose
@@ -23,11 +25,9 @@ from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
 from nmt.training import TranslationTask
-from nmt.training.building import build_data, build_task, build_trainer
-from nmt.training.settings import Settings
 
 WINDOW = 5
-"""Updates that are timed together: one alone depends too much on the length of its sentences."""
+"""Updates timed together: a single one depends too much on its sentence lengths."""
 
 SIZES = {
     "transformer": ("model.dim=256", "model.ffn_dim=1024", "model.num_heads=4", "model.num_layers=3"),
@@ -51,14 +51,14 @@ RECIPE = (
 
 
 class Mark(NamedTuple):
-    """The clock, in seconds, at the end of an update, and all target tokens until then."""
+    """The clock in seconds at the end of an update, and the target tokens so far."""
 
     seconds: float
     tokens: int
 
 
 class Marks(lightning.Callback):
-    """Reads the clock after every update, keeps the first batches, and counts positions with and without padding."""
+    """Records a mark after every update, keeps the first batches, and counts positions with and without padding."""
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
@@ -76,7 +76,7 @@ class Marks(lightning.Callback):
         batch: Batch,
         batch_idx: int,
     ) -> None:
-        # Before the clock: on a GPU it waits until the update has been computed.
+        # Before the clock is read: on a GPU this waits until the update has been computed.
         self.target_tokens += batch.tokens
         self.source_tokens += int((batch.source != PAD).sum())
         self.positions += batch.source.numel() + batch.target_output.numel()
@@ -89,22 +89,24 @@ class Marks(lightning.Callback):
 
 
 def configuration(overrides: Sequence[str]) -> compose.Config:
-    """The configuration of nmt.train with this script's recipe and the overrides on top of it."""
+    """nmt.train's configuration with this script's recipe, then the overrides."""
     model = next(
         (text.removeprefix("model=") for text in reversed(overrides) if text.startswith("model=")), "transformer"
     )
     if model not in SIZES:
-        raise ValueError(f"There are no sizes for model={model}; choose one of {', '.join(SIZES)}.")
-    # The default run_dir needs Hydra's own runtime; nothing is written here.
+        raise ValueError(f"No benchmark sizes for model={model}; available: {', '.join(SIZES)}.")
+    # The default run_dir needs a running Hydra application; nothing is written to this one.
     given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
     return compose.configuration("train", given)
 
 
 def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
-    """Target tokens a second of each whole window of updates after the warm-up; marks[n] is the end of update n."""
+    """Target tokens per second of each full window of updates after the warm-up; marks[n] ends update n."""
     starts = range(warmup, len(marks) - WINDOW, WINDOW)
     if not starts:
-        raise ValueError(f"{len(marks) - 1} updates with {warmup} of warm-up leave no {WINDOW} to measure; give more.")
+        raise ValueError(
+            f"{len(marks) - 1} updates with {warmup} of warm-up leave fewer than {WINDOW} to measure; add updates."
+        )
     return [
         (marks[start + WINDOW].tokens - marks[start].tokens) / (marks[start + WINDOW].seconds - marks[start].seconds)
         for start in starts
@@ -112,14 +114,14 @@ def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
 
 
 def matrix_type(precision: str) -> torch.dtype:
-    """The type of the numbers that matrix products multiply under one of Lightning's precisions."""
+    """The dtype of matrix products under one of Lightning's precisions."""
     return {"bf16": torch.bfloat16, "16": torch.float16, "64": torch.float64}.get(
         precision.split("-")[0], torch.float32
     )
 
 
 def matrix_rate(device: torch.device, dtype: torch.dtype, size: int = 1024, repeats: int = 20) -> float:
-    """The machine's matrix product in operations a second: the best of some products of square matrices."""
+    """The machine's rate of matrix products in operations per second: the best of several square products."""
     left, right = torch.randn(2, size, size, device=device, dtype=dtype)
     best = float("inf")
     for _ in range(repeats):
@@ -130,7 +132,7 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, size: int = 1024, repe
 
 
 def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> float:
-    """Operations of the matrix products, forward and backward, a target token; padding is computed, so it counts."""
+    """Operations of matrix products per target token, forward and backward, padding included."""
     counter = FlopCounterMode(display=False)
     with counter:
         for batch in batches:
@@ -139,7 +141,7 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
 
 
 def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence[Batch], rows: int) -> str:
-    """A table of the operations that take most time of their own, forward and backward, in the training's precision."""
+    """A table of the operations that take the most time of their own, in the precision of the training."""
     with torch.profiler.profile() as found:
         for batch in batches:
             with trainer.precision_plugin.forward_context():
@@ -150,7 +152,7 @@ def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record of a measurement: the rates, and what is needed to compare it with another one."""
+    """Measures what the options ask for: the rates, and what is needed to compare them with others."""
     if options.updates < options.warmup + WINDOW:
         raise ValueError(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
     ours = [f"data.train=[{options.data}]"] + ([f"trainer.precision={options.precision}"] if options.precision else [])
@@ -214,29 +216,29 @@ def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, Translati
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table."""
+    """The measurements as a Markdown table."""
     windows, rate = record["windows"], record["matrix_operations_per_second"] / 1e9
     rows = {
         "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
         f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
-        "source tokens/s beside them": f"{record['source_tokens_per_second']:,.0f}",
+        "source tokens/s": f"{record['source_tokens_per_second']:,.0f}",
         "padding": f"{record['padding']:.1%}",
         "parameters": f"{record['parameters']:,}",
         "peak memory of the process": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
-        "matrix product of the machine in this precision": f"{rate:,.0f} GFLOP/s",
-        "matrix products of the training": f"{record['matrix_share']:.0%} of it",
+        "the machine's rate of matrix products in this precision": f"{rate:,.0f} GFLOP/s",
+        "share of that rate reached in training": f"{record['matrix_share']:.0%}",
         "precision, device, threads": f"{record['precision']}, {record['device']}, {record['threads']}",
     }
-    return "\n".join(["| what | value |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows.items())])
+    return "\n".join(["| measure | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py train`."""
-    parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="aligned files PREFIX.en and PREFIX.vi")
-    parser.add_argument("--updates", type=int, default=40, help="updates in all (default: %(default)s)")
-    parser.add_argument("--warmup", type=int, default=5, help="updates that are not measured (default: %(default)s)")
+    """Adds the options of `benchmark train`."""
+    parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="parallel files PREFIX.en and PREFIX.vi")
+    parser.add_argument("--updates", type=int, default=40, help="updates in total (default: %(default)s)")
+    parser.add_argument("--warmup", type=int, default=5, help="unmeasured updates at the start (default: %(default)s)")
     parser.add_argument(
-        "--precision", help="trainer.precision: Lightning's name, such as bf16-mixed (default: the overrides', 32-true)"
+        "--precision", help="trainer.precision, such as bf16-mixed (default: that of the overrides, or 32-true)"
     )
-    parser.add_argument("--profile", type=int, default=0, metavar="N", help="print the N slowest operations as well")
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="also print the N slowest operations")
     parser.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong scorer=general")

@@ -1,4 +1,4 @@
-"""Speed and memory of whole translation commands, ours and others', in alternating rounds; starting up counts."""
+"""Speed and memory of whole translation commands, ours and others', in alternating rounds, start-up included."""
 
 import argparse
 import os
@@ -19,12 +19,12 @@ class Run(NamedTuple):
 
     seconds: float
     peak_bytes: int
-    """The most that one of its processes held (Linux)."""
+    """Peak memory of its largest process (Linux)."""
     lines: list[str]
 
 
 def translate(command: str, source: Path) -> Run:
-    """Runs a shell command on the file. Raises ValueError where it fails or gives another number of lines."""
+    """Runs a shell command on the file. Raises ValueError if it fails or its number of output lines is wrong."""
     with tempfile.TemporaryDirectory() as folder, source.open("rb") as given:
         out, log = Path(folder) / "out", Path(folder) / "log"
         start = time.perf_counter()
@@ -35,19 +35,23 @@ def translate(command: str, source: Path) -> Run:
         process.returncode = os.waitstatus_to_exitcode(status)
         lines = read_lines(out) if out.stat().st_size else []
         if process.returncode:
-            raise ValueError(f"'{command}' ended with {process.returncode}: {log.read_text()[-300:].strip()}")
+            raise ValueError(
+                f"'{command}' failed with exit code {process.returncode}: {log.read_text()[-300:].strip()}"
+            )
     sentences = len(read_lines(source))
     if len(lines) != sentences:
-        raise ValueError(f"'{command}' wrote {len(lines)} lines for {sentences}: it has to write one for each.")
+        raise ValueError(
+            f"'{command}' wrote {len(lines)} lines for {sentences} sentences; it must write one line per sentence."
+        )
     return Run(seconds, used.ru_maxrss * 1024, lines)
 
 
 def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path) -> dict[str, Any]:
-    """The record of all rounds; output is counted in pieces of one tokenizer, the same for all systems."""
+    """Runs all rounds. The output of every system is counted in pieces of the same tokenizer."""
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
     except RuntimeError as error:
-        raise ValueError(f"--tokenizer is {tokenizer}, which is no SentencePiece model.") from error
+        raise ValueError(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
     found: dict[str, list[Run]] = {name: [] for name in systems}
     for _ in range(rounds):
         for name, command in systems.items():
@@ -67,13 +71,13 @@ def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path)
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table; ratios are medians of the ratios within each round."""
+    """The measurements as a Markdown table. Time ratios are medians over rounds."""
     systems = record["systems"]
     first = next(iter(systems.values()))["seconds"]
     lines = [
         f"{record['sentences']} sentences, {len(first)} alternating rounds, start-up included",
         "",
-        "| system | sentences/s, median | slowest to fastest | output pieces/s | time, of the first's | peak memory |",
+        "| system | sentences/s, median | slowest to fastest | output pieces/s | time / first system's | peak memory |",
         "|---|---|---|---|---|---|",
     ]
     for name, each in systems.items():
@@ -89,28 +93,28 @@ def table(record: dict[str, Any]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py translate`."""
-    parser.add_argument("source", type=Path, help="file of sentences, given to each command on standard input")
+    """Adds the options of `benchmark translate`."""
+    parser.add_argument("source", type=Path, help="file of sentences; each command reads it from standard input")
     parser.add_argument(
         "--system",
         action="append",
         required=True,
         metavar="NAME=COMMAND",
-        help="shell command that writes a line for a line to standard output; give one for each system, ours first",
+        help="shell command that writes one line per input line to standard output; repeat for each system, ours first",
     )
-    parser.add_argument("--tokenizer", type=Path, required=True, help="SentencePiece model that counts the output")
-    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="SentencePiece model used to count output pieces")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record that the options ask for. Raises ValueError for a system without a command, and for a missing file."""
+    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
     systems = dict(system.partition("=")[::2] for system in options.system)
     for name, command in systems.items():
         if not name or not command:
             raise ValueError(f"--system '{name}' has no command; write NAME=COMMAND.")
     for file in (options.source, options.tokenizer):
         if not file.is_file():
-            raise FileNotFoundError(f"No file {file}.")
+            raise FileNotFoundError(f"File not found: {file}.")
     if options.rounds < 1:
         raise ValueError(f"--rounds is {options.rounds}; it must be at least 1.")
     return measure(systems, options.source, options.rounds, options.tokenizer)

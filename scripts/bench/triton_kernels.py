@@ -1,7 +1,7 @@
-"""The additive score on a GPU: Triton kernels that hold tanh(q + k) in registers, forward and backward.
+"""The additive score on a GPU: Triton kernels that keep tanh(q + k) in registers, forward and backward.
 
-The models take `nmt.kernels.additive_score`, the formula in blocks that every device can run; `benchmark.py attention`
-measures these beside it where there is a GPU. triton comes with torch's CUDA builds; its interpreter
+The models use `nmt.kernels.additive_score`, which computes the formula in blocks on any device. On a GPU,
+`benchmark attention` measures these kernels beside it. triton comes with torch's CUDA builds; its interpreter
 (TRITON_INTERPRET=1) runs the kernels on a CPU.
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCKS = {"block_rows": 16, "block_columns": 32, "block_hidden": 16}
-"""A program's rows and columns of the score matrix, and how much of the hidden width it holds at a time."""
+"""Rows and columns of the score matrix per program, and the part of the hidden width held at a time."""
 
 
 @triton.jit
@@ -27,7 +27,7 @@ def _tanh(x):
 @triton.jit
 @no_type_check
 def _tile(pointer, rows, num_rows, columns, num_columns, row_stride, column_stride):
-    """(rows, columns) of a matrix in float32; 0 beyond its edges."""
+    """A (rows, columns) tile of a matrix in float32; 0 outside the matrix."""
     inside = (rows < num_rows)[:, None] & (columns < num_columns)[None, :]
     places = pointer + rows[:, None].to(tl.int64) * row_stride + columns[None, :].to(tl.int64) * column_stride
     return tl.load(places, mask=inside, other=0.0).to(tl.float32)
@@ -39,7 +39,7 @@ def _scores(
     queries, keys, vector, scores, heads, num_queries, num_keys, hidden,
     block_rows: tl.constexpr, block_columns: tl.constexpr, block_hidden: tl.constexpr,
 ):  # fmt: skip
-    """A program for every sentence and head, block of queries and block of keys."""
+    """One program per (sentence and head, block of queries, block of keys)."""
     site = tl.program_id(0).to(tl.int64)
     q = tl.program_id(1) * block_rows + tl.arange(0, block_rows)
     k = tl.program_id(2) * block_columns + tl.arange(0, block_columns)
@@ -64,9 +64,9 @@ def _gradients(
     own, other, vector, grad, grad_own, grad_vector, heads, num_own, num_other, own_stride, other_stride, hidden,
     block_rows: tl.constexpr, block_columns: tl.constexpr, block_hidden: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of `own`, the queries or the keys, in which the score is symmetric, and its share of v's.
+    """The gradient of `own` (queries or keys: the score is symmetric in them) and its share of v's gradient.
 
-    A program for every sentence and head, block of own rows and part of the hidden width; it goes through the others.
+    One program per (sentence and head, block of own rows, part of the hidden width); it loops over the other side.
     """
     site, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     rows = block * block_rows + tl.arange(0, block_rows)
@@ -90,7 +90,7 @@ def _gradients(
 
 
 class TritonAdditiveScore(torch.autograd.Function):
-    """score(q, k) = v . tanh(q + k), computed in float32; backward computes tanh(q + k) again, as forward did."""
+    """score(q, k) = v . tanh(q + k), computed in float32; backward recomputes tanh(q + k)."""
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
@@ -123,11 +123,11 @@ class TritonAdditiveScore(torch.autograd.Function):
 def _gradient(
     own: Tensor, other: Tensor, vector: Tensor, grad: Tensor, strides: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of `own` and of the vector, in float32; `strides` of grad for a row of own and of other."""
+    """The gradients of `own` and the vector in float32; `strides` are those of grad along own and other rows."""
     batch, heads, num_own, hidden = own.shape
     blocks, parts = triton.cdiv(num_own, BLOCKS["block_rows"]), triton.cdiv(hidden, BLOCKS["block_hidden"])
     grad_own = torch.empty_like(own, dtype=torch.float32)
-    # A share for each program, summed afterwards: sums in the order of arrival would differ from run to run.
+    # One share per program, summed afterwards: atomic sums would differ from run to run.
     shares = own.new_empty(batch, heads, blocks, hidden, dtype=torch.float32)
     if own.numel():
         sizes = heads, num_own, other.shape[2], *strides, hidden
@@ -140,6 +140,6 @@ def triton_additive_score(
     keys: Float[Tensor, "batch heads keys hidden"],
     vector: Float[Tensor, "heads hidden"],
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """v . tanh(q + k) for every query and key on a GPU, computed in float32."""
+    """v . tanh(q + k) for every query and key, computed in float32."""
     scores: Tensor = TritonAdditiveScore.apply(queries, keys.to(queries.dtype), vector.to(queries.dtype))
     return scores

@@ -1,4 +1,4 @@
-"""What the page of attention maps costs: its size, and how long a browser takes to open it and to change sentence."""
+"""The page of attention maps: its size, and how long a browser takes to open it and to change the sentence."""
 
 import argparse
 import shutil
@@ -20,7 +20,7 @@ _SIZES = {"sentences": 100, "tokens": 60, "layers": 6, "heads": 8}
 
 
 def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1) -> Iterator[SentenceMaps]:
-    """Sentences of `tokens` pieces on both sides, end counted, with maps of all three sites and some large weights."""
+    """Sentences of `tokens` pieces on both sides, EOS included, with random peaked maps of all three sites."""
     draw = np.random.default_rng(seed)
     pieces = [f"▁{number}" for number in range(tokens - 1)]
     inputs, outputs = [BOS, *pieces], [*pieces, EOS]
@@ -35,11 +35,11 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 
 
 def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds until the first map is drawn, and until that of another sentence. Raises ValueError without a browser."""
+    """Seconds until the first map is drawn, and until another sentence's is. Raises ValueError without a browser."""
     found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
     if not found:
-        raise ValueError(f"No browser is on the PATH; install one of {', '.join(_BROWSERS)}.")
-    from playwright.sync_api import sync_playwright  # of the extra 'dev'
+        raise ValueError(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
+    from playwright.sync_api import sync_playwright  # installed by the extra 'dev'
 
     opened, changed = [], []
     with sync_playwright() as playwright:
@@ -61,24 +61,26 @@ def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `benchmark.py viewer`."""
+    """Adds the options of `benchmark viewer`."""
     for name, default in (*_SIZES.items(), ("rounds", 5)):
         parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The record that the options ask for."""
+    """Measures what the options ask for."""
     sizes = {name: getattr(options, name) for name in _SIZES}
     if min(*sizes.values(), options.tokens - 1, options.sentences - 1, options.rounds) < 1:
-        raise ValueError(f"Sizes and rounds must be at least 1, sentences and tokens 2, not {sizes}, {options.rounds}.")
+        raise ValueError(
+            f"All sizes must be at least 1, --sentences and --tokens at least 2; got {sizes}, {options.rounds} rounds."
+        )
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "viewer.html"
-        write_viewer(page, [ViewedRun("made up", made_up(**sizes))])
+        write_viewer(page, [ViewedRun("random", made_up(**sizes))])
         return {**sizes, "page_bytes": page.stat().st_size, "seconds": in_browser(page, options.rounds)}
 
 
 def table(record: dict[str, Any]) -> str:
-    """A record as a Markdown table."""
+    """The measurements as a Markdown table."""
     lines = [
         " x ".join(f"{record[name]} {name}" for name in _SIZES) + " x 3 sites",
         "",

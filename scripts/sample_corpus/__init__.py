@@ -1,1 +1,1 @@
-"""The synchronous English-Vietnamese grammar that derives the embedded sample corpus (CC0)."""
+"""The synchronous English-Vietnamese grammar that generates the embedded sample corpus (CC0)."""

@@ -1,4 +1,4 @@
-"""What the sample corpus promises, as checks that print what they counted and return one sentence per violation."""
+"""The guarantees of the sample corpus, as checks that print counts and return one sentence per violation."""
 
 import unicodedata
 from collections import Counter
@@ -44,7 +44,7 @@ def check_text(corpus: Corpus) -> list[str]:
                 if text in owner:
                     wrong.append(f"{split}: already in {owner[text]}: {text!r}.")
                 owner[text] = split
-    print(f"sentences: {len(owner)} different ones on the two sides, in NFC, {LENGTHS[0]} to {LENGTHS[-1]} words")
+    print(f"sentences: {len(owner)} distinct sentences on both sides, in NFC, {LENGTHS[0]} to {LENGTHS[-1]} words")
     return wrong
 
 
@@ -55,7 +55,7 @@ def check_counts(corpus: Corpus) -> list[str]:
     for side in ("source", "target"):
         counts = Counter(word for pair in train for word in words(getattr(pair, side)))
         rarest = min(counts, key=lambda word: (counts[word], word))
-        total = f"{sum(counts.values())} in training, {len(counts)} different"
+        total = f"{sum(counts.values())} in training, {len(counts)} distinct"
         print(f"{side} words: {total}, rarest {rarest!r} {counts[rarest]}")
         wrong += [
             f"The {side} word {word!r} occurs {n} times in training, at least {LEAST_WORD} expected."
@@ -77,7 +77,7 @@ def check_counts(corpus: Corpus) -> list[str]:
 
 
 def check_new(corpus: Corpus) -> list[str]:
-    """Check that every pair of test_new has a combination that training never has, and that no other split has one."""
+    """Check that every pair of test_new has a combination absent from training, and that no other split has one."""
     shown = {c for pair in corpus.splits["train"] for c in pair.combinations}
     wrong = []
     kinds: Counter[str] = Counter()
@@ -88,7 +88,7 @@ def check_new(corpus: Corpus) -> list[str]:
             wrong.append(f"test_new: no combination unseen in training: {pair.source!r}.")
     for split in ("train", "valid", "test"):
         leaks = [c for pair in corpus.splits[split] for c in pair.combinations if held_out(c)]
-        wrong += [f"{split}: holds the held-out combination {leak}." for leak in leaks]
+        wrong += [f"{split}: contains the held-out combination {leak}." for leak in leaks]
     print(
         "test_new pairs with an unseen combination of each kind: "
         + ", ".join(f"{k} {n}" for k, n in sorted(kinds.items()))
@@ -97,16 +97,16 @@ def check_new(corpus: Corpus) -> list[str]:
 
 
 def check_alignment(corpus: Corpus) -> list[str]:
-    """Check that all words have links within their sentences and what a perfect single-link alignment scores."""
+    """Check that all words have valid links, and the error rate of the best single-link alignment."""
     wrong = []
     for split in ("valid", "test", "test_new"):
         pairs = corpus.splits[split]
         for pair in pairs:
             rows, columns = len(pair.source.split()), len(pair.target.split())
             if {j for _, j, _ in pair.links} != set(range(columns)):
-                wrong.append(f"{split}: a target word without link or a link outside: {pair.target!r}.")
+                wrong.append(f"{split}: a target word has no link, or a link is out of range: {pair.target!r}.")
             if {i for i, _, _ in pair.links} != set(range(rows)):
-                wrong.append(f"{split}: a source word without link or a link outside: {pair.source!r}.")
+                wrong.append(f"{split}: a source word has no link, or a link is out of range: {pair.source!r}.")
         error = best_single_link_error(pairs)
         sure = sum(s for pair in pairs for *_, s in pair.links)
         possible = sum(len(pair.links) for pair in pairs) - sure
@@ -117,7 +117,7 @@ def check_alignment(corpus: Corpus) -> list[str]:
 
 
 def check_articles(corpus: Corpus) -> list[str]:
-    """Check `a` and `an` before vowels, exceptions by hand."""
+    """Check `a` and `an` before vowels; exceptions are listed by hand."""
     wrong = []
     for split, pairs in corpus.splits.items():
         for pair in pairs:
@@ -130,7 +130,7 @@ def check_articles(corpus: Corpus) -> list[str]:
 
 
 def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
-    """Check the hand-written phrase lists, where they are present, against each other and the splits."""
+    """Check the hand-written phrase lists, if present, against each other and the splits."""
     files = {path.name: path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("phrases*.??"))}
     wrong = [
         f"{name}: a line is not in NFC."
@@ -140,7 +140,7 @@ def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
     for stem in ("phrases", "phrases_test"):
         sides = [files.get(f"{stem}.{language}") for language in ("en", "vi")]
         if sides[0] is None or sides[1] is None:
-            print(f"{stem}: not present, not checked")
+            print(f"{stem}: missing, not checked")
             continue
         print(f"{stem}: {len(sides[0])} and {len(sides[1])} lines")
         if len(sides[0]) != len(sides[1]):
@@ -162,7 +162,7 @@ def check_phrases(folder: Path, corpus: Corpus) -> list[str]:
 
 
 def check_corpus(corpus: Corpus, folder: Path) -> list[str]:
-    """Return one sentence per violated promise."""
+    """Run all checks; return one sentence per violation."""
     return [
         *check_text(corpus),
         *check_counts(corpus),

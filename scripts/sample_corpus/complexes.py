@@ -9,8 +9,8 @@ from .relatives import Relatives
 from .sampler import NothingFitsError
 from .situations import CONDITIONS, DUTIES, FEELINGS, INDOORS, LEISURE, OUTDOORS, PAUSES, PROMISES
 
-# name: (source, target, links, main clause x, other clause y). A clause is (event template, verb keys); as keys, `does`
-# and `avoids` stand for what a feeling makes one do or keeps one from doing; the clause `feeling` tells that feeling.
+# name: (source, target, links, main clause x, other clause y). A clause is (event template, verb keys). The keys
+# `does` and `avoids` are what a feeling makes one do or not do; the clause `feeling` names the feeling.
 JOINED: dict[str, tuple[str, str, str, tuple[str, Sequence[str]], tuple[str, Sequence[str]]]] = {
     "because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("simple past", "does"), ("feeling", "WAS")),
     "not because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("past negation", "avoids"), ("feeling", "WAS")),
@@ -79,7 +79,7 @@ ASKS = {
 }
 QUESTIONS = tuple(f"embedded {word}" for word in ("what", "what past", "where", "when", "why", "why past"))
 QUESTIONS += ("who did", "who will", "who is doing")
-ASKED = ("embedded what past", "embedded where", "embedded why past", "who did")  # `asked` would shift any other tense
+ASKED = ("embedded what past", "embedded where", "embedded why past", "who did")  # `asked` would shift other tenses
 REPORTED = (
     "future",
     "ability",
@@ -106,7 +106,7 @@ MOVING = ("story", "film", "song", "letter", "exam", "report")
 
 
 class Complexes:
-    """Fills the patterns of this module."""
+    """Builds the sentences of this module."""
 
     def __init__(self, descriptions: Descriptions, relatives: Relatives) -> None:
         self.descriptions, self.relatives, self.events = descriptions, relatives, descriptions.events
@@ -123,7 +123,7 @@ class Complexes:
         )
 
     def clause(self, name: str, keys: Sequence[str], subject: NounPhrase, word: str) -> Phrase:
-        """Return a clause of JOINED about the subject; `word` is the feeling in question."""
+        """Return a clause of JOINED about the subject; `word` is its feeling."""
         if name == "rain":
             time = self.events.time("future")
             return compose("it rains {t}", "{t} trời mưa", "it=trời rains=mưa", t=time).tagged("weather")
@@ -134,7 +134,7 @@ class Complexes:
         return self.events.build(name, subject=subject, bare=True, among=keys)
 
     def joined(self, name: str) -> Phrase:
-        """Return two clauses joined as the item `name` of JOINED says."""
+        """Return two clauses joined according to the item `name` of JOINED."""
         source, target, links, main, other = JOINED[name]
         word = self.sampler.rare(list(FEELINGS), lambda feeling: feeling)
         earlier = self.participants.person("subject")
@@ -151,7 +151,7 @@ class Complexes:
         return compose(source, target, links, slots=slots).tagged(f"conjunction {name}")
 
     def statement(self) -> Phrase:
-        """Return a statement of any kind that can be reported."""
+        """Return a statement that can be reported."""
         kind = self.sampler.pick(("degree", "comparison", "event", "event", "relative", "joined"))
         if kind == "degree":
             return self.descriptions.degree(self.sampler.pick(("degree very", "degree too", "quality negated")))
@@ -165,7 +165,7 @@ class Complexes:
         return self.events.build(self.sampler.pick(REPORTED))
 
     def report(self, name: str) -> Phrase:
-        """Return `I think that this house is very big`, by the name of an item of REPORTS."""
+        """Return a sentence of the item `name` of REPORTS, such as `I think that this house is very big`."""
         source, target, links = REPORTS[name]
         subject = self.participants.person("subject")
         hoped = ("future", "ability", "future negation")
@@ -174,11 +174,11 @@ class Complexes:
         return compose(source, target, links, agreement=subject.agreement, slots=slots).tagged(name)
 
     def asked(self, name: str) -> Phrase:
-        """Return `I do not know where he went` and its kin, by the name of an item of ASKS."""
+        """Return a sentence of the item `name` of ASKS, such as `I do not know where he went`."""
         source, target, links = ASKS[name]
         whether = () if name == "do you know" else ("embedded whether",)
         kinds = ASKED if name == "ask" else (*QUESTIONS, *whether)
-        slots = {"y": self.events.build(self.sampler.pick(kinds), bare=name == "ask")}  # a time would go with `asked`
+        slots = {"y": self.events.build(self.sampler.pick(kinds), bare=name == "ask")}  # a time would attach to `asked`
         agreement = "you"
         if "{s}" in source:
             subject = self.participants.person("subject", ("I", "we") if name == "ask" else ())

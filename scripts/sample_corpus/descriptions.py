@@ -1,4 +1,4 @@
-"""Sentences about qualities: degrees, colours, feelings, comparisons, superlatives."""
+"""Sentences about qualities: degrees, colors, feelings, comparisons, superlatives."""
 
 from .determiners import NounPhrase, owned, same_sex
 from .events import Events
@@ -52,14 +52,14 @@ FEELINGS = {
 
 
 class Descriptions:
-    """Fills the patterns of this module."""
+    """Builds the sentences of this module."""
 
     def __init__(self, events: Events) -> None:
         self.events, self.nps, self.participants = events, events.nps, events.participants
         self.sampler, self.lexicon = events.sampler, events.lexicon
 
     def adjective(self, use: str = "pred") -> Adjective:
-        """Return an adjective for the use, one whose form there is rare so far."""
+        """Return an adjective for the use, preferring one whose form is rare so far."""
         fitting = [a for a in self.lexicon.adjectives if use in a.uses]
         form = {"comp": "comparative", "sup": "superlative"}.get(use, "english")
         if use in ("comp", "sup"):
@@ -83,7 +83,7 @@ class Descriptions:
         return phrase.tagged("predicative adjective")
 
     def degree(self, name: str) -> Phrase:
-        """Return `the house is very big` and its kin, by the name of an item of DEGREES."""
+        """Return a sentence of the item `name` of DEGREES, such as `the house is very big`."""
         source, target, links = DEGREES[name]
         first = self.adjective("enough" if "enough" in name else "pred")
         subject = self.topic(first)
@@ -107,7 +107,7 @@ class Descriptions:
         return compose("{s} BE {a}", "{s} có {a}", "BE=có", agreement=subject.agreement, slots=slots).tagged("colour")
 
     def feeling(self, name: str) -> Phrase:
-        """Return how a person is, looks or feels, by the name of an item of FEELINGS."""
+        """Return how a person is, looks or feels, from the item `name` of FEELINGS."""
         adjective = self.adjective("look" if name == "appearance" else "temp")
         subject = self.participants.person("topic")
         source, target, links = FEELINGS[name]
@@ -130,7 +130,7 @@ class Descriptions:
         return self.nps.determined(noun, one, 0.0), self.nps.determined(noun, other, 0.0)
 
     def comparison(self, name: str) -> Phrase:
-        """Return a comparison by the name of an item of COMPARED."""
+        """Return a comparison from the item `name` of COMPARED."""
         source, target, links = COMPARED[name]
         adjective = self.adjective("equal" if "equality" in name else "comp")
         subject, rival = self.compared(adjective)
@@ -147,7 +147,7 @@ class Descriptions:
         return compose(source, target, links, head="a", agreement=subject.agreement, slots=slots).tagged(name)
 
     def graded(self, word: str, adjective: Adjective, positive: Phrase) -> Phrase:
-        """Return the comparative or superlative `word` with the translation and the records of the positive."""
+        """Return the comparative or superlative `word`, with the translation and records of the positive form."""
         phrase = lexical(word, adjective.vietnamese, f"adjective:{adjective.key}")
         return phrase.tagged(*positive.constructions, combinations=positive.combinations)
 

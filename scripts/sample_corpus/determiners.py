@@ -57,7 +57,7 @@ KINDS = {
     "topic": SINGLE + SINGLE + ("these", "those", "possessive plural"),
     "single": SINGLE,
 }
-# The same for a mass noun; kinds that are not here take MASS.
+# The same for a mass noun; missing kinds use MASS.
 MASS = ("mass", "some mass", "this mass", "much", "measure", "measure", "measure", "measure", "measure")
 MASS_KINDS = {
     "like": ("mass", "this mass"),
@@ -71,7 +71,7 @@ MEASURES = (
     ("bowl", "bowls", "bát", ("rice", "soup")),
     ("kilo", "kilos", "cân", ("meat", "beef", "fish", "seafood", "cheese", "fruit")),
 )
-# A few sizes may stand before a colour, as in `a big black dog`.
+# Sizes that may precede a color, as in `a big black dog`.
 BEFORE_COLOUR = (
     "big",
     "small",
@@ -86,7 +86,7 @@ BEFORE_COLOUR = (
     "fast",
     "heavy",
 )
-# Nouns that the corpus has in the singular only, so that each of its words occurs often enough.
+# Nouns used in the singular only, so that every word form occurs often enough.
 SINGULAR_ONLY = frozenset(["building", "room", "nature", "town", "road", "singly"])
 OWNED = frozenset(
     [
@@ -141,7 +141,7 @@ GENDERS = {"man": "he", "boy": "he", "policeman": "he", "woman": "she", "girl": 
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A phrase with what the rest of the sentence must know about it.
+    """A phrase with what the rest of the sentence needs to know about it.
 
     `agreement` is I, you, he or they; `auxiliary` the English pronoun that takes its place; `echo` tells whether the
     corpus's Vietnamese pronoun can too (not for one's mother); `noun` is None for pronouns, names and relatives.
@@ -159,12 +159,12 @@ class NounPhrase:
 
 
 def same_sex(person: NounPhrase, noun: Noun) -> bool:
-    """Whether the person can be what the noun says: not `my sister is a policeman`."""
+    """Whether the noun can describe the person: not `my sister is a policeman`."""
     return not {"he", "she"} <= {person.auxiliary, GENDERS.get(noun.singular, "it")}
 
 
 def may_end_in_adjective(phrase: Phrase | None) -> bool:
-    """Whether an adjective may be the last word in Vietnamese: there is one, no owner, and no demonstrative at the end.
+    """Whether an adjective may be the last word in Vietnamese: no owner and no demonstrative follows it.
 
     An adverb or a place behind the adjective is overlooked.
     """
@@ -180,7 +180,7 @@ def owned(noun: Noun) -> bool:
 
 
 def forms(noun: Noun, kind: str) -> list[str]:
-    """Return the names in DETERMINED (or `measure`) that the noun can take in a place of that kind."""
+    """Return the forms of DETERMINED (or `measure`) that the noun can take in this kind of place."""
     if noun.mass:
         return list(MASS_KINDS.get(kind, MASS))
     allowed = [form for form in KINDS[kind] if "possessive" not in form or owned(noun)]
@@ -192,5 +192,5 @@ def forms(noun: Noun, kind: str) -> list[str]:
 
 
 def written(noun: Noun, form: str) -> str:
-    """Return the English word that the form gives the noun."""
+    """Return the English form of the noun."""
     return noun.plural if form in DETERMINED and DETERMINED[form][0] == "many" else noun.singular

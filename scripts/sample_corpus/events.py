@@ -71,7 +71,7 @@ class Events:
         return phrase.tagged(name, combinations=[("construction+verb", name, verb.key)])
 
     def verb(self, template: Template, person: bool, among: Collection[str]) -> Verb:
-        """Return a verb that suits the template, one whose form is rare so far."""
+        """Return a verb that suits the template, preferring one whose form is rare so far."""
         verbs = self._verbs[template.name]
         verbs = [v for v in verbs if (not person or "person" in v.subjects) and (not among or v.key in among)]
         form = "third" if template.form == "fin" else template.form
@@ -80,7 +80,7 @@ class Events:
     def tagged(self, pattern: str, agent: NounPhrase | None) -> str:
         """Return the pattern of a tag question with the pronoun of its subject."""
         if agent is None or agent.auxiliary in ("it", "we"):
-            raise NothingFitsError("a tag needs he or she, and asks nobody about `chúng tôi`, which leaves him out")
+            raise NothingFitsError("a tag question needs a third person, and `chúng tôi` excludes the listener")
         return pattern.replace("PRON", agent.auxiliary)
 
     def subject(self, template: Template, verb: Verb) -> NounPhrase:
@@ -162,7 +162,7 @@ class Events:
         return slots, patient.agreement if patient else "he"
 
     def agent(self, verb: Verb, patient: NounPhrase | None) -> NounPhrase:
-        """Return who did it, in the object form."""
+        """Return the agent, in the object form."""
         if "person" in verb.subjects:
             found = self.participants.someone("PERSON", patient)
             if found.auxiliary in ("I", "we", "you") or may_end_in_adjective(found.phrase):
@@ -172,7 +172,7 @@ class Events:
         return self.nps.common(noun, "single")
 
     def time_slots(self, template: Template, verb: Verb, bare: bool) -> Slots:
-        """Return the time adverbials: t at the front in Vietnamese, e at the end, never both."""
+        """Return the time adverbials: t comes first in Vietnamese, e last; never both."""
         slots: Slots = {"t": None, "e": None}
         for slot, wish in template.times.items():
             needed = wish.endswith("!")

@@ -20,7 +20,7 @@ GROUPS = load_groups()
 VOWEL_SOUND, CONSONANT_SOUND = ("hour", "honest"), ("university", "useful")
 NEGATIONS = {"not", "cannot", "never", "no"}
 CONTENT = ("noun:", "name:", "kin:", "adjective:", "verb:", "city:")
-# Templates that are drawn more often, mostly to show word forms that no other template has.
+# Templates drawn more often, mostly for word forms that no other template has.
 WEIGHTS = {
     "simple past": 4.0,
     "future": 3.0,
@@ -163,7 +163,7 @@ class Grammar:
         self._add("made someone feel", made.made)
 
     def derive(self, name: str) -> Pair | None:
-        """Return a sentence pair of the template, or None if the draw did not fit together.
+        """Return a sentence pair of the template, or None if the draw could not be completed.
 
         Nor does a draw fit that repeats a word, has `all` or `some` under a negation, asks about `many`, or leaves open
         who `his` is.
@@ -184,7 +184,7 @@ class Grammar:
         return finish(phrase, "?" if "question" in phrase.constructions else end, name)
 
     def sensible(self, phrase: Phrase, negated: bool) -> bool:
-        """Whether the words suit each other.
+        """Whether the words go together.
 
         No degree under a negation, no manner by the month, no poor who are rich, no `that that`; and the one who speaks
         is not inside the group that acts, as in `let us tell me a story`.

@@ -21,13 +21,13 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def load_groups() -> dict[str, str]:
-    """Return, for the templates that share a construction, its name; empty for clauses that only serve others."""
+    """Return the construction that each template belongs to; empty for clauses used only inside others."""
     return {row["template"]: row["construction"] for row in _rows("constructions")}
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A common noun. `classes` restrict what it may do and be; `place` is its English and Vietnamese preposition."""
+    """A common noun. `classes` restrict its uses; `place` is its English and Vietnamese preposition."""
 
     singular: str
     plural: str
@@ -72,7 +72,7 @@ class Verb:
 
     @property
     def plain(self) -> bool:
-        """Whether the object is last on both sides, so that it can be asked for, relativised or made a subject."""
+        """Whether the object is last on both sides, so that it can be asked for, relativized or made a subject."""
         return (
             self.source.startswith("V")
             and self.source.endswith("{o}")
@@ -83,7 +83,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective; `suits` are noun classes or nouns, `uses` the positions that it can take."""
+    """An adjective; `suits` are noun classes or nouns, `uses` the positions where it can stand."""
 
     english: str
     comparative: str
@@ -193,7 +193,7 @@ class Lexicon:
 
     @property
     def content_words(self) -> int:
-        """Number of different nouns, verbs, adjectives and adverbs."""
+        """The number of distinct nouns, verbs, adjectives and adverbs."""
         adverbs = {entry.english for entry in self.entries("adverbs")}
         kin = {entry.english for entry in self.entries("kin")}
         return len(

@@ -1,7 +1,7 @@
-"""Write or check the embedded English-Vietnamese sample corpus, which a synchronous grammar derives (CC0).
+"""Write or check the embedded English-Vietnamese sample corpus, which a synchronous grammar generates (CC0).
 
 python -m scripts.sample_corpus.make_sample_corpus            write data/sample/{train,valid,test,test_new}.*
-python -m scripts.sample_corpus.make_sample_corpus --check    derive it again and compare byte by byte
+python -m scripts.sample_corpus.make_sample_corpus --check    generate it again and compare byte by byte
 """
 
 import argparse
@@ -16,7 +16,7 @@ SEED = 1
 
 
 def files(corpus: Corpus) -> dict[str, bytes]:
-    """Return the content of every file by name."""
+    """The content of every file, by name."""
     contents = {}
     for split, pairs in corpus.splits.items():
         contents[f"{split}.en"] = [pair.source for pair in pairs]
@@ -27,27 +27,27 @@ def files(corpus: Corpus) -> dict[str, bytes]:
 
 
 def hand_written(folder: Path) -> list[str]:
-    """Return the sentences of the hand-written phrase lists, which the derived splits must not repeat."""
+    """The sentences of the hand-written phrase lists, which the generated splits must not repeat."""
     paths = sorted(folder.glob("phrases*.??"))
     return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def compare(contents: dict[str, bytes], folder: Path) -> list[str]:
-    """Return one sentence for each file that is missing or differs."""
+    """One sentence for each file that is missing or different."""
     wrong = []
     for name, content in contents.items():
         path = folder / name
         if not path.is_file():
             wrong.append(f"{path} is missing; run this script without --check.")
         elif path.read_bytes() != content:
-            wrong.append(f"{path} differs from what the grammar derives; run this script without --check.")
+            wrong.append(f"{path} differs from what the grammar generates; run this script without --check.")
     return wrong
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check the corpus; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare and check instead of writing")
+    parser.add_argument("--check", action="store_true", help="compare and check the files instead of writing them")
     options = parser.parse_args(arguments)
     corpus = make_corpus(SEED, hand_written(FOLDER))
     contents = files(corpus)

@@ -1,11 +1,11 @@
-"""BLEU of a test corpus by how much of each sentence stands in one sentence of the training corpora.
+"""BLEU on a test set by how much of each source sentence occurs in a single training sentence.
 
   python -m scripts.sample_corpus.near_duplicates --source data/envi/news_test.en --reference data/envi/news_test.vi \\
     --hypotheses RUN/evaluation/test/hypotheses.txt data/envi/news.en data/envi/basic.en
 
-The filters leave out sentences that are equal; this tells what those bring that nearly are. How much stands there is
-the share of a source's sequences of four words (lower case, between spaces) that a training sentence has, the largest
-of all; of fewer words it is 0. The training files are those of the source language.
+The filters remove exact duplicates; this shows the effect of near duplicates. The overlap of a source sentence is the
+share of its 4-grams (lower-cased, split at spaces) that one training sentence contains, maximized over the training
+sentences; it is 0 for sentences of fewer than four words. Give the source side of the training corpora.
 """
 
 import argparse
@@ -20,35 +20,35 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt.data.corpus import iter_lines, read_lines
 from nmt.evaluation.scores import check_lines
 from nmt.tables import Table
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 
 WORDS = 4
 BOUNDS = (0.0, 0.25, 0.5, 1.0)
 
 
-def sequences(line: str) -> set[tuple[str, ...]]:
-    """The different sequences of four words of a line."""
+def ngrams(line: str) -> set[tuple[str, ...]]:
+    """The distinct 4-grams of a line."""
     words = line.lower().split()
     return {tuple(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1)}
 
 
-def largest_shares(sources: Sequence[str], training: Iterable[str]) -> list[float]:
-    """For each source the largest share of its sequences that one training sentence has, from 0 to 1."""
-    wanted = [sequences(line) for line in sources]
+def overlaps(sources: Sequence[str], training: Iterable[str]) -> list[float]:
+    """The overlap of each source sentence, from 0 to 1."""
+    wanted = [ngrams(line) for line in sources]
     having = defaultdict(list)
     for index, found in enumerate(wanted):
         for sequence in found:
             having[sequence].append(index)
     largest = [0.0] * len(sources)
     for line in training:
-        shared = Counter(index for sequence in sequences(line) for index in having.get(sequence, ()))
+        shared = Counter(index for sequence in ngrams(line) for index in having.get(sequence, ()))
         for index, count in shared.items():
             largest[index] = max(largest[index], count / len(wanted[index]))
     return largest
 
 
 def rows(shares: Sequence[float], hypotheses: Sequence[str], references: Sequence[str]) -> list[list[str]]:
-    """Lines and BLEU of each range of shares, its upper bound left out but for the last one's."""
+    """Lines and BLEU for each range of overlap. Only the last range includes its upper bound."""
     made = []
     for low, high in pairwise(BOUNDS):
         chosen = [i for i, share in enumerate(shares) if low <= share < high or share == high == BOUNDS[-1]]
@@ -59,7 +59,7 @@ def rows(shares: Sequence[float], hypotheses: Sequence[str], references: Sequenc
 
 
 def signature() -> str:
-    """How BLEU was made: of whole lists, without a bootstrap."""
+    """The signature of BLEU, computed without a bootstrap."""
     metric = BLEU()
     metric.corpus_score([""], [[""]])
     return str(metric.get_signature())
@@ -69,16 +69,16 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "reference", "hypotheses"):
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FILE")
-    parser.add_argument("training", type=Path, nargs="+", metavar="FILE", help="a training corpus's source side")
+    parser.add_argument("training", type=Path, nargs="+", metavar="FILE", help="source side of a training corpus")
     options = parser.parse_args(arguments)
     sources, references, hypotheses = map(read_lines, (options.source, options.reference, options.hypotheses))
     check_lines(hypotheses, [references])
     check_lines(hypotheses, [sources], "sources")
-    shares = largest_shares(sources, chain.from_iterable(map(iter_lines, options.training)))
-    table = Table(["stands in one training source", "lines", "BLEU"], rows(shares, hypotheses, references))
+    found = overlaps(sources, chain.from_iterable(map(iter_lines, options.training)))
+    table = Table(["overlap with one training sentence", "lines", "BLEU"], rows(found, hypotheses, references))
     print(table.markdown())
     print(f"\nBLEU {signature()}")
 
 
 if __name__ == "__main__":
-    told(main, sys.argv[1:])
+    report_mistakes(main, sys.argv[1:])

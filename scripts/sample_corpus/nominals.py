@@ -1,4 +1,4 @@
-"""Sentences with a noun for predicate: professions, this is, whose, have, age, price, weather."""
+"""Sentences with a nominal predicate: professions, this is, whose, have, age, price, weather."""
 
 from .descriptions import Descriptions
 from .determiners import owned, same_sex
@@ -60,7 +60,7 @@ COMPARABLE = (
 
 
 class Nominals:
-    """Fills the patterns of this module."""
+    """Builds the sentences of this module."""
 
     def __init__(self, descriptions: Descriptions) -> None:
         self.descriptions, self.events = descriptions, descriptions.events
@@ -72,7 +72,7 @@ class Nominals:
         self.possessions = [noun for noun in things if owned(noun)]
 
     def profession(self, name: str) -> Phrase:
-        """Return `my mother is a doctor` and its kin, by the name of an item of PROFESSIONS."""
+        """Return a sentence of the item `name` of PROFESSIONS, such as `my mother is a doctor`."""
         source, target, links = PROFESSIONS[name]
         subject = self.participants.person("topic")
         if subject.several or (subject.noun is not None and "job" in subject.noun.classes):
@@ -90,7 +90,7 @@ class Nominals:
         return compose(source, target, links, head="n", agreement=subject.agreement, slots=slots).tagged(name)
 
     def identity(self, name: str) -> Phrase:
-        """Return `this is my new book` and its kin, by the name of an item of IDENTITIES."""
+        """Return a sentence of the item `name` of IDENTITIES, such as `this is my new book`."""
         source, target, links = IDENTITIES[name]
         if self.sampler.chance(0.2):
             thing = self.participants.people.relative()
@@ -133,7 +133,7 @@ class Nominals:
         return compose(source, target, links, agreement=thing.agreement, slots=slots).tagged("mine and yours")
 
     def having(self, name: str) -> Phrase:
-        """Return `I have two cats` and its kin, by the name of an item of HAVING."""
+        """Return a sentence of the item `name` of HAVING, such as `I have two cats`."""
         source, target, links = HAVING[name]
         noun = self.sampler.rare(
             [n for n in self.nps.of_class(HAD) if n.singular not in ("bus", "train", "taxi")], lambda n: n.plural
@@ -195,7 +195,7 @@ class Nominals:
         return phrase.tagged("preference", combinations=[("verb+object", "like {o}", first.singular)])
 
     def weather(self, name: str) -> Phrase:
-        """Return a sentence about the weather in a city, by the name of an item of WEATHER."""
+        """Return a sentence about the weather in a city, from the item `name` of WEATHER."""
         word, vietnamese = self.sampler.rare(SKIES, lambda pair: pair[0])
         source, target, links, kind = WEATHER[name]
         slots = {

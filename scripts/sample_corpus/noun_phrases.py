@@ -10,7 +10,7 @@ from .sampler import NothingFitsError, Sampler
 
 
 class NounPhrases:
-    """Makes noun phrases out of the lexicon."""
+    """Builds noun phrases from the lexicon."""
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler, people: People) -> None:
         self.lexicon, self.sampler, self.people = lexicon, sampler, people
@@ -19,14 +19,14 @@ class NounPhrases:
         self._fitting: dict[tuple[str, str], list[Adjective]] = {}
 
     def of_class(self, classes: Iterable[str]) -> list[Noun]:
-        """Return the nouns that have one of the classes or are named there themselves."""
+        """Return the nouns whose class or name is listed."""
         key = tuple(classes)
         if key not in self._of_class:
             self._of_class[key] = [n for n in self.lexicon.nouns if set(key) & (n.classes | {n.singular})]
         return self._of_class[key]
 
     def number(self, noun: Noun, most: int = 9) -> Phrase:
-        """Return one of the first `most` numbers from two to ten, small ones more often."""
+        """Return one of the first `most` numbers from two on, preferring small ones."""
         entry = self.numbers[int(most * self.sampler.fraction() ** 1.7)]
         phrase = lexical(entry.english, entry.vietnamese, f"number:{entry.english}")
         return phrase.tagged("numbers", combinations=[("number+noun", entry.english, noun.singular)])
@@ -39,19 +39,19 @@ class NounPhrases:
         return lexical(words, classifier + noun.vietnamese, f"noun:{noun.singular}", head=last - 1)
 
     def adjective(self, noun: Noun, use: str = "attr") -> Adjective | None:
-        """Return an adjective that suits the noun in that use, or None."""
+        """Return an adjective that suits the noun in this use, or None."""
         key = (noun.singular, use)
         if key not in self._fitting:
             self._fitting[key] = [a for a in self.lexicon.adjectives if use in a.uses and a.fits(noun)]
         return self.sampler.rare(self._fitting[key], lambda a: a.english) if self._fitting[key] else None
 
     def describe(self, noun: Noun, adjective: Adjective) -> Phrase:
-        """Return the adjective as a phrase that records with which noun it stands."""
+        """Return the adjective as a phrase that records its noun."""
         phrase = lexical(adjective.english, adjective.vietnamese, f"adjective:{adjective.key}")
         return phrase.tagged(combinations=[("adjective+noun", adjective.key, noun.singular)])
 
     def attributes(self, noun: Noun) -> Phrase | None:
-        """Return an adjective, or a size and a colour; None if no adjective suits."""
+        """Return an adjective, or a size and a color; None if no adjective suits."""
         first = self.adjective(noun)
         if first is None:
             return None
@@ -62,7 +62,7 @@ class NounPhrases:
         return compose("{x} {y}", "{x} {y}", x=one, y=self.describe(noun, second)).tagged("two adjectives")
 
     def common(self, noun: Noun, kind: str, adjective: float = 0.35, bare: bool = False) -> NounPhrase:
-        """Return a noun phrase in one of the forms of its kind of place, the one whose word is used least of a few."""
+        """Return a noun phrase in one of the forms of its kind of place, preferring rarely used words."""
         name = self.sampler.rare(forms(noun, kind), lambda form: written(noun, form), 3)
         return self.measured(noun) if name == "measure" else self.determined(noun, name, adjective, bare)
 

@@ -1,4 +1,4 @@
-"""Who does what to whom: subjects, objects, recipients and places that a verb can take."""
+"""The subjects, objects, recipients and places that a verb can take."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ class Participants:
         self.cities = lexicon.entries("cities")
 
     def person(self, role: str, banned: Iterable[str] = ()) -> NounPhrase:
-        """Return a person or persons as `subject`, `topic` (a known subject) or `object`; no banned pronoun."""
+        """Return persons as `subject`, `topic` (a known subject) or `object`, never a banned pronoun."""
         kind = self.sampler.weighted([("pronoun", 6), ("name", 4), ("kin", 4), ("common", 5), ("and", 0.7)])
         if kind == "pronoun":
             return self.people.pronoun("object" if role == "object" else "subject", banned)
@@ -88,7 +88,7 @@ class Participants:
         return self.nps.common(noun, "subject")
 
     def object(self, verb: Verb, wanted: str, subject: NounPhrase | None) -> NounPhrase:
-        """Return an object of the verb, in the form that verb and template (`wanted`) agree on."""
+        """Return an object of the verb, in a form that suits the verb and the template (`wanted`)."""
         people = [tag for tag in verb.objects if tag in PEOPLE]
         nouns = self.nps.of_class(verb.objects)
         if people and (not nouns or self.sampler.chance(0.6)):
@@ -102,13 +102,13 @@ class Participants:
         return NounPhrase(phrase, found.agreement, found.auxiliary, noun)
 
     def habitual(self, noun: Noun) -> str:
-        """Return the kind of noun phrase for what one does habitually: books, but one's own house."""
+        """Return the kind of noun phrase for a habitual object: `books`, but `my house`."""
         if noun.classes & {"edible", "drink", "growable"}:
             return "bare"
         return "generic" if noun.classes & CONSUMED else "single"
 
     def someone(self, tag: str, subject: NounPhrase | None) -> NounPhrase:
-        """Return a person as an object; never the subject itself."""
+        """Return a person as an object, never the subject itself."""
         if tag == "KIN":
             return self.people.relative()
         if tag == "NAME":
@@ -142,7 +142,7 @@ class Participants:
         return compose("in {n}", "ở {n}", "in=ở", head="n", n=self.city())
 
     def destination(self) -> Phrase:
-        """Return a place to go to, without its preposition."""
+        """Return a destination, without its preposition."""
         if self.sampler.chance(0.2):
             return self.city()
         places = [n for n in self.nps.of_class(("building", "nature", "town")) if n.place]

@@ -1,4 +1,4 @@
-"""The people of the corpus: pronouns, names and relatives, and possessors made of them."""
+"""The people of the corpus: pronouns, names, relatives and possessors."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ OWNERS = ("mother", "father", "older sister", "older brother")
 
 
 class People:
-    """Makes noun phrases for persons who are known. `asking` tells whether the sentence is a question."""
+    """Builds noun phrases for known persons. `asking` says whether the sentence is a question."""
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler) -> None:
         self.lexicon, self.sampler = lexicon, sampler
@@ -35,14 +35,14 @@ class People:
         return NounPhrase(phrase, pronoun.agreement, pronoun.auxiliary)
 
     def as_subject(self, found: NounPhrase) -> NounPhrase:
-        """Return an object pronoun as a subject; anything else as it is."""
+        """Return an object pronoun as a subject; anything else unchanged."""
         for pronoun in self.lexicon.pronouns:
             if found.phrase.source == (pronoun.object,):
                 return self.echo(found)
         return found
 
     def echo(self, subject: NounPhrase) -> NounPhrase:
-        """Return the pronoun that takes up the subject again."""
+        """Return the pronoun that refers back to the subject."""
         fitting = [p for p in self.lexicon.pronouns if subject.echo and p.auxiliary == subject.auxiliary]
         pronoun = self.sampler.pick(fitting)
         phrase = lexical(pronoun.subject, pronoun.vietnamese, f"pronoun:{pronoun.auxiliary}")

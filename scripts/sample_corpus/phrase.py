@@ -1,4 +1,4 @@
-"""A phrase is a pair of token sequences with its word alignment; phrases are put together by bilingual patterns."""
+"""Phrases: pairs of token sequences with their word alignment, composed by bilingual patterns."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def inflect(word: str, agreement: str) -> str:
 def _lay_out(
     pattern: str, slots: Mapping[str, Phrase | None], side: str, agreement: str
 ) -> tuple[list[str], dict[str, int]]:
-    """Return the tokens of one side of a pattern and, by name, where each literal and each slot stands."""
+    """Return the tokens of one side of a pattern and the positions of its literals and slots by name."""
     tokens: list[str] = []
     places: dict[str, int] = {}
     for name, _, comma, literal in PIECE.findall(pattern):
@@ -128,8 +128,8 @@ def compose(
     """Return the phrase of a bilingual pattern, in which `{x}` stands for the phrase given as `x` or in `slots`.
 
     `links` are items `a=b` (sure) or `a~b` (possible) between a source word and a target word of the pattern; `{x}`
-    there is the head of that phrase. A repeated word is told apart by a suffix: `as.1 {a} as.2`. Links of absent slots
-    are left out. Raises ValueError for a name that the pattern does not have.
+    stands for the head of that phrase. Repeated words are distinguished by a suffix: `as.1 {a} as.2`. Links of absent
+    slots are left out. Raises ValueError for a name that the pattern does not have.
     """
     slots = {**(slots or {}), **parts}
     source_tokens, source_places = _lay_out(source, slots, "source", agreement)

@@ -1,4 +1,4 @@
-"""Where things are: there is, it is on the table, where is it, and places after nouns."""
+"""Sentences about location: there is, it is on the table, where is it, and places after nouns."""
 
 from .determiners import NounPhrase, owned
 from .events import Events
@@ -92,14 +92,14 @@ THERE = {
 
 
 class Places:
-    """Fills the patterns of this module."""
+    """Builds the sentences of this module."""
 
     def __init__(self, events: Events) -> None:
         self.events, self.nps, self.participants = events, events.nps, events.participants
         self.sampler = events.sampler
 
     def location(self, thing: Noun) -> Phrase:
-        """Return a place where the thing may be, `under the table`."""
+        """Return a place where the thing can be, such as `under the table`."""
         rows = PREPOSITIONS[3:] if thing.singular in LARGE else PREPOSITIONS
         word, vietnamese, classes = self.sampler.pick(rows)
         noun = self.sampler.rare(self.nps.of_class(classes), lambda n: n.singular)
@@ -109,12 +109,12 @@ class Places:
         return compose(f"{word} {{n}}", f"{vietnamese} {{n}}", links, head="n", n=place).tagged("location")
 
     def thing(self) -> Noun:
-        """Return something, or someone, that can be anywhere."""
+        """Return a thing or a person that can be anywhere."""
         nouns = self.nps.of_class(self.sampler.pick((LITTLE, LITTLE, LARGE)))
         return self.sampler.rare(nouns, lambda n: n.singular)
 
     def there(self, name: str) -> Phrase:
-        """Return `there is a cat under the table` and its kin, by the name of an item of THERE."""
+        """Return a sentence of the item `name` of THERE, such as `there is a cat under the table`."""
         source, target, links = THERE[name]
         noun = self.thing()
         slots: dict[str, Phrase | None] = {"q": self.location(noun)}

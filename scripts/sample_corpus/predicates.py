@@ -1,4 +1,4 @@
-"""Predicates: a verb with its complements and adverbials, to be written in any of its forms."""
+"""Predicates: a verb with its complements and adverbials, in any verb form."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from .participants import Participants
 from .phrase import Phrase, compose, lexical
 from .sampler import NothingFitsError
 
-WAY = "~một ~cách "  # `in a ... way`, which makes an adverb of a Vietnamese adjective
+WAY = "~một ~cách "  # `in a ... way`: turns a Vietnamese adjective into an adverb
 
 
-# Before these, `her` is the person who is given something, not the owner of what is given.
+# Before these, `her` is the recipient, not the owner of the object.
 CLOSED = ("a", "the", "this", "that", "these", "those", "my", "your", "his", "our", "their")
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A verb whose complements are chosen but whose form is not."""
+    """A verb with chosen complements whose form is still open."""
 
     verb: Verb
     complements: dict[str, Phrase | None]
@@ -35,7 +35,7 @@ class Predicate:
 
 
 class Predicates:
-    """Completes verbs."""
+    """Adds complements to verbs."""
 
     def __init__(self, participants: Participants) -> None:
         self.participants = participants
@@ -53,7 +53,7 @@ class Predicates:
         skilled: bool = False,
         omit: str = "",
     ) -> Predicate:
-        """Return the verb with an object, recipient and place as its frame asks for, and sometimes an adverbial.
+        """Return the verb with the object, recipient and place that its frame requires, and sometimes an adverbial.
 
         `nps` is the kind of noun phrase for the object, `place` and `manner` allow these adverbials, `skilled` allows
         `well`. The complement named by `omit` is left out on both sides, to be put elsewhere by a template.
@@ -75,7 +75,7 @@ class Predicates:
         if "{q}" in verb.source:
             slots["q"] = people.adverbial(("region", "house"))
         adverb = None
-        # An adjective takes an adverb behind it for itself.
+        # A following adverb would attach to the adjective.
         manner = manner and not may_end_in_adjective(slots.get("o"))
         if manner and self.sampler.chance(0.35):
             adverb = self.manner(verb, subject, skilled)

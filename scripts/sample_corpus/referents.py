@@ -1,16 +1,16 @@
-"""Whether a reader finds the person that `his` or `her` means: Vietnamese takes up elders with words of their own."""
+"""Whether `his` or `her` is unambiguous: Vietnamese has separate pronouns for older persons."""
 
 from .determiners import GENDERS
 from .lexicon import Lexicon
 from .phrase import Phrase
 
-# Vietnamese takes these up by words of their own: `ông ấy`, `cậu ấy`, not `anh ấy`.
+# Vietnamese refers to these by `ông ấy`, `cậu ấy` and the like, not by `anh ấy`.
 APART = frozenset(("mother", "father", "grandmother", "grandfather", "aunt", "uncle", "boy", "child"))
 FORMS = {"he": ("he", "him", "his"), "she": ("she", "her", "hers")}
 
 
 class Referents:
-    """Knows the sex of everybody in the lexicon."""
+    """The sex of every person in the lexicon."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.sexes: dict[str, set[str]] = {}
@@ -27,7 +27,7 @@ class Referents:
             self.sexes |= {form: {sex} for form in forms}
 
     def clear(self, phrase: Phrase) -> bool:
-        """Whether no pronoun takes up somebody in APART, and none follows only people whom it cannot mean.
+        """Whether no pronoun refers to somebody in APART, and each one has a possible antecedent.
 
         `ông` is not `anh ấy`, so a sentence about a grandfather cannot go on with `his`; `her market` after `Duc` alone
         reads as a slip, as do `he` after a plural alone and `their daughter` after `the soldiers`. Words alone decide,

@@ -1,4 +1,4 @@
-"""Noun phrases with a relative clause, a look or an attribute, and the sentences that hold them."""
+"""Noun phrases with a relative clause, appearance or attribute, and the sentences that contain them."""
 
 from .descriptions import Descriptions
 from .determiners import NounPhrase, may_end_in_adjective
@@ -66,13 +66,13 @@ ATTRIBUTES = (
     ),
     ("colour", "màu", tuple(["clothes", "car", "motorbike", "bicycle", "umbrella", "door", "wall", "boat"])),
 )
-# Nobody of these has a child; a student may.
+# These have no children; a student may.
 YOUNG = ("girl", "boy", "child", "pupil")
 YOUNG_KIN = {"younger", "son", "daughter"}
 HOLDERS = {
     "this is": ("this is {n}", "đây là {n}", "this=đây is=là"),
     "these are": ("these are {n}", "đây là {n}", "these=đây are=là"),
-    # `ở đâu` alone would ask where the clause before it took place.
+    # `ở đâu` alone would ask where the previous clause took place.
     "where": ("where BE {n}", "{n} đang ở đâu", "where=ở where=đâu BE=đang"),
     "where built": ("where BE {n}", "{n} nằm ở đâu", "where=ở where=đâu BE=nằm"),
     "know": ("do you know {n}", "bạn có biết {n} không", "do=có do~không you=bạn know=biết"),
@@ -89,8 +89,8 @@ HOLDERS = {
     "kin": ("{n} is {k}", "{n} là {k}", "is=là"),
 }
 QUESTIONS = ("where", "where built", "know", "what", "what price")
-# Nothing marks where a clause that begins with đã, đang or được ends: before an adjective or another verb it reads as
-# the main clause, and after `biết` as a clause of its own. Before `là` and `đang ở đâu` it does not.
+# A clause that begins with đã, đang or được has no marked end: before an adjective or another verb it reads as the main
+# clause, and after `biết` as a separate clause. Before `là` and `đang ở đâu` it does not.
 UNMARKED = ("subject relative progressive", "subject relative past", "passive relative")
 IMMOVABLE = frozenset(["building", "room", "nature", "town", "road", "opening"])
 DEGREES = (("very", "rất"), ("quite", "khá"), ("not", "không"))
@@ -98,7 +98,7 @@ EVENTS = ("simple past", "future", "progressive", "ability", "perfect with alrea
 
 
 class Relatives:
-    """Makes noun phrases that contain more than a noun, and sentences about them."""
+    """Builds complex noun phrases and sentences about them."""
 
     def __init__(self, descriptions: Descriptions, places: Places) -> None:
         self.descriptions, self.places, self.events = descriptions, places, descriptions.events
@@ -177,7 +177,7 @@ class Relatives:
         """Return `the price of this bag`."""
         word, vietnamese, classes = self.sampler.pick(ATTRIBUTES)
         noun = self.sampler.rare(self.nps.of_class(classes), lambda n: n.singular)
-        # Whoever asks for the colour of the green hat knows it.
+        # Nobody asks for the color of the green hat.
         adjective = 0.0 if word == "colour" else 0.3
         owner = self.nps.determined(noun, self.sampler.pick(("this", "that", "definite")), adjective)
         slots = {"x": lexical(word, vietnamese, f"attribute:{word}"), "n": owner.phrase}
@@ -199,20 +199,20 @@ class Relatives:
         return makers[name]() if name in makers else self.make(name)
 
     def holders(self, name: str, found: NounPhrase) -> list[str]:
-        """Return the sentences that can hold the noun phrase: items of HOLDERS, `quality` and `event`."""
+        """Return the sentences that can contain the noun phrase: items of HOLDERS, `quality` and `event`."""
         if found.noun is None:
             return ["what price" if "price" in found.phrase.source else "what", "know", "not remember", "knows"]
         names = ["these are" if found.several else "this is", *(["quality"] * (name not in UNMARKED))]
         if found.noun.person:
             names += ["search", "want to meet", *(["kin"] * (not found.several))]
-            # `Yesterday I met the girl who is singing` mixes the times.
+            # `Yesterday I met the girl who is singing` mixes tenses.
             names += ["meet"] * (name != "subject relative progressive")
             return names if name in UNMARKED else [*names, "know", "where", "see", "event", "event"]
         where = "where built" if found.noun.classes & IMMOVABLE else "where"
         if name == "place relative":
             return [*names, "like", where]
         tangible = not found.noun.classes & {"text", "abstract", "media"}
-        # Where the book on the table is, nobody asks; nor where a plant is, which stands where it stood.
+        # Nobody asks where the book on the table is, or where a plant is.
         asked = tangible and name != "noun with place" and "plant" not in found.noun.classes
         return [*names, "like", "want", *(["search", "see"] * tangible), *([where] * asked)]
 
@@ -222,7 +222,7 @@ class Relatives:
         return self.hold(self.sampler.pick(self.holders(name, found)), found)
 
     def hold(self, kind: str, found: NounPhrase) -> Phrase:
-        """Return the sentence of one kind about the noun phrase."""
+        """Return a sentence of this kind about the noun phrase."""
         if kind == "event":
             return self.events.build(self.sampler.pick(EVENTS), subject=found)
         if kind == "quality":

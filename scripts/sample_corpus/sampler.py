@@ -1,4 +1,4 @@
-"""Seeded choices that prefer what the corpus has used least, so that every word and construction gets its share."""
+"""Seeded choices that prefer the least used items, so that every word and construction occurs often enough."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ Item = TypeVar("Item")
 
 
 class NothingFitsError(ValueError):
-    """The choices made so far cannot be completed to a sentence: the derivation is to be drawn again."""
+    """The choices so far cannot be completed to a sentence, so the derivation must be drawn again."""
 
 
 class Sampler:
-    """Draws from lists with `Random.random()` only, whose sequence Python guarantees to stay the same."""
+    """Draws with `Random.random()` only, whose sequence Python guarantees never to change."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -26,7 +26,7 @@ class Sampler:
         return self._random.random()
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """Return one of the items, all equally likely. Raises NothingFitsError if there is none."""
+        """Return one of the items, all equally likely. Raises NothingFitsError if the list is empty."""
         if not items:
             raise NothingFitsError("nothing to pick from: the lexicon has no entry that fits")
         return items[int(self._random.random() * len(items))]
@@ -41,7 +41,7 @@ class Sampler:
         return items[-1][0]
 
     def rare(self, items: Sequence[Item], form: Callable[[Item], str], tries: int = 12) -> Item:
-        """Return, of some items drawn at random (at most a third), the one whose words are used least.
+        """Draw some of the items (at most a third) and return the one with the least used words.
 
         `form` gives the words of an item, Vietnamese ones as `vi:sách`; the rarest of them counts.
         """

@@ -1,6 +1,6 @@
-"""Which events go together: what one does when hungry, after work, or if it rains."""
+"""Events that go together: what people do when hungry, after work, or if it rains."""
 
-# feeling: (what it makes one do, what it keeps one from doing), as keys of verbs.tsv
+# feeling: (verbs that it causes, verbs that it prevents), as keys of verbs.tsv
 FEELINGS = {
     "hungry": (
         ("eat breakfast", "eat lunch", "eat dinner", "cook dinner", "prepare lunch", "eat {o}", "order {o}"),

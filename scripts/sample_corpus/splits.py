@@ -1,4 +1,4 @@
-"""Training, validation and test sets, and a test set of combinations that training never shows."""
+"""Training, validation and test sets, and a test set of combinations absent from training."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from .lexicon import Lexicon
 from .sampler import Sampler
 
 SIZES = {"train": 12000, "valid": 500, "test": 500, "test_new": 500}
-FREE = 1500  # training pairs drawn by weight, before those that raise what is rare
-PATIENCE = 20000  # draws without a rare word after which none is taken to be left
+FREE = 1500  # training pairs drawn by weight, before those added for rare words
+PATIENCE = 20000  # give up on rare words after so many draws without one
 LENGTHS = range(3, 31)
 LEAST_WORD, LEAST_CONSTRUCTION, LEAST_TEMPLATE = 20, 100, 15
 # share of the short sentences that is left out, by words
@@ -28,14 +28,14 @@ def words(sentence: str) -> list[str]:
 
 
 def held_out(combination: tuple[str, str, str]) -> bool:
-    """Whether the combination is kept out of training: one in HELD_OUT of its kind, chosen by a checksum."""
+    """Whether the combination is held out of training: one in HELD_OUT, chosen by a checksum."""
     kind, first, second = combination
     return crc32(f"{kind}|{first}|{second}".encode()) % HELD_OUT[kind] == 0
 
 
 @dataclass
 class Corpus:
-    """The pairs of each split; no sentence of either side occurs twice anywhere."""
+    """The pairs of each split. No sentence of either language occurs twice."""
 
     splits: dict[str, list[Pair]] = field(default_factory=lambda: {name: [] for name in SIZES})
 
@@ -55,7 +55,7 @@ class Collector:
         self.names = [(name, weight) for name, (_, _, weight) in self.grammar.templates.items()]
 
     def draw(self, name: str, new: str = "") -> Pair | None:
-        """Return a pair not drawn before, without held-out combinations, or with one of the kind `new`."""
+        """Return a new pair without held-out combinations, or with one of the kind `new`."""
         pair = self.grammar.derive(name)
         if pair is None or pair.source in self.seen or pair.target in self.seen:
             return None
@@ -77,7 +77,7 @@ class Collector:
         return min(counts) >= LEAST_WORD
 
     def keep(self, split: str, pair: Pair) -> None:
-        """Add the pair to the split and count its words, so that later draws prefer what the split lacks."""
+        """Add the pair to the split and count its words, so that later draws prefer rare ones."""
         self.seen |= {pair.source, pair.target}
         self.corpus.splits[split].append(pair)
         self.sampler.used.update([*words(pair.source), *(f"vi:{word}" for word in words(pair.target))])
@@ -87,7 +87,7 @@ class Collector:
             self.counts.update({*pair.constructions, f"template {pair.template}"})
 
     def fill(self, split: str, size: int, known: bool = False) -> None:
-        """Fill the split with templates by weight; if `known`, only with words that training has often enough."""
+        """Fill the split, drawing templates by weight; if `known`, only with words frequent enough in training."""
         pairs = self.corpus.splits[split]
         if split != "train":
             self.sampler.used.clear()
@@ -101,7 +101,7 @@ class Collector:
                     break
 
     def floor(self) -> None:
-        """Give every template its least count and every construction its own, with a margin."""
+        """Bring every template and every construction to its minimum count, with a margin."""
         for name, _ in self.names:
             self.raise_to(f"template {name}", name, LEAST_TEMPLATE)
         for name, _ in self.names:
@@ -118,7 +118,7 @@ class Collector:
         raise ValueError(f"{name!r} gave {self.counts[counted]} different pairs, {least} expected: widen its lexicon")
 
     def complete(self, size: int) -> None:
-        """Add training pairs with a word or construction still short of its least count, until none is found.
+        """Add training pairs with a word or construction below its minimum count, until none is found.
 
         The split grows to `size` at most. Templates that helped before are drawn more often.
         """
@@ -135,7 +135,7 @@ class Collector:
                 self.keep("train", pair)
 
     def leave_out_short(self) -> None:
-        """Exchange the training pairs with a word that stayed short of its least count: no split has that word then."""
+        """Replace the training pairs that contain a word below its minimum count, so that no split has the word."""
         short = {word for word, count in self.trained.items() if count < LEAST_WORD}
         pairs = self.corpus.splits["train"]
         gone = [pair for pair in pairs if short & set(words(pair.source))]
@@ -150,7 +150,7 @@ class Collector:
 
 
 def make_corpus(seed: int, taken: Iterable[str] = ()) -> Corpus:
-    """Return the whole sample corpus, the same for the same seed; no sentence of it is among those `taken`."""
+    """Return the sample corpus, a function of the seed, without any of the `taken` sentences."""
     collector = Collector(seed, taken)
     collector.fill("train", FREE)
     collector.floor()

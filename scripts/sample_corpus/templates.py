@@ -8,7 +8,7 @@ from .lexicon import HERE, Verb
 from .noun_phrases import NounPhrases
 
 SLOT = re.compile(r"\{([pv]):(\w+)\}")
-# Animals may be the subjects of these; all others need a person.
+# These accept animals as subjects; all others need a person.
 ANIMATE = frozenset(("simple past", "fronted time", "progressive", "still", "ability", "why past", "why progressive"))
 SKILLED = frozenset(
     (
@@ -22,7 +22,7 @@ SKILLED = frozenset(
         "tag question",
     )
 )
-# Verbs whose object is not asked for by a plain `gì`.
+# Verbs for whose object a plain `gì` cannot ask.
 NOT_WHAT = frozenset(
     (
         "follow",
@@ -48,8 +48,8 @@ NOT_WHAT = frozenset(
         "take",
     )
 )
-SPECIAL = ("đội", "giặt", "tham")  # one of two translations of `wear`, `wash`, `visit`: an object decides
-# Nobody plans, promises or is asked to do these.
+SPECIAL = ("đội", "giặt", "tham")  # one of two translations of `wear`, `wash`, `visit`, depending on the object
+# Verbs that are not planned, promised or asked for.
 UNWILLED = ("cry", "laugh")
 TOLD = frozenset(
     (
@@ -78,7 +78,7 @@ TOLD = frozenset(
         "embedded why",
     )
 )
-# Where an adverb of manner would be what is asked for, or what is denied.
+# Templates in which an adverb of manner would be asked for or denied.
 NO_MANNER = (
     "how did",
     "how often",
@@ -95,7 +95,7 @@ NO_MANNER = (
     "negative request",
     "prohibition",
 )
-# One does not ask of these where they take place: of some, Vietnamese asks `đi đâu`, whereto.
+# Verbs without a `where` question; for some, Vietnamese asks `đi đâu` (where to).
 NOT_WHERE = ("stay", "come", "get", "leave", "arrive", "stop", "carry", "move", "push", "follow", "chase", "visit")
 DAILY = ("get",)  # `get up early`: `has not got up early yet` and `when did he get up early` make little sense
 NO_OBJECT_WANTED = ("what", "which", "many", "whom")
@@ -139,7 +139,7 @@ class Template:
 
     @property
     def infinitive(self) -> bool:
-        """Whether another verb governs the predicate, which then takes no adverb of manner."""
+        """Whether another verb governs the predicate, which then cannot have an adverb of manner."""
         return "to~" in self.links or "finished" in self.source
 
 
@@ -182,13 +182,13 @@ def suits(verb: Verb, template: Template, nps: NounPhrases) -> bool:
 
 
 def extracts(verb: Verb, kind: str, nps: NounPhrases) -> bool:
-    """Whether one can ask for the verb's object by `what`, `which`, `many` or `whom`."""
+    """Whether `what`, `which`, `how many` or `whom` can ask for the verb's object."""
     if not verb.plain:
         return False
     if kind == "whom":
         return "PERSON" in verb.objects
     if kind in ("which", "many") and verb.base == "grow":
-        return False  # the fruits that are counted, `quả táo`, are not what one plants
+        return False  # one plants trees, not the countable fruits `quả táo`
     if kind == "what" and (verb.base in NOT_WHAT or verb.target.split()[0] in SPECIAL):
         return False
     return bool([n for n in nps.of_class(verb.objects) if not n.person and (kind == "what" or not n.mass)])

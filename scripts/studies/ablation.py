@@ -1,14 +1,14 @@
-"""What each part of the recipe brings: a base training, and the same again with one part changed.
+"""Ablation of a training recipe: a base run, and one run for each part that is changed.
 
   python -m scripts.studies.ablation experiment=envi_transformer_small trainer.max_steps=1500
   python -m scripts.studies.ablation --parts dropout,bpe --jobs 1 --out runs/two_parts experiment=envi_transformer_small
-  python -m scripts.studies.ablation --table-only OVERRIDES      writes the table of the finished runs
+  python -m scripts.studies.ablation --table-only OVERRIDES      only tabulates the finished runs
 
-Overrides of nmt.train go to every training; all have as many updates. Each has its directory OUT/PART and, beside it,
-OUT/PART.log and where it was trained; the base is OUT/base. A finished one is taken as it is, a stopped one is resumed.
-Prints the parts with BLEU on the test split, the best first, with what each gains and its p against the base (paired
-bootstrap), then those without a result and why, and writes OUT/ablation.md. A part that the base cannot have, or has,
-is not trained.
+Overrides of nmt.train apply to every run, so all runs have the same number of updates. The base run is in OUT/base, the
+others in OUT/PART, each with OUT/PART.log and OUT/PART.json beside it, which records where it was trained. Finished
+runs are kept and stopped ones resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first, the gain
+over the base and its p-value (paired bootstrap), then the parts without a result and the reason. A part that the base
+already has, or cannot have, is not trained.
 """
 
 import argparse
@@ -20,6 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nmt.training.building import check_buildable
+from nmt.training.settings import Settings
+
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
 from nmt.evaluation.scores import headline_metrics
@@ -28,11 +31,9 @@ from nmt.files import check_folder, write_json
 from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
-from nmt.training.building import check_buildable
-from nmt.training.settings import Settings
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
-from scripts.studies.trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
+from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
 
 BASE = "base"
 PARTS = {
@@ -58,43 +59,40 @@ PARTS = {
     "inverse_sqrt": ["schedule=inverse_sqrt"],
     "ema": ["ema_decay=0.999"],
 }
-"""Each part's overrides. Some have two: another tokenizer for its sampling, dropout for what two passes shall agree on.
-
-'seed' is the same again by chance.
-"""
+"""The overrides of each part. 'seed' repeats the base with another seed, to show the variation by chance."""
 
 
 def command(name: str, overrides: Sequence[str], out: Path) -> list[str]:
-    """The training of a part, or of the base."""
+    """The command that trains a part or the base."""
     return ["nmt.train", *overrides, *PARTS.get(name, []), f"run_dir={out / name}"]
 
 
 def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> None:
-    """Raises ValueError where there is a run of another command: it would be gone on with, or taken as it is."""
+    """Raises ValueError if a run directory belongs to another command: that run would be resumed or kept."""
     for name in names:
         run = RunDirectory(out / name)
         if not run.started or not (stored := run.metrics().get("command")):
             continue
-        # The last two are also what a run itself changes when memory is too small.
+        # A run itself changes the last two when it runs out of memory.
         own = ("resume=", "overwrite=", "batching.batch_tokens=", "trainer.accumulate_grad_batches=")
         before, now = (
             {word for word in words if not word.startswith(own)}
             for words in (shlex.split(stored)[2:], command(name, overrides, out))
         )
         if before != now:
-            raise ValueError(f"{run.path} is a run of {stored}; give the same overrides, or another --out.")
+            raise ValueError(f"{run.path} is a run of '{stored}'; give the same overrides, or another --out.")
 
 
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
-    """The parts that are not to be trained, and why. Raises ValueError for a base that cannot be."""
+    """The parts that will not be trained, and why. Raises ValueError if the base is invalid."""
     base = _composed(overrides)
     if "test" not in Settings(base).splits.tests:
-        raise ValueError("data.test is not given: an ablation is scored on the test split.")
+        raise ValueError("data.test is not set: an ablation needs a test split to score.")
     found: dict[str, str] = {}
     for name in names:
         try:
             if _composed([*overrides, *PARTS[name]]) == base:
-                found[name] = "the base has it"
+                found[name] = "already in the base"
         except ValueError as error:
             found[name] = str(error)
     return found
@@ -107,20 +105,19 @@ def _composed(overrides: Sequence[str]) -> Config:
 
 
 def complete(name: str, overrides: Sequence[str], out: Path, made: dict[str, Any]) -> None:
-    """Trains a part as far as that is still to be done; if that fails its log says why."""
+    """Trains a part unless it is finished. If training fails, the part's log says why."""
     run = RunDirectory(out / name)
     if run.finished:
         return
-    if run_logged(name, [*command(name, overrides, out), *going_on(run)], _log(name, out), made["threads"]):
+    if run_logged(name, [*command(name, overrides, out), *resuming(run)], _log(name, out), made["threads"]):
         write_json(_made(name, out), made)
         print(f"{name}: done", file=sys.stderr)
 
 
 def report(names: Sequence[str], out: Path, without: Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """A row for each finished part, the best first, with the base's BLEU and the others' gains; then the others.
+    """The table, and what is needed to reproduce it. `without` says why parts were not trained.
 
-    And what is needed to make them again. `without` says why parts were not trained. Raises ValueError where the base
-    is not finished.
+    Finished parts come first, best BLEU first. Raises ValueError if the base is not finished.
     """
     if not RunDirectory(out / BASE).finished:
         raise ValueError(f"{out / BASE} is not finished: {last_line(_log(BASE, out))}")
@@ -162,26 +159,26 @@ def _log(name: str, out: Path) -> Path:
 
 
 def _made(name: str, out: Path) -> Path:
-    """Where and how the part was trained."""
+    """The record of where and how the part was trained."""
     return out / f"{name}.json"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parts = "\n".join(f"  {name:{max(map(len, PARTS)) + 1}} {' '.join(changes)}" for name, changes in PARTS.items())
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=f"parts:\n{parts}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default=",".join(PARTS), help="some of those below, with commas (default: all)")
+    parser.add_argument("--parts", default=",".join(PARTS), help="comma-separated, from the list below (default: all)")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="default: %(default)s")
     parser.add_argument(
         "--jobs",
         type=int,
         default=2,
-        help="trainings at once, of OMP_NUM_THREADS threads or an equal share of the cores (default: 2)",
+        help="parallel runs; each has OMP_NUM_THREADS threads or an equal share of the cores (default: 2)",
     )
-    parser.add_argument("--table-only", action="store_true", help="train nothing")
-    parser.add_argument("overrides", nargs="*", help="of nmt.train for every training")
+    parser.add_argument("--table-only", action="store_true", help="only tabulate the finished runs")
+    parser.add_argument("overrides", nargs="*", help="overrides for every run, such as trainer.max_steps=100")
     return parser.parse_args(arguments)
 
 
@@ -189,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     asked = list(dict.fromkeys(options.parts.split(",")))
     if unknown := [name for name in asked if name not in PARTS]:
-        raise ValueError(f"--parts names '{unknown[0]}'; there are: {', '.join(PARTS)}.")
+        raise ValueError(f"Unknown part '{unknown[0]}' in --parts; available: {', '.join(PARTS)}.")
     threads = threads_each(options.jobs)
     check_folder("--out", options.out)
     names, without = [BASE, *asked], refused(asked, options.overrides)
@@ -197,15 +194,13 @@ def main(arguments: Sequence[str]) -> None:
     if not options.table_only:
         trained = [name for name in names if name not in without]
         made = circumstances("ablation", arguments, options.jobs, threads)
-        all_done(options.jobs, [partial(complete, name, options.overrides, options.out, made) for name in trained])
+        run_parallel(options.jobs, [partial(complete, name, options.overrides, options.out, made) for name in trained])
     table, facts = report(names, options.out, without)
-    facts["p"] = (
-        f"paired bootstrap over sentences, for one training each, and not corrected for {len(asked)} comparisons"
-    )
+    facts["p"] = f"paired bootstrap over sentences; one run each; not corrected for {len(asked)} comparisons"
     text = "\n".join([table.markdown(), "", *(f"- {name}: {fact}" for name, fact in facts.items() if fact)])
     (options.out / "ablation.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
 if __name__ == "__main__":
-    told(main, sys.argv[1:])
+    report_mistakes(main, sys.argv[1:])

@@ -1,11 +1,12 @@
-"""Alignment error rates of several runs on a split with gold alignments, as Markdown: a row for each run with the
-row, layer and head of lowest rate on its validation split, then every map of the runs named in --all.
+"""Alignment error rates of several runs on a split with gold alignments, as Markdown tables.
+
+The first table has one row per run, with the map (row, layer, head) that has the lowest rate on the validation split.
+The runs in --all also get the rates of every map.
 
   python -m scripts.studies.alignment_tables runs/luong runs/transformer --all runs/transformer
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,21 +16,22 @@ from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.load import Trained, load_run
 from nmt.runs.test_sets import split_test_set
 from nmt.tables import Table
+from scripts.mistakes import report_mistakes
 
 Run = tuple[Path, Trained, Links]
 
 
 def measured(run_dir: Path, split: str) -> Run:
-    """The rates of a run. Raises ValueError for a split without gold alignments."""
+    """The rates of a run. Raises ValueError if the split has no gold alignments."""
     trained = load_run(run_dir, "cpu")
     test_set = split_test_set(trained, split)
     if test_set.gold is None:
-        raise ValueError(f"Split '{split}' of {run_dir} has no gold alignments; give one that has.")
+        raise ValueError(f"Split '{split}' of {run_dir} has no gold alignments; choose a split that has them.")
     return run_dir, trained, alignment_error(trained, test_set.gold, test_set.valid_gold, batch_tokens=4096)
 
 
 def of_runs(runs: list[Run]) -> Table:
-    """What is chosen on the validation split, and what it reaches."""
+    """The choice on the validation split and its rates, one row per run."""
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
@@ -44,7 +46,7 @@ def of_runs(runs: list[Run]) -> Table:
 
 
 def of_maps(found: Links) -> Iterator[Table]:
-    """AER of every map: for each row (predicts, reads) a table with a row for each layer, means first."""
+    """AER of every map: a table of layers by heads, means first, for each piece row (predicts, reads)."""
     layers, heads = (
         list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in found.table), strict=True)
     )
@@ -58,23 +60,19 @@ def of_maps(found: Links) -> Iterator[Table]:
         yield Table([f"row that {piece_row}", *columns], rows)
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", help="finished runs")
     parser.add_argument("--split", default="test")
-    parser.add_argument("--all", type=Path, nargs="*", default=[], help="runs of which every map is shown")
+    parser.add_argument("--all", type=Path, nargs="*", default=[], help="runs whose maps are all tabulated")
     arguments = parser.parse_args()
-    try:
-        runs = [measured(run, arguments.split) for run in arguments.runs]
-        print(of_runs(runs).markdown())
-        for run in arguments.all:
-            found = next((each[2] for each in runs if each[0] == run), None) or measured(run, arguments.split)[2]
-            for table in of_maps(found):
-                print(f"\n{run}\n\n{table.markdown()}")
-    except (FileNotFoundError, ValueError) as error:
-        parser.error(str(error))
-    return 0
+    runs = [measured(run, arguments.split) for run in arguments.runs]
+    print(of_runs(runs).markdown())
+    for run in arguments.all:
+        found = next((each[2] for each in runs if each[0] == run), None) or measured(run, arguments.split)[2]
+        for table in of_maps(found):
+            print(f"\n{run}\n\n{table.markdown()}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    report_mistakes(main)

@@ -1,14 +1,14 @@
-"""Whether the attention maps of a folder are what docs/attention_maps.md says: for each site what was looked at, the
-largest distance of a row's sum from 1 (of local_p: of the sum before the Gaussian), blocked weights that are not 0, and
-heads without any weight.
+"""Check that exported attention maps are valid.
+
+Prints for each site the number of maps and weights, the largest deviation of a row's sum from 1 (with local_p, of the
+sum before the Gaussian), the blocked weights that are not 0, and the heads without any weight.
 
   python -m scripts.studies.check_maps maps
 
-Ends with exit code 1 where a map breaks its law.
+Exits with 1 if a map is invalid.
 """
 
 import argparse
-import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,33 +17,34 @@ import numpy as np
 
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.map_files import MapFolder
+from scripts.mistakes import report_mistakes
 
 TOLERANCE = 1e-5
 
 
 class Findings(NamedTuple):
-    """Of the maps of a site in all sentences."""
+    """What was found in a site's maps over all sentences."""
 
     maps: int
     weights: int
     row_sum_error: float
     blocked: int
-    """Weights that should be 0 and are not."""
+    """Blocked weights that are not 0."""
     empty: int
-    """Heads of a sentence without any weight."""
+    """Maps of one head and sentence in which every weight is 0."""
 
     @property
-    def lawful(self) -> bool:
+    def valid(self) -> bool:
         return self.row_sum_error <= TOLERANCE and self.blocked == self.empty == 0
 
 
 def check(sentences: Iterable[SentenceMaps], renormalized: Collection[str] = ()) -> dict[str, Findings]:
-    """What was found at each site; of those that are `renormalized` the Gaussian is inside the softmax."""
+    """The findings of each site. At `renormalized` sites the Gaussian is inside the softmax."""
     found: dict[str, Findings] = {}
     for sentence in sentences:
         for item in sentence.maps:
             one, before = check_map(item, item.site in renormalized), found.get(item.site, Findings(0, 0, 0.0, 0, 0))
-            # NaN is greater than nothing, and so would be lost.
+            # np.maximum propagates NaN, unlike max.
             worst = float(np.maximum(one.row_sum_error, before.row_sum_error))
             sums = (a + b for a, b in zip(one, before, strict=True))
             found[item.site] = Findings(*sums)._replace(row_sum_error=worst)
@@ -51,6 +52,7 @@ def check(sentences: Iterable[SentenceMaps], renormalized: Collection[str] = ())
 
 
 def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
+    """The findings of one map."""
     weights = item.weights.astype(np.float64)
     allowed = np.ones(weights.shape, dtype=bool)
     shares = weights
@@ -72,22 +74,19 @@ def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="what nmt.export_attention wrote")
-    try:
-        folder = MapFolder(parser.parse_args().folder)
-        windows = {site: facts.get("window", {}) for site, facts in folder.manifest["sites"].items()}
-        found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalize")])
-    except (FileNotFoundError, ValueError) as error:
-        parser.error(str(error))
+    parser.add_argument("folder", type=Path, help="folder written by nmt.export_attention")
+    folder = MapFolder(parser.parse_args().folder)
+    windows = {site: facts.get("window", {}) for site, facts in folder.manifest["sites"].items()}
+    found = check(folder.sentences(), [site for site, window in windows.items() if window.get("renormalize")])
     for site, of in found.items():
         print(
             f"{site}: {of.maps:,} maps, {of.weights:,} weights; rows sum to 1 within {of.row_sum_error:.1e}, "
-            f"{of.blocked} blocked weights above 0, {of.empty} empty maps"
+            f"{of.blocked} non-zero blocked weights, {of.empty} empty maps"
         )
     if not found:
         print("no maps to check")
-    return 0 if found and all(of.lawful for of in found.values()) else 1
+    return 0 if found and all(of.valid for of in found.values()) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    report_mistakes(main)

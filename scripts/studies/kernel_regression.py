@@ -1,12 +1,12 @@
-"""Attention as kernel regression: a curve from noisy points, with a kernel of width 1 and with a learned width.
+"""Attention as kernel regression: estimate a curve from noisy points, with a kernel of fixed and of learned width.
 
   python -m scripts.studies.kernel_regression                          writes kernel_regression.png
   python -m scripts.studies.kernel_regression --out PATH --points 40 --seed 2
 
 The estimate at x is a weighted mean of the points' y, with weights softmax(-((x - x_i) w)^2 / 2) (Nadaraya 1964,
-Watson 1964): queries are the x to estimate at, keys the x_i, values the y_i, and the Attention is the one that the
-models use, with scorer=gaussian (w = 1) and scorer=gaussian_learned. The width is learned by estimating each point
-from the others: a mask blocks the point itself.
+Watson 1964): the queries are the x to estimate at, the keys the x_i, the values the y_i. The Attention is the models'
+own, with scorer=gaussian (w = 1) and scorer=gaussian_learned. The width is learned by estimating each point from the
+others; a mask blocks the point itself.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Gaussian, GaussianLearned, Scorer
 from nmt.attention.windows import Global
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 
 NOISE = 0.3
 STEPS = 200
@@ -40,7 +40,7 @@ class Points(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A curve estimated from points, and the attention of each estimate to each point."""
+    """A curve estimated from points, and the weight of each point in each estimate."""
 
     name: str
     estimate: Tensor
@@ -48,31 +48,31 @@ class Fit(NamedTuple):
 
 
 def curve(x: Tensor) -> Tensor:
-    """What the noisy points are drawn from."""
+    """The true curve, without noise."""
     return torch.sin(2 * x) + 0.4 * x
 
 
 def sample(points: int, seed: int) -> Points:
-    """Noisy points of the curve at random places between 0 and 5."""
+    """Noisy points of the curve at random x between 0 and 5."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.rand(points, generator=generator).mul(5).sort().values
     return Points(x, curve(x) + NOISE * torch.randn(points, generator=generator))
 
 
 def regression(scorer: type[Scorer]) -> Attention:
-    """One head over numbers: query and key are one wide."""
+    """Attention with one head over scalars."""
     return Attention(scorer, Global, Softmax, query_dim=1, key_dim=1)
 
 
 def attend(attention: Attention, x: Tensor, points: Points, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The estimate at each x, and its weights on the points; the mask (x, points) is True where it may attend."""
+    """The estimate at each x and its weights on the points; the mask is (x, points), True where allowed."""
     queries, keys, values = (column.view(1, 1, -1, 1) for column in (x, points.x, points.y))
     context, weights = attention.attend(queries, attention.project_keys(keys), values, mask[None, None])
     return context.flatten(), weights[0, 0]
 
 
 def learn(attention: Attention, points: Points) -> None:
-    """Least squares of the estimate of each point from all the others."""
+    """Minimizes the squared error of each point's estimate from all others."""
     others = ~torch.eye(len(points.x), dtype=torch.bool)
     optimizer = torch.optim.Adam(attention.parameters(), lr=0.1)
     for _ in range(STEPS):
@@ -83,7 +83,7 @@ def learn(attention: Attention, points: Points) -> None:
 
 
 def fits(points: Points, x: Tensor) -> list[Fit]:
-    """The curve by the plain kernel, and by the kernel of learned width."""
+    """The fits with fixed and with learned width."""
     plain, learned = regression(Gaussian), regression(GaussianLearned)
     learn(learned, points)
     width = learned.scorer.get_parameter("width").item()
@@ -95,11 +95,11 @@ def fits(points: Points, x: Tensor) -> list[Fit]:
 
 
 def draw(points: Points, x: Tensor, found: Sequence[Fit], path: Path) -> None:
-    """Above the data, the curve and each fit; below what each estimate attends to."""
+    """Writes the picture: the data, the true curve and the fits above, the attention weights below."""
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
     for (above, below), fit in zip(axes.T, found, strict=True):
         above.scatter(points.x.numpy(), points.y.numpy(), s=14, color="#888888", label="points")
-        above.plot(x.numpy(), curve(x).numpy(), color="#444444", linestyle="--", linewidth=1, label="the curve itself")
+        above.plot(x.numpy(), curve(x).numpy(), color="#444444", linestyle="--", linewidth=1, label="true curve")
         above.plot(x.numpy(), fit.estimate.numpy(), color="#c0392b", linewidth=2, label="estimate")
         above.set(title=fit.name, xlabel="x")
         above.legend(frameon=False)
@@ -117,14 +117,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args(arguments)
     if options.points < 2:
-        raise ValueError(f"--points is {options.points}; a point is estimated from the others, so give at least 2.")
+        raise ValueError(
+            f"--points is {options.points}; it must be at least 2: each point is estimated from the others."
+        )
     points, x = sample(options.points, options.seed), torch.linspace(0, 5, 100)
     found = fits(points, x)
     for fit in found:
-        print(f"{fit.name}: mean squared error to the curve {(fit.estimate - curve(x)).square().mean():.4f}")
+        print(f"{fit.name}: mean squared error against the true curve {(fit.estimate - curve(x)).square().mean():.4f}")
     draw(points, x, found, options.out)
     print(options.out)
 
 
 if __name__ == "__main__":
-    told(main)
+    report_mistakes(main)

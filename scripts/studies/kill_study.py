@@ -1,13 +1,12 @@
-"""Kills a training at random moments, resumes it each time, and compares it with one that nobody stopped.
+"""Kill a training run at random moments, resume it each time, and compare it with an uninterrupted run.
 
     python -m scripts.studies.kill_study --kills 30 --seed 1
 
-The moments are drawn: in the middle of a training batch, also between two that make one step; in the middle of a
-validation, while the loss is measured or while it translates; while a checkpoint is written, after some of its bytes,
-or between the renaming of two files. There the process kills itself with SIGKILL. With --signals N there are as many
-SIGTERM and SIGINT among them, after which it must save, and end with 143 or 130. The weights of the last checkpoint,
-the optimiser's numbers and the best weights must be the same to the last bit, and the run directory must hold the same
-files.
+The process kills itself with SIGKILL at moments drawn at random: during a training batch, also between two batches of
+one step; during validation, while computing the loss or translating; while writing a checkpoint, after part of its
+bytes; or between renaming two files. --signals N adds N moments with SIGTERM or SIGINT, after which the process must
+save and exit with 143 or 130. In the end the last checkpoint's weights and optimizer state and the best weights must be
+bit for bit those of the uninterrupted run, and both run directories must hold the same files.
 """
 
 import argparse
@@ -44,7 +43,7 @@ TRAINING = [
     "checkpoints.recent=2",
     "validation.every=15",
     "validation.sentences=20",
-    # A training that ends early would not be there to be killed.
+    # Early stopping would leave nothing to kill.
     "validation.patience=100000",
 ]
 MOMENTS = ("training", "validation loss", "validation BLEU", "writing", "renaming")
@@ -52,7 +51,7 @@ SIGNALS = {"SIGTERM": 143, "SIGINT": 130}
 
 
 class Moment(NamedTuple):
-    """The `number`th time that something happens in a process; `share` of its bytes are written by then."""
+    """The `number`th time that `name` happens in a process; a write is cut to `share` of its bytes."""
 
     name: str
     number: int
@@ -64,13 +63,8 @@ class Moment(NamedTuple):
         return cls(name, chance.randint(1, most.get(name, 2)), chance.random())
 
 
-def _file(file: Any) -> Any:
-    """The path of an open file, or what is a path already."""
-    return f"/proc/self/fd/{file}" if isinstance(file, int) else file
-
-
 def stop_at(moment: Moment) -> None:
-    """Arranges in this process that it is killed, or asked to stop, at a moment."""
+    """Makes this process kill itself, or send itself a signal, at a moment."""
     from nmt.training import validation
     from nmt.training.task import TranslationTask
 
@@ -85,9 +79,11 @@ def stop_at(moment: Moment) -> None:
     own, times = getattr(owner, name), Counter[str]()
 
     def counted(*given: Any, **options: Any) -> Any:
-        # Of the files only checkpoints: most of the others are written before the training begins.
-        if owner is os and "/checkpoints/" not in os.path.realpath(_file(given[0])):
-            return own(*given, **options)
+        if owner is os:
+            # Only checkpoints count: most other files are written before the first step.
+            path = f"/proc/self/fd/{given[0]}" if isinstance(given[0], int) else given[0]
+            if "/checkpoints/" not in os.path.realpath(path):
+                return own(*given, **options)
         times[name] += 1
         if times[name] == moment.number:
             if moment.name == "writing":
@@ -99,14 +95,14 @@ def stop_at(moment: Moment) -> None:
 
 
 def child(moment: Moment, overrides: list[str]) -> None:
-    """`python -m nmt.train` with the overrides, stopped at a moment."""
+    """Runs nmt.train with the overrides in this process, stopped at a moment."""
     stop_at(moment)
     sys.argv = ["nmt.train", *overrides]
     runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
 
 
 def train(overrides: list[str], moment: Moment | None = None) -> subprocess.CompletedProcess[str]:
-    """A training in a process of its own, on one thread: sums must not depend on how they are split."""
+    """Runs nmt.train in its own process, on one thread: sums must not depend on how they are split."""
     script = ["-m", "nmt.train"]
     if moment is not None:
         script = ["-m", "scripts.studies.kill_study", "--child", moment.name, str(moment.number), str(moment.share)]
@@ -121,7 +117,7 @@ def train(overrides: list[str], moment: Moment | None = None) -> subprocess.Comp
 
 
 def differences(run: Path, other: Path) -> list[str]:
-    """In which numbers and files two runs differ; logs have a folder for each process that wrote them."""
+    """The numbers and files in which two runs differ. Logs are excluded: each process has its own folder."""
     found = []
     one, two = (torch.load(each / "checkpoints" / "last.ckpt", weights_only=True) for each in (run, other))
     for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens", "global_step"):
@@ -130,7 +126,7 @@ def differences(run: Path, other: Path) -> list[str]:
     found += [] if _equal(*best) else ["model.safetensors"]
     files = [{str(path.relative_to(each)) for path in each.rglob("*") if path.is_file()} for each in (run, other)]
     extra = sorted(name for name in files[0] ^ files[1] if not name.startswith("logs/"))
-    return found + [f"{name} is in one of them alone" for name in extra]
+    return found + [f"{name} exists in only one of them" for name in extra]
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -144,12 +140,12 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def study(folder: Path, moments: list[Moment]) -> Counter[str]:
-    """How often a process was stopped at each kind of moment. Raises RuntimeError when one ends otherwise."""
+    """Stops a run at each moment; returns how often each kind occurred. Raises RuntimeError on another exit code."""
     cache = f"cache_dir={folder / 'cache'}"
     whole, stopped = (["run_dir=" + str(folder / name), cache, *TRAINING] for name in ("whole", "stopped"))
     ended = train(whole)
     if ended.returncode:
-        raise RuntimeError(f"The training that nobody stops ended with {ended.returncode}:\n{ended.stderr}")
+        raise RuntimeError(f"The uninterrupted run ended with {ended.returncode}:\n{ended.stderr}")
     times = Counter[str]()
     for number, moment in enumerate(moments, start=1):
         resume = ["resume=true"] if (folder / "stopped" / "config.yaml").is_file() else []
@@ -161,15 +157,15 @@ def study(folder: Path, moments: list[Moment]) -> Counter[str]:
         print(f"{number}/{len(moments)} {moment}: {ended.returncode}", file=sys.stderr)
     ended = train([*stopped, "resume=true"])
     if ended.returncode:
-        raise RuntimeError(f"The last resumed training ended with {ended.returncode}:\n{ended.stderr}")
+        raise RuntimeError(f"The last resumed run ended with {ended.returncode}:\n{ended.stderr}")
     return times
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=30, help="default: %(default)s")
-    parser.add_argument("--signals", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=30, help="moments with SIGKILL (default: %(default)s)")
+    parser.add_argument("--signals", type=int, default=6, help="moments with SIGTERM or SIGINT (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the moments (default: %(default)s)")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("overrides", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -185,7 +181,7 @@ def main() -> None:
         times = study(Path(name), [Moment.draw(each, chance) for each in names])
         found = differences(Path(name) / "whole", Path(name) / "stopped")
     print("stopped:", ", ".join(f"{count} x {name}" for name, count in sorted(times.items())))
-    print("different:", ", ".join(found) or "nothing; every weight is the same to the last bit")
+    print("differences:", ", ".join(found) or "none; every weight is the same bit for bit")
     sys.exit(bool(found))
 
 

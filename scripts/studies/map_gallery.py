@@ -1,13 +1,13 @@
-"""One picture of what several runs attend to in one sentence pair, a panel for each run.
+"""One picture of the attention of several runs on one sentence pair, with one panel per run.
 
   python -m scripts.studies.map_gallery --out gallery.png \\
     --source "These two cats are very cute." --target "Hai con mèo này rất dễ thương." \\
     dot=runs/results/luong_dot_seed1 additive=runs/results/luong_additive_seed1
 
-The maps are of the cross attention (mean of layers and heads) by forced decoding of the target, so that all panels are
-of the same two sentences; a row is the step that predicts a target piece, a column a source piece. With a score of what
-the keys hold, a row belongs to the piece read rather, the one before; with location to the one predicted (Luong et al.
-2015, footnote 14). All panels share one scale of colours.
+The maps are cross attention, averaged over layers and heads, under forced decoding of the target, so all panels show
+the same two sentences. A row is the step that predicts a target piece; a column is a source piece. With content-based
+scorers, a row aligns better with the piece that the step reads, the previous one; with location, with the piece that it
+predicts (Luong et al. 2015, footnote 14). All panels share one color scale.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import matplotlib.pyplot as plt
 
 from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.load import load_run
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 
 COLUMNS = 3
 
 
 class Panel(NamedTuple):
-    """The map of one run: weights (target pieces, source pieces) with their labels."""
+    """The map of one run: weights (target pieces, source pieces) and their labels."""
 
     name: str
     weights: Any
@@ -39,13 +39,13 @@ class Panel(NamedTuple):
 
 
 def panel(name: str, run_dir: Path, source: str, target: str) -> Panel:
-    """What the run in the folder attends to. Raises ValueError where a sentence has no pieces."""
+    """The panel of a run. Raises ValueError if a sentence is empty or longer than the model accepts."""
     trained = load_run(run_dir, "cpu")
     pair = [trained.tokenizers.source.encode(source)], [trained.tokenizers.target.encode(target)]
     found = next(forced_maps(trained, first_ranked(*pair), batch_tokens=1), None)
     if found is None:
         raise ValueError(
-            f"--source {source!r} and --target {target!r} must both have words, and no more than the model reads."
+            f"--source {source!r} and --target {target!r} must not be empty or longer than the model accepts."
         )
     cross = found.site("cross")
     return Panel(name, cross.weights.mean(axis=(0, 1)), cross.columns, cross.outputs)
@@ -70,10 +70,10 @@ def draw(panels: Sequence[Panel], out: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", required=True, help="the sentence that is read")
-    parser.add_argument("--target", required=True, help="its translation")
-    parser.add_argument("--out", type=Path, required=True, help="the picture, a PNG")
-    parser.add_argument("runs", nargs="+", metavar="NAME=RUN_DIR", help="the title of a panel and its run directory")
+    parser.add_argument("--source", required=True, help="source sentence")
+    parser.add_argument("--target", required=True, help="target sentence")
+    parser.add_argument("--out", type=Path, required=True, help="PNG file to write")
+    parser.add_argument("runs", nargs="+", metavar="NAME=RUN_DIR", help="title and run directory of a panel")
     options = parser.parse_args(arguments)
     panels = []
     for run in options.runs:
@@ -86,4 +86,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    told(main)
+    report_mistakes(main)

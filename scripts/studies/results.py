@@ -1,14 +1,14 @@
 """The results table: every model with every scorer, trained and scored on the sample corpus.
 
-  python -m scripts.studies.results                        trains what is not finished yet, then writes the table
+  python -m scripts.studies.results                    trains the missing runs, then writes the table
   python -m scripts.studies.results --models luong --scorers dot,general --seeds 1,2,3 --jobs 1
   python -m scripts.studies.results --out runs/quick trainer.max_steps=100
-  python -m scripts.studies.results --table-only           writes the table of the finished runs
+  python -m scripts.studies.results --table-only       only tabulates the finished runs
 
-Every run has its directory OUT/MODEL_SCORER_seedN and, beside it, OUT/MODEL_SCORER_seedN.log with all that its commands
-wrote. A finished run is taken as it is, a stopped one is resumed; overrides of nmt.train at the line's end go to every
-run. A row is a pair of model and scorer; of several seeds it shows the mean and the standard deviation.
-Writes OUT/results.md and OUT/results.json and prints the table; Ctrl-C stops, and the same command goes on.
+Each run is in OUT/MODEL_SCORER_seedN, with the output of its commands in OUT/MODEL_SCORER_seedN.log beside it. Finished
+runs are kept and stopped ones resumed, so after Ctrl-C the same command continues. Overrides of nmt.train at the end of
+the line apply to every run. Each row is a model with a scorer; with several seeds it has the mean and standard
+deviation. Prints the table and writes OUT/results.md and OUT/results.json.
 """
 
 import argparse
@@ -24,20 +24,20 @@ from typing import Any, NamedTuple
 from nmt.config.nodes import CONFIGS
 from nmt.files import check_folder, write_json
 from nmt.runs.directory import RunDirectory
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 from scripts.studies.results_report import SPLITS, report
-from scripts.studies.trainings import all_done, circumstances, going_on, last_line, run_logged, threads_each
+from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
 
 OWN = ("model", "scorer", "seed", "run_dir")
-"""What the options say of a run."""
+"""Keys that are set by this script's own options."""
 RESTARTS = ("resume", "overwrite", "batching.batch_tokens", "trainer.accumulate_grad_batches")
-"""What else may stand in a run's command beside the overrides; the last two a run changes itself for less memory."""
+"""Keys that may differ from the overrides; a run itself changes the last two when it runs out of memory."""
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 
 
 class Pair(NamedTuple):
-    """A model with a scorer and a seed: where its run is, what its commands wrote, and where and how it was trained."""
+    """A model with a scorer and a seed: its run, its log, and the record of where and how it was trained."""
 
     model: str
     scorer: str
@@ -47,16 +47,16 @@ class Pair(NamedTuple):
     made: Path
 
     def training(self, overrides: Sequence[str]) -> list[str]:
-        """The command that begins or goes on with the run."""
+        """The command that starts or resumes the run."""
         command = [f"model={self.model}", f"scorer={self.scorer}", f"seed={self.seed}"]
-        return ["nmt.train", *command, f"run_dir={self.run.path}", *overrides, *going_on(self.run)]
+        return ["nmt.train", *command, f"run_dir={self.run.path}", *overrides, *resuming(self.run)]
 
     def scores(self, split: str) -> Path:
-        """Where nmt.evaluate writes the scores of a split."""
+        """The file to which nmt.evaluate writes the scores of a split."""
         return self.run.path / "evaluation" / split / "scores.json"
 
     def evaluations(self) -> list[list[str]]:
-        """The commands that score the splits that have no scores of the present weights."""
+        """The commands that score the splits without up-to-date scores."""
         has = self.run.config()["data"]
         done = [
             split
@@ -68,7 +68,7 @@ class Pair(NamedTuple):
 
 
 def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], out: Path) -> list[Pair]:
-    """All runs, in the order of the table."""
+    """All runs, in table order."""
     found = []
     for model, scorer, seed in product(models, scorers, seeds):
         path = out / f"{model}_{scorer}_seed{seed}"
@@ -78,18 +78,18 @@ def pairs(models: Sequence[str], scorers: Sequence[str], seeds: Sequence[str], o
 
 
 def check_line(options: argparse.Namespace) -> None:
-    """Raises ValueError for an override of what the options say, and for a seed that is named twice."""
+    """Raises ValueError for an override that an option sets, and for a repeated seed."""
     for override in options.overrides:
         key = override.split("=")[0]
         if key in OWN:
-            raise ValueError(f"'{override}' is not for every run; use --models, --scorers, --seeds and --out.")
+            raise ValueError(f"'{override}' cannot be an override; use --models, --scorers, --seeds or --out.")
     seeds = options.seeds.split(",")
     if len(set(seeds)) < len(seeds):
-        raise ValueError(f"--seeds {options.seeds} names a seed twice; name each once.")
+        raise ValueError(f"--seeds {options.seeds} repeats a seed; list each seed once.")
 
 
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
-    """Raises ValueError when a run was begun with other overrides: it would be taken as it is, or gone on with."""
+    """Raises ValueError if a run was started with different overrides: it would be kept or resumed."""
     for pair in rows:
         begun = pair.run.finished or pair.run.last.is_file()
         if not begun or not (stored := pair.run.metrics().get("command")):
@@ -97,7 +97,7 @@ def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
         trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
         if trained != {part for part in overrides if part.split("=")[0] not in RESTARTS}:
             raise ValueError(
-                f"{pair.run.path} was begun with {_listed(trained)} and not {_listed(overrides)}; give another --out."
+                f"{pair.run.path} was started with {_listed(trained)}, not {_listed(overrides)}; give another --out."
             )
 
 
@@ -106,7 +106,7 @@ def _listed(overrides: Iterable[str]) -> str:
 
 
 def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None:
-    """Trains and scores a pair as far as that is still to be done; a command that fails ends it."""
+    """Runs the commands that a pair still needs, until one fails."""
     name = pair.run.path.name
     if not pair.run.finished:
         if not run_logged(name, pair.training(overrides), pair.log, made["threads"]):
@@ -118,13 +118,8 @@ def complete(pair: Pair, overrides: Sequence[str], made: dict[str, Any]) -> None
     print(f"{name}: done", file=sys.stderr)
 
 
-def complete_all(rows: Sequence[Pair], overrides: Sequence[str], made: dict[str, Any]) -> None:
-    """Completes as many pairs at once as there are jobs."""
-    all_done(made["jobs"], [partial(complete, pair, overrides, made) for pair in rows])
-
-
 def record(pair: Pair) -> dict[str, Any]:
-    """A run as plain values: {metrics, scores by split}, or why it has none."""
+    """A run as plain values: its metrics and its scores by split, or why it has none."""
     row: dict[str, Any] = {"model": pair.model, "scorer": pair.scorer, "seed": pair.seed}
     if not pair.run.finished:
         return {**row, "problem": f"not finished: {last_line(pair.log)}"}
@@ -142,20 +137,20 @@ def _read(path: Path) -> Any:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(MODELS), help="default: %(default)s")
-    parser.add_argument("--scorers", default=",".join(SCORERS), help="default: %(default)s")
-    parser.add_argument("--seeds", default="1", help="default: %(default)s")
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--scorers", default=",".join(SCORERS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--seeds", default="1", help="comma-separated (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/results"), help="default: %(default)s")
     parser.add_argument(
         "--jobs",
         type=int,
         default=2,
-        help="runs at once, of OMP_NUM_THREADS threads or an equal share of the cores (default: %(default)s)",
+        help="parallel runs; each has OMP_NUM_THREADS threads or an equal share of the cores (default: %(default)s)",
     )
-    parser.add_argument("--table-only", action="store_true", help="train and score nothing")
-    parser.add_argument("overrides", nargs="*", help="of nmt.train for every run, such as trainer.max_steps=100")
+    parser.add_argument("--table-only", action="store_true", help="only tabulate the finished runs")
+    parser.add_argument("overrides", nargs="*", help="overrides for every run, such as trainer.max_steps=100")
     return parser.parse_args(arguments)
 
 
@@ -167,7 +162,8 @@ def main(arguments: Sequence[str]) -> None:
     check_folder("--out", options.out)
     if not options.table_only:
         check_overrides(rows, options.overrides)
-        complete_all(rows, options.overrides, circumstances("results", arguments, options.jobs, threads))
+        made = circumstances("results", arguments, options.jobs, threads)
+        run_parallel(options.jobs, [partial(complete, pair, options.overrides, made) for pair in rows])
     records = [record(pair) for pair in rows]
     text = report(records)
     write_json(options.out / "results.json", records)
@@ -176,4 +172,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    told(main, sys.argv[1:])
+    report_mistakes(main, sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The tables of scripts/studies/results.py: a row for each pair of model and scorer, its seeds pooled."""
+"""The tables of scripts/studies/results.py: one row for each model with a scorer, seeds pooled."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ Run = dict[str, Any]
 
 
 def rows(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each pair of model and scorer, in the order of the pairs."""
+    """The runs grouped by model and scorer, in order of appearance."""
     pairs = dict.fromkeys((run["model"], run["scorer"]) for run in runs)
     return [[run for run in runs if (run["model"], run["scorer"]) == pair] for pair in pairs]
 
 
 def cells(runs: Sequence[Run]) -> list[str]:
-    """The cells of a pair; one without a finished run says why in one cell."""
+    """A row of the table. Without a finished run, one cell says why."""
     names = [runs[0]["model"], runs[0]["scorer"]]
     finished = [run for run in runs if "metrics" in run]
     if not finished:
@@ -44,7 +44,7 @@ def cells(runs: Sequence[Run]) -> list[str]:
 
 
 def by_length(runs: Sequence[Run]) -> list[list[str]]:
-    """BLEU on the test split by the words of the source: a header and a row for each pair that has it."""
+    """BLEU on the test split by source length: a header, then one row for each model with a scorer."""
     parts = {
         (part["words"][0], part["words"][1])
         for run in runs
@@ -65,21 +65,21 @@ def by_length(runs: Sequence[Run]) -> list[list[str]]:
 
 
 def report(runs: Sequence[Run]) -> str:
-    """The tables and, below them, what is needed to make them again."""
+    """The tables, followed by what is needed to reproduce them."""
     finished = [run for run in runs if "metrics" in run]
     made = [run["made"] for run in finished if run["made"]]
     partly = [run for pair in rows(runs) for run in pair if any("metrics" in each for each in pair)]
     problems = [f"{_name(run)}: {run['problem']}" for run in partly if "problem" in run]
     scores = [score for run in finished for split in run["scores"].values() for score in split["scores"]]
     facts = provenance(made, [run["metrics"] for run in finished], scores) | {
-        "Spread": "of several seeds: mean ± standard deviation" if len(rows(runs)) < len(runs) else "",
-        "AER": "from 0, perfect, to 1; row, layer and head chosen on the validation split",
-        "Minutes": "of training, validation left out",
+        "Spread": "mean ± standard deviation over seeds" if len(rows(runs)) < len(runs) else "",
+        "AER": "0 is perfect, 1 is worst; row, layer and head are chosen on the validation split",
+        "Minutes": "of training, without validation",
     }
     tables = [_markdown([list(COLUMNS), *(cells(pair) for pair in rows(runs))])]
     lengths = by_length(runs)
     if lengths:
-        tables.append("BLEU on `test` by the length of the source:\n\n" + _markdown(lengths))
+        tables.append("BLEU on `test` by source length:\n\n" + _markdown(lengths))
     below = [*problems, *(f"- {name}: {fact}" for name, fact in facts.items() if fact)]
     return "\n\n".join([*tables, "\n".join(below)])
 
@@ -87,14 +87,14 @@ def report(runs: Sequence[Run]) -> str:
 def provenance(
     made: Sequence[dict[str, Any]], metrics: Sequence[dict[str, Any]], scores: Sequence[dict[str, Any]]
 ) -> dict[str, str]:
-    """What is needed to make figures again: of where the runs were made, of what they recorded, of their scores."""
+    """What is needed to reproduce figures, from the records of where runs were made, their metrics and scores."""
     return {
         "Command": _values(f"`{each['command']}`" for each in made),
         "Each run": _values(f"`{each['command']}`" for each in metrics[:1]),
         "Seed": _values(each["seed"] for each in metrics),
         "Direction": _values(each["direction"] for each in metrics),
         "Hardware": _values(f"{each['cpu']}, {each['cores']} cores" for each in made),
-        "At once": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
+        "Parallel": _values(f"{each['jobs']} runs of {each['threads']} threads" for each in made),
         "Date": _values(each["date"] for each in made),
         "Versions": _values(f"{k} {v}" for each in metrics for k, v in each["versions"].items()),
         "Commit": _values(each["git_commit"] for each in metrics),
@@ -112,7 +112,7 @@ def _markdown(table: list[list[str]]) -> str:
 
 
 def _pooled(found: Iterable[float | None], digits: str, spread: bool = True) -> str:
-    """The value, or the mean of several, with their standard deviation unless it is not wanted; '' for none."""
+    """The mean of the values, with the standard deviation if `spread`; '' if there are none."""
     values = [value for value in found if value is not None]
     return str(mean_and_deviation(values if spread else [statistics.fmean(values)] if values else [], digits))
 
@@ -128,5 +128,5 @@ def _length_score(run: Run, bucket: tuple[int, int | None]) -> float | None:
 
 
 def _values(found: Iterable[Any]) -> str:
-    """Each different value once, in order of appearance."""
+    """The distinct values, in order of appearance."""
     return ", ".join(dict.fromkeys(str(value) for value in found))

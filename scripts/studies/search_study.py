@@ -1,12 +1,11 @@
-"""How good beam search is where every sentence can be tried: random models of three words and up to six pieces.
+"""Compare beam search with exhaustive search, on random models of three words and at most six pieces.
 
-  python -m scripts.studies.search_study                1,000 random models, every penalty; some minutes
+  python -m scripts.studies.search_study                1,000 random models, all penalties; takes minutes
   python -m scripts.studies.search_study --models 100
 
-A model's next piece depends on the sentence so far by a random table. For each pair of penalties it prints how often a
-beam wide enough for every prefix (3^6) finds the best of all sentences, which has to be always, and how often beams 2
-to 5 find a sentence of lower score than greedy search does, which is no mistake: a wider beam is no law of better
-scores.
+A model's next piece depends on the whole prefix through a random table. For each pair of penalties the table shows how
+often a beam wide enough for every prefix (3^6) finds the best sentence, which must be always, and how often beams of 2
+to 5 score lower than greedy search. The latter is not an error: a wider beam does not guarantee a better score.
 """
 
 import argparse
@@ -21,25 +20,25 @@ from torch import Tensor
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.text import BOS, EOS, PAD, UNK
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 
 WORDS = (4, 5, 6)
 WORDS_AT_MOST = 6
 VOCABULARY = 7
-SOURCE_PIECES = 3  # EOS counted
+SOURCE_PIECES = 3  # including EOS
 LENGTH_PENALTIES = (-1.0, 0.0, 0.6, 1.0)
 COVERAGE_PENALTIES = (0.0, 0.4)
 NARROW = (2, 3, 4, 5)
 
 
 class State(NamedTuple):
-    """The prefix of each row as a number: three words are the digits 1, 2 and 3."""
+    """The prefix of each row as a number in base 4; the words are the digits 1, 2 and 3."""
 
     prefix: Tensor
 
 
 class Table:
-    """log p(next) and the attention of a step, for each prefix of up to six words, drawn at random."""
+    """Random log p(next piece) and attention for each prefix of up to six words."""
 
     device = torch.device("cpu")
     max_source = max_target = None
@@ -71,7 +70,7 @@ class Table:
         return log_probs, self.weights[state.prefix].view(*tokens.shape, SOURCE_PIECES), state
 
     def _next(self, tokens: Tensor, state: State) -> Tensor:
-        words = (tokens.flatten() - WORDS[0] + 1).clamp(min=0)  # BOS is no word
+        words = (tokens.flatten() - WORDS[0] + 1).clamp(min=0)  # BOS is 0
         return (state.prefix * 4 + words) % len(self.log_probs)
 
 
@@ -81,7 +80,7 @@ def every_sentence() -> Iterator[tuple[int, ...]]:
 
 
 def tried(model: Table, sentences: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor, Tensor]:
-    """log P, coverage and length with EOS of each sentence, by adding up its steps."""
+    """The log probability, coverage and length (including EOS) of each sentence, summed over its steps."""
     totals, coverages = [], []
     for words in sentences:
         prefix, total, sums = 0, torch.zeros((), dtype=torch.double), torch.zeros(SOURCE_PIECES, dtype=torch.double)
@@ -94,7 +93,7 @@ def tried(model: Table, sentences: Sequence[tuple[int, ...]]) -> tuple[Tensor, T
 
 
 def study(models: int) -> list[list[str]]:
-    """A row for each pair of penalties: how often the wide beam is best, and narrow beams below greedy."""
+    """One row per pair of penalties: how often the widest beam is best, and narrow beams score below greedy."""
     sentences = list(every_sentence())
     source = torch.tensor([[4, 5, EOS]])
     mask = torch.ones_like(source, dtype=torch.bool)
@@ -124,7 +123,7 @@ def study(models: int) -> list[list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=int, default=1000, help="default: %(default)s")
+    parser.add_argument("--models", type=int, default=1000, help="random models (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.models < 1:
         raise ValueError(f"--models is {options.models}; it must be at least 1.")
@@ -135,4 +134,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    told(main)
+    report_mistakes(main)

@@ -1,9 +1,9 @@
-"""A long training of a tiny model, watched from outside: memory, open files and threads from its start to its end.
+"""Watch a long training of a tiny model for leaks of memory, open files and threads.
 
     python -m scripts.studies.soak --steps 20000
 
-It validates, translates, writes checkpoints and logs all the way. Ends with 1 when memory has grown by more than a
-twentieth from the first tenth to the last, or there are more files or threads. Linux only.
+The run validates, translates, and writes checkpoints and logs throughout. Exits with 1 if memory grows by more than 5%
+from the first tenth of the run to the last, or if the number of open files or threads grows. Linux only.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 
 TRAINING = [
     "model=transformer",
@@ -36,7 +36,7 @@ TRAINING = [
 
 
 class Held(NamedTuple):
-    """What a process holds: memory in MiB, open files, threads."""
+    """The resources of a process; memory in MiB."""
 
     memory: float
     files: int
@@ -51,7 +51,7 @@ class Held(NamedTuple):
 
 
 def watch(folder: Path, steps: int, every: float) -> list[Held]:
-    """What it held every so often, from its first checkpoint to its last step. Raises RuntimeError if it fails."""
+    """Samples the resources from the first checkpoint to the last step. Raises RuntimeError if training fails."""
     options = [f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", f"trainer.max_steps={steps}"]
     with (folder / "errors").open("w+") as errors:
         process = subprocess.Popen(
@@ -65,8 +65,8 @@ def watch(folder: Path, steps: int, every: float) -> list[Held]:
             try:
                 now = Held.by(process.pid)
             except (FileNotFoundError, ProcessLookupError, KeyError):
-                break  # it has just ended
-            # What comes after the training, the score of the test split, has a memory of its own.
+                break  # the process has just ended
+            # Scoring the test split, after training, needs memory of its own.
             if not list((folder / "run").glob("model.safetensors*")):
                 held.append(now)
         if process.wait():
@@ -77,23 +77,23 @@ def watch(folder: Path, steps: int, every: float) -> list[Held]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=20000, help="default: %(default)s")
-    parser.add_argument("--every", type=float, default=1.0, help="seconds between two looks (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=20000, help="training steps (default: %(default)s)")
+    parser.add_argument("--every", type=float, default=1.0, help="seconds between samples (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as name:
         held = watch(Path(name), options.steps, options.every)
     if len(held) < 10:
-        raise ValueError("The training was too short to be watched; give more --steps or a smaller --every.")
+        raise ValueError("The run was too short to sample; increase --steps or decrease --every.")
     tenth = max(1, len(held) // 10)
-    print("| of the training | memory, MiB | open files | threads |\n|---|---|---|---|")
+    print("| part of the run | memory, MiB | open files | threads |\n|---|---|---|---|")
     for part in (0, len(held) // 2 - tenth // 2, len(held) - tenth):
         some = held[part : part + tenth]
         ranges = (f"{min(values):,.0f} to {max(values):,.0f}" for values in zip(*some, strict=True))
         print(f"| {part / len(held):.0%} to {(part + tenth) / len(held):.0%} | {' | '.join(ranges)} |")
     first, last = (Held(*map(max, zip(*some, strict=True))) for some in (held[:tenth], held[-tenth:]))
     grown = last.memory > 1.05 * first.memory or last.files > first.files or last.threads > first.threads
-    sys.exit(f"error: It holds more at its end, {last}, than at its start, {first}." if grown else 0)
+    sys.exit(f"error: The run used more at its end, {last}, than at its start, {first}." if grown else 0)
 
 
 if __name__ == "__main__":
-    told(main)
+    report_mistakes(main)

@@ -1,4 +1,4 @@
-"""Many trainings from one command: each in its own process with a log, several at once, gone on with when stopped."""
+"""Many runs from one command: parallel processes with logs, resumed after an interruption."""
 
 import os
 import platform
@@ -14,18 +14,18 @@ from typing import Any
 from nmt.runs.directory import RunDirectory
 
 
-def going_on(run: RunDirectory) -> list[str]:
-    """What to add to the command of a training whose folder may hold a part of it."""
+def resuming(run: RunDirectory) -> list[str]:
+    """The overrides that resume a run if it was already started."""
     if not run.started:
         return []
-    # Stopped before its first checkpoint there is nothing to go on with.
+    # Before its first checkpoint there is nothing to resume.
     return ["resume=true" if run.last.is_file() else "overwrite=true"]
 
 
 def threads_each(jobs: int) -> int:
-    """The threads of each of so many trainings at once: OMP_NUM_THREADS, or an equal share of the cores.
+    """The threads of each parallel run: OMP_NUM_THREADS, or an equal share of the cores.
 
-    Raises ValueError where that, or the number of trainings, is no whole number of at least 1.
+    Raises ValueError unless OMP_NUM_THREADS and `jobs` are at least 1.
     """
     if jobs < 1:
         raise ValueError(f"--jobs is {jobs}; it must be at least 1.")
@@ -33,12 +33,12 @@ def threads_each(jobs: int) -> int:
     if given is None:
         return max(1, (os.cpu_count() or 1) // jobs)
     if not given.isdecimal() or int(given) < 1:
-        raise ValueError(f"OMP_NUM_THREADS is '{given}'; it must be a whole number of at least 1.")
+        raise ValueError(f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1.")
     return int(given)
 
 
 def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bool:
-    """Runs 'python -m COMMAND', its output appended to a log; whether it succeeded."""
+    """Runs 'python -m COMMAND', appending its output to a log; returns whether it succeeded."""
     print(f"{name}: python -m {shlex.join(command)}", file=sys.stderr)
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -51,26 +51,26 @@ def run_logged(name: str, command: Sequence[str], log: Path, threads: int) -> bo
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log with words in it."""
+    """The last non-empty line of a log."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), "not started")
 
 
-def all_done(jobs: int, tasks: Sequence[Callable[[], None]]) -> None:
-    """Does all tasks, as many at once as there are jobs."""
+def run_parallel(jobs: int, tasks: Sequence[Callable[[], None]]) -> None:
+    """Runs all tasks, at most `jobs` at a time."""
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(task) for task in tasks]
         try:
             for future in futures:
                 future.result()
         except BaseException:
-            # The commands get Ctrl-C themselves; those that have not begun shall not begin.
+            # Ctrl-C reaches the running commands themselves; the waiting ones must not start.
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
 def circumstances(study: str, arguments: Sequence[str], jobs: int, threads: int) -> dict[str, Any]:
-    """Where and how the runs are made."""
+    """Where and how the runs are made, for the report."""
     return {
         "command": shlex.join(["python", "-m", f"scripts.studies.{study}", *arguments]),
         "cpu": _cpu(),
@@ -82,7 +82,7 @@ def circumstances(study: str, arguments: Sequence[str], jobs: int, threads: int)
 
 
 def _cpu() -> str:
-    """The processor's name: Linux has it in /proc/cpuinfo only."""
+    """The name of the processor. On Linux only /proc/cpuinfo has it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
     names = (line.split(":", maxsplit=1)[1].strip() for line in lines if line.startswith("model name"))

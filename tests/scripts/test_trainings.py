@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.mistakes import told
+from scripts.mistakes import report_mistakes
 from scripts.studies.trainings import threads_each
 
 
@@ -26,6 +26,6 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture
         raise ValueError(f"{name} is wrong.")
 
     with pytest.raises(SystemExit) as ended:
-        told(main, "it")
+        report_mistakes(main, "it")
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: it is wrong.\n"
