@@ -28,7 +28,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.training.loop import quiet
+from nmt.training.machine import quiet
 from scripts.bench import (
     attention_cost,
     data_cost,

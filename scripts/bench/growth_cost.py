@@ -10,13 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import torch
-from nmt.training.building import build_task
 
 from nmt.config.nodes import make
+from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
 from nmt.text import EOS
 from nmt.training import TranslationTask
+from nmt.training.prepared import build_task
 from scripts.bench.attention_cost import SCORERS
 from scripts.bench.size_lists import size_list
 from scripts.bench.training_cost import SIZES, configuration, matrix_rate, operations_per_token
@@ -67,7 +68,7 @@ def measure(
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = configuration([f"model={model}", *([f"scorer={scorer}"] if scorer else []), *widths(model, width)])
     made = make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
-    task = build_task(config, made).to(device).train()
+    task = build_task(validated(TrainSettings, config), made).to(device).train()
     optimizer = make(config["optimizer"])(task.model.parameters())
     batch = Batch(*(part.to(device) for part in made_up(length, vocabulary, tokens)))
     step(task, optimizer, batch)

@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 
 import lightning
 import torch
-from nmt.training.building import build_data, build_task, build_trainer
-from nmt.training.settings import Settings
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmt.cli import compose
+from nmt.cli.compose import configuration as composed
+from nmt.config.nodes import Config
+from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
+from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import TranslationData
-from nmt.data.vocabulary import tokenizers
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
 from nmt.training import TranslationTask
+from nmt.training.machine import build_trainer
+from nmt.training.prepared import build_task, filters_of, learned_tokenizers
 
 WINDOW = 5
 """Updates timed together: a single one depends too much on its sentence lengths."""
@@ -88,7 +90,7 @@ class Marks(lightning.Callback):
                 print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
 
 
-def configuration(overrides: Sequence[str]) -> compose.Config:
+def configuration(overrides: Sequence[str]) -> Config:
     """nmt.train's configuration with this script's recipe, then the overrides."""
     model = next(
         (text.removeprefix("model=") for text in reversed(overrides) if text.startswith("model=")), "transformer"
@@ -97,7 +99,7 @@ def configuration(overrides: Sequence[str]) -> compose.Config:
         raise ValueError(f"No benchmark sizes for model={model}; available: {', '.join(SIZES)}.")
     # The default run_dir needs a running Hydra application; nothing is written to this one.
     given = [f"model={model}", "run_dir=none", *RECIPE, *SIZES[model], *overrides]
-    return compose.configuration("train", given)
+    return composed("train", given)
 
 
 def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
@@ -157,12 +159,26 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"--updates {options.updates} must be at least --warmup {options.warmup} + {WINDOW}.")
     ours = [f"data.train=[{options.data}]"] + ([f"trainer.precision={options.precision}"] if options.precision else [])
     config = configuration([*ours, *options.overrides])
-    precision = str(config["trainer"]["precision"])
-    settings = Settings(config)
-    task, data = _parts(settings, options.updates)
+    settings = validated(TrainSettings, config)
+    precision = settings.trainer.precision
+    corpora, cache = settings.data.train, Path(settings.cache_dir)
+    pair = learned_tokenizers(settings, corpora, cache)
+    rows, report = training_dataset(corpora, settings.direction, pair, filters_of(settings), [], cache)
+    print(f"Training data: {report}", file=sys.stderr)
+    data = TranslationData(
+        DrawnPairs(rows),
+        [],
+        seed=settings.seed,
+        batch_tokens=settings.batching.batch_tokens,
+        max_steps=options.updates,
+        accumulate=settings.trainer.accumulate_grad_batches,
+        workers=settings.batching.workers,
+    )
+    torch.manual_seed(settings.seed)
+    task = build_task(settings, build_model(config, pair))
     marks = Marks()
     trainer = build_trainer(
-        config,
+        settings.trainer,
         max_steps=options.updates,
         use_distributed_sampler=False,
         callbacks=[marks],
@@ -202,17 +218,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "versions": versions(),
         "git_commit": git_commit(),
     }
-
-
-def _parts(settings: Settings, updates: int) -> tuple[TranslationTask, TranslationData]:
-    config, train, direction = settings.config, settings.splits.train, settings.direction
-    cache = Path(config["cache_dir"])
-    pair = tokenizers(train, direction, **config["tokenizer"], cache_dir=cache)
-    rows, report = training_dataset(train, direction, pair, settings.filters, [], cache)
-    print(f"Training data: {report}", file=sys.stderr)
-    torch.manual_seed(config["seed"])
-    task = build_task(config, build_model(config, pair))
-    return task, build_data(config, pair, rows, [], updates)
 
 
 def table(record: dict[str, Any]) -> str:

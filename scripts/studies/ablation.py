@@ -20,17 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmt.training.building import check_buildable
-from nmt.training.settings import Settings
-
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
+from nmt.config.schema import TrainSettings, validated
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
 from nmt.files import check_folder, write_json
 from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
+from nmt.training.prepared import check_buildable
 from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
 from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
@@ -46,8 +45,8 @@ PARTS = {
     "unigram_sampling": ["tokenizer=unigram", "subword_sampling=0.3"],
     "separate": ["tokenizer.joint=false"],
     "word_dropout": ["word_dropout=0.1"],
-    "concatenate": ["batching.concatenate=0.1"],
-    "temperature": ["batching.temperature=2"],
+    "concatenate": ["data.concat_prob=0.1"],
+    "temperature": ["data.sampling_temperature=2"],
     "r_drop": ["objective=r_drop", "model.dropout=0.1"],
     "simcut": ["objective=simcut"],
     "post_norm": ["model.norm_first=false"],
@@ -86,7 +85,7 @@ def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> No
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
     """The parts that will not be trained, and why. Raises ValueError if the base is invalid."""
     base = _composed(overrides)
-    if "test" not in Settings(base).splits.tests:
+    if "test" not in validated(TrainSettings, base).data.tests:
         raise ValueError("data.test is not set: an ablation needs a test split to score.")
     found: dict[str, str] = {}
     for name in names:
@@ -100,7 +99,7 @@ def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:
 
 def _composed(overrides: Sequence[str]) -> Config:
     config = configuration("train", [*overrides, "run_dir=unused"])
-    check_buildable(Settings(config))
+    check_buildable(validated(TrainSettings, config))
     return config
 
 

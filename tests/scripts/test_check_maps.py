@@ -11,7 +11,7 @@ LABELS = site_labels(["▁a", "▁b", "▁c"], ["▁x", "▁y"])
 DRAW = np.random.default_rng(1)
 
 
-def lawful(site: str, rows: int, columns: int) -> np.ndarray:
+def weights_of(site: str, rows: int, columns: int) -> np.ndarray:
     weights = DRAW.random((2, 3, rows, columns)) + 0.1
     if site == "decoder_self":
         weights = np.tril(weights)
@@ -19,19 +19,19 @@ def lawful(site: str, rows: int, columns: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("site", "rows", "columns"), [("cross", 3, 4), ("decoder_self", 3, 3), ("encoder_self", 4, 4)])
-def test_lawful_maps_pass_and_others_do_not(site: str, rows: int, columns: int) -> None:
-    weights = lawful(site, rows, columns)
+def test_valid_maps_pass_and_others_do_not(site: str, rows: int, columns: int) -> None:
+    weights = weights_of(site, rows, columns)
     found = check_map(AttentionMap(site, weights, *LABELS[site]))
-    assert found.lawful
+    assert found.valid
     assert (found.maps, found.weights) == (6, 6 * rows * columns)
-    assert not check_map(AttentionMap(site, weights * 0.99, *LABELS[site])).lawful
+    assert not check_map(AttentionMap(site, weights * 0.99, *LABELS[site])).valid
     assert check_map(AttentionMap(site, weights * 0, *LABELS[site])).empty == 6
 
 
 def test_weight_on_the_future_and_outside_of_a_window_is_counted() -> None:
     future = np.full((1, 1, 3, 3), 1 / 3)
     assert check_map(AttentionMap("decoder_self", future, *LABELS["decoder_self"])).blocked == 3
-    weights = lawful("cross", 3, 4)
+    weights = weights_of("cross", 3, 4)
     allowed = np.ones(weights.shape, dtype=bool)
     allowed[..., 0] = False
     window = LocalWindow(np.zeros((2, 3, 3)), allowed, None)
@@ -40,16 +40,16 @@ def test_weight_on_the_future_and_outside_of_a_window_is_counted() -> None:
 
 @pytest.mark.parametrize("renormalized", [False, True])
 def test_the_share_of_the_gaussian_is_not_missed(renormalized: bool) -> None:
-    weights, prior = lawful("cross", 3, 4), DRAW.random((2, 3, 3, 4)) * 0.8 + 0.1
+    weights, prior = weights_of("cross", 3, 4), DRAW.random((2, 3, 3, 4)) * 0.8 + 0.1
     window = LocalWindow(np.zeros((2, 3, 3)), np.ones(weights.shape, dtype=bool), prior)
     shown = weights if renormalized else weights * prior
     item = AttentionMap("cross", shown, *LABELS["cross"], window)
-    assert check_map(item, renormalized).lawful
-    assert not check_map(item, not renormalized).lawful
+    assert check_map(item, renormalized).valid
+    assert not check_map(item, not renormalized).valid
 
 
 def test_the_worst_of_all_sentences_counts() -> None:
-    maps = [AttentionMap("cross", lawful("cross", 3, 4) * scale, *LABELS["cross"]) for scale in (1, 0.9)]
+    maps = [AttentionMap("cross", weights_of("cross", 3, 4) * scale, *LABELS["cross"]) for scale in (1, 0.9)]
     sentences = [SentenceMaps(line, 1, ["▁a", "▁b", "▁c"], ["▁x", "▁y"], [item]) for line, item in enumerate(maps, 1)]
     found = check(sentences)["cross"]
     assert found.maps == 12
@@ -57,11 +57,11 @@ def test_the_worst_of_all_sentences_counts() -> None:
 
 
 def test_a_weight_that_is_no_number_is_not_lost_among_the_others() -> None:
-    first, second = (lawful("cross", 3, 4) for _ in range(2))
+    first, second = (weights_of("cross", 3, 4) for _ in range(2))
     first[0, 0, 0, 0] = np.nan
     maps = [AttentionMap("cross", weights, *LABELS["cross"]) for weights in (first, second)]
     sentences = [SentenceMaps(line, 1, ["▁a", "▁b", "▁c"], ["▁x", "▁y"], [item]) for line, item in enumerate(maps, 1)]
-    assert not check(sentences)["cross"].lawful
+    assert not check(sentences)["cross"].valid
 
 
 def test_nothing_to_check_is_a_failure(

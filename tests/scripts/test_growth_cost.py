@@ -1,7 +1,9 @@
-"""scripts/bench/benchmark.py growth, with models of a few numbers."""
+"""scripts/bench/growth_cost.py, with tiny models."""
 
 import json
 from argparse import ArgumentParser, Namespace
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -38,22 +40,17 @@ def test_recurrent_models_keep_their_one_head(model: str, heads: int) -> None:
     assert config["model"]["num_heads"] == heads
 
 
-def test_each_axis_grows_by_itself() -> None:
-    given = [
-        "--length",
-        "3,5",
-        "--vocabulary",
-        "13",
-        "--width",
-        "64",
-        "--tokens",
-        "20",
-        "--steps",
-        "2",
-        "--model",
-        "luong",
-    ]
-    record = growth_cost.run(options(*given))
+class SameProcess(ThreadPoolExecutor):
+    """Saves starting a process for each size."""
+
+    def __init__(self, workers: int, mp_context: Any) -> None:
+        super().__init__(workers)
+
+
+def test_one_axis_varies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth_cost, "ProcessPoolExecutor", SameProcess)
+    sizes = ["--length", "3,5", "--vocabulary", "13", "--width", "64", "--tokens", "20", "--steps", "2"]
+    record = growth_cost.run(options(*sizes, "--model", "luong"))
     assert json.loads(json.dumps(record)) == record
     assert [each["length"] for each in record["growth"]["length"]] == [3, 5]
     assert [len(each["seconds"]) for costs in record["growth"].values() for each in costs] == [2] * 4
@@ -65,10 +62,10 @@ def test_each_axis_grows_by_itself() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--length", "1"], "--length is '1'; give rising numbers of at least 2, as in 2,4"),
-        (["--width", "a"], "--width is 'a'; give rising numbers"),
-        (["--width", "128,200"], "--width 200 has to be a multiple of 64"),
-        (["--vocabulary", "4"], "--vocabulary is '4'; give rising numbers of at least 5"),
+        (["--length", "1"], "--length is '1'; give ascending numbers of at least 2, such as 2,4"),
+        (["--width", "a"], "--width is 'a'; give ascending numbers"),
+        (["--width", "128,200"], "--width 200 must be a multiple of 64"),
+        (["--vocabulary", "4"], "--vocabulary is '4'; give ascending numbers of at least 5"),
         (["--steps", "0"], "--tokens 2048 and --steps 0 must be at least 1"),
     ],
 )

@@ -13,11 +13,12 @@ def points():
 
 def test_the_plain_estimate_is_a_gaussian_kernel_s(points):
     """f(x) = sum_i K(x - x_i) y_i / sum_j K(x - x_j), K(u) = exp(-u^2 / 2)."""
-    x = torch.linspace(0, 5, 7)
-    plain = script.fits(points, x)[0]
+    x, points = torch.linspace(0, 5, 7).double(), script.Points(points.x.double(), points.y.double())
+    allowed = torch.ones(len(x), len(points.x), dtype=torch.bool)
+    estimate, weights = script.attend(script.regression(script.Gaussian), x, points, allowed)
     kernel = torch.exp(-((x[:, None] - points.x) ** 2) / 2)
-    torch.testing.assert_close(plain.estimate, kernel @ points.y / kernel.sum(dim=1))
-    torch.testing.assert_close(plain.weights, kernel / kernel.sum(dim=1, keepdim=True))
+    torch.testing.assert_close(estimate, kernel @ points.y / kernel.sum(dim=1))
+    torch.testing.assert_close(weights, kernel / kernel.sum(dim=1, keepdim=True))
 
 
 def test_the_learned_width_comes_nearer_to_the_curve(points):

@@ -1,4 +1,4 @@
-"""scripts/studies/map_gallery.py: a panel for each run, in one picture."""
+"""scripts/studies/map_gallery.py: one picture with a panel for each run."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from scripts.studies import map_gallery
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
-    """Takes the place of a run directory: an untrained model."""
+    """Replaces the run directory by an untrained model."""
     lines = ["one two three four five six seven", "một hai ba bốn năm sáu bảy"] * 5
     tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293))
     node = configuration("explain", ["model=luong"])["model"]
@@ -36,7 +36,8 @@ def test_a_panel_has_the_weights_of_every_target_piece(trained, tmp_path):
     panel = map_gallery.panel("dot", tmp_path, "one two three", "một hai ba")
     assert panel.weights.shape == (len(panel.target), len(panel.source))
     assert panel.source[-1] == panel.target[-1] == "</s>"
-    np.testing.assert_allclose(panel.weights.sum(axis=1), 1, rtol=1e-5)
+    # A float32 softmax: a sum of as many terms as there are pieces, twice.
+    np.testing.assert_allclose(panel.weights.sum(axis=1), 1, rtol=2 * len(panel.source) * np.finfo(np.float32).eps)
 
 
 def test_draws_one_picture_of_all_runs(trained, tmp_path, capsys):
@@ -47,9 +48,9 @@ def test_draws_one_picture_of_all_runs(trained, tmp_path, capsys):
     assert capsys.readouterr().out == f"{out}\n"
 
 
-def test_what_cannot_be_drawn_is_told(trained, tmp_path):
+def test_what_cannot_be_drawn_is_refused(trained, tmp_path):
     pair = ["--source", "one", "--target", "một", "--out", str(tmp_path / "x.png")]
     with pytest.raises(ValueError, match="Cannot read 'run': write NAME=RUN_DIR"):
         map_gallery.main([*pair, "run"])
-    with pytest.raises(ValueError, match="must both have words"):
+    with pytest.raises(ValueError, match="must not be empty or longer than the model accepts"):
         map_gallery.panel("dot", tmp_path, "", "một")

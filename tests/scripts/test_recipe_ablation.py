@@ -1,4 +1,4 @@
-"""What scripts/studies/ablation.py trains, takes as it is, and prints."""
+"""What scripts/studies/ablation.py trains, keeps, and prints."""
 
 import json
 import os
@@ -57,8 +57,8 @@ def systems(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", ablation.PARTS)
-def test_every_part_is_a_configuration_unlike_the_base(name: str) -> None:
-    # the experiment has FixNorm itself
+def test_every_part_changes_the_configuration(name: str) -> None:
+    # The experiment already has FixNorm.
     base = ["model.fix_norm=false"] if name == "fix_norm" else []
     assert composed(*base) != composed(*base, *ablation.PARTS[name])
 
@@ -81,9 +81,11 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
     systems |= {"base": WORSE, "bpe": WORSE[:10] + REFERENCES[0][10:], "ema": [line[:8] for line in WORSE]}
     (tmp_path / "seed.log").write_text("step 3\nerror: the disk is full\n")
     (tmp_path / "bpe.json").write_text(json.dumps(MADE))
-    table, facts = ablation.report(["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "the base has it"})
+    table, facts = ablation.report(
+        ["base", "bpe", "dropout", "ema", "seed"], tmp_path, {"dropout": "already in the base"}
+    )
     assert [row[:3] for row in table.rows[3:]] == [
-        ["dropout", "`model.dropout=0.1`", "the base has it"],
+        ["dropout", "`model.dropout=0.1`", "already in the base"],
         ["seed", "`seed=2`", "not finished: error: the disk is full"],
     ]
     table.rows[3:] = []
@@ -101,7 +103,7 @@ def test_the_table_has_the_best_first_and_gains_over_the_base(tmp_path: Path, sy
 
 def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
     found = ablation.refused(["bpe", "fix_norm", "post_norm", "ema"], ["experiment=envi_luong"])
-    assert found["fix_norm"] == "the base has it"
+    assert found["fix_norm"] == "already in the base"
     assert "norm_first" in found["post_norm"]
     assert set(found) == {"fix_norm", "post_norm"}
 
@@ -109,14 +111,14 @@ def test_parts_that_the_base_has_or_cannot_have_are_not_trained() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parts", "bep"], "--parts names 'bep'; there are: seed, dropout"),
+        (["--parts", "bep"], "Unknown part 'bep' in --parts; available: seed, dropout"),
         (["--table-only", "--parts", "ema"], "base is not finished: not started"),
-        (["--table-only", "--parts", "bpe"], "bpe is a run of python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
+        (["--table-only", "--parts", "bpe"], "bpe is a run of 'python -m nmt.train trainer.max_steps=7 tokenizer=bpe"),
         (["--jobs", "0"], "--jobs is 0; it must be at least 1"),
-        (["data.test=null"], "data.test is not given: an ablation is scored on the test split"),
+        (["data.test=null"], "data.test is not set: an ablation needs a test split"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_mistakes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     finish(tmp_path, "bpe", ["trainer.max_steps=7"])
@@ -125,7 +127,7 @@ def test_what_cannot_be_is_told(
         ablation.main([*arguments, "--out", str(tmp_path)])
 
 
-def test_a_file_for_a_folder_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+def test_an_existing_file_as_out_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(ValueError, match="--out"):
         ablation.main(["--parts", "bpe", "--out", str(tmp_path / "out")])

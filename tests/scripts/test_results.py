@@ -1,4 +1,4 @@
-"""What scripts/studies/results.py begins, goes on with, takes as it is, and prints."""
+"""What scripts/studies/results.py starts, resumes, keeps, and prints."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_every_scorer_in_every_model_by_default():
     assert len({row.run.path for row in rows}) == len(rows) == 3 * len(results.SCORERS)
 
 
-def test_begins_a_run_that_is_not_there(pair):
+def test_starts_a_missing_run(pair):
     assert pair.training(["label_smoothing=0"]) == [
         "nmt.train",
         "model=luong",
@@ -67,19 +67,19 @@ def test_begins_a_run_that_is_not_there(pair):
     ]
 
 
-def test_begins_anew_where_no_checkpoint_is(pair):
+def test_restarts_a_run_without_a_checkpoint(pair):
     pair.run.write_config(CONFIG)
     assert pair.training([])[-1] == "overwrite=true"
 
 
-def test_goes_on_from_a_checkpoint(pair):
+def test_resumes_from_a_checkpoint(pair):
     pair.run.write_config(CONFIG)
     pair.run.checkpoints.mkdir()
     pair.run.last.touch()
     assert pair.training([])[-1] == "resume=true"
 
 
-def test_a_finished_run_is_taken_as_it_is(finished, capsys):
+def test_a_finished_run_is_kept(finished, capsys):
     before = finished.run.metrics()
     results.complete(finished, [], MADE)
     assert finished.run.metrics() == before
@@ -117,7 +117,7 @@ def test_the_row_of_a_finished_run(finished):
     }
 
 
-def test_a_missing_score_is_an_empty_cell_and_told(finished):
+def test_a_missing_score_is_an_empty_cell_with_its_reason_below(finished):
     finished.scores("test_new").unlink()
     finished.log.write_text("error: no memory\n", encoding="utf-8")
     row = results.record(finished)
@@ -125,7 +125,7 @@ def test_a_missing_score_is_an_empty_cell_and_told(finished):
     assert "luong dot seed 3: without split=test_new: error: no memory" in report.report([row])
 
 
-def test_below_the_table_stands_what_makes_it_again(finished):
+def test_the_report_says_how_to_reproduce_it(finished):
     text = report.report([results.record(finished)])
     for part in (
         "python -m scripts.studies.results --jobs 7",
@@ -158,26 +158,26 @@ def test_table_only_starts_nothing_and_keeps_where_the_runs_were_made(finished, 
 
 
 @pytest.mark.parametrize(("had", "asked"), [([], ["a=7"]), (["a=7"], []), (["a=7"], ["a=8"])])
-def test_a_finished_run_of_other_overrides_is_not_taken(finished, had: list[str], asked: list[str]):
+def test_a_finished_run_with_different_overrides_is_refused(finished, had: list[str], asked: list[str]):
     own = ["model=luong", "scorer=dot", "seed=3", "run_dir=x", "overwrite=true"]
     command = shlex.join(["python", "-m", "nmt.train", *own, *had])
     finished.run.write_metrics({**finished.run.metrics(), "command": command})
     results.check_overrides([finished], had)
-    with pytest.raises(ValueError, match=r"was begun with (a=7|no overrides) and not .*; give another --out\."):
+    with pytest.raises(ValueError, match=r"was started with (a=7|no overrides), not .*; give another --out\."):
         results.check_overrides([finished], asked)
 
 
 @pytest.mark.parametrize("changed", ["batching.batch_tokens=50", "trainer.accumulate_grad_batches=2"])
-def test_a_stopped_run_goes_on_only_with_its_own_overrides(finished, changed: str):
+def test_a_stopped_run_resumes_only_with_its_own_overrides(finished, changed: str):
     run = finished.run
     command = shlex.join(["python", "-m", "nmt.train", "model=luong", "a=7", changed])
     run.write_metrics({"finished": False, "command": command})
-    # Nothing is lost where there is no checkpoint yet: it begins again.
+    # Before its first checkpoint the run can simply start again.
     results.check_overrides([finished], [])
     run.last.parent.mkdir()
     run.last.touch()
     results.check_overrides([finished], ["a=7"])
-    with pytest.raises(ValueError, match=r"was begun with a=7 and not no overrides; give another --out\."):
+    with pytest.raises(ValueError, match=r"was started with a=7, not no overrides; give another --out\."):
         results.check_overrides([finished], [])
 
 
@@ -193,7 +193,7 @@ def test_seeds_are_pooled_into_mean_and_deviation(finished):
     assert "mean ± standard deviation" in report.report([one, other])
 
 
-def test_scores_by_length_are_a_table_of_their_own(finished):
+def test_scores_by_length_have_their_own_table(finished):
     run = results.record(finished)
     assert report.by_length([run]) == []
     run["scores"]["test"]["by_length"] = [{"words": [0, 7], "value": 31.0}, {"words": [8, None], "value": 13.0}]
@@ -204,7 +204,7 @@ def test_scores_by_length_are_a_table_of_their_own(finished):
     assert "| luong | dot | 31.00 | 13.00 |" in report.report([run])
 
 
-def test_a_seed_without_scores_is_told_beside_the_others(finished):
+def test_a_failed_seed_is_reported_below_the_others(finished):
     one = results.record(finished)
     failed = {"model": "luong", "scorer": "dot", "seed": "5", "problem": "not finished: killed"}
     text = report.report([one, failed])
@@ -215,16 +215,16 @@ def test_a_seed_without_scores_is_told_beside_the_others(finished):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (["seed=7"], "'seed=7' is not for every run; use --models, --scorers, --seeds and --out"),
-        (["--seeds", "1,2,1"], "--seeds 1,2,1 names a seed twice"),
+        (["seed=7"], "'seed=7' cannot be an override; use --models, --scorers, --seeds or --out"),
+        (["--seeds", "1,2,1"], "--seeds 1,2,1 repeats a seed"),
     ],
 )
-def test_a_line_that_would_mislabel_runs_is_refused(tmp_path, line, sentence):
+def test_options_that_would_mislabel_runs_are_refused(tmp_path, line, sentence):
     with pytest.raises(ValueError, match=sentence):
         results.main(["--out", str(tmp_path), *line])
 
 
-def test_a_file_for_a_folder_is_refused_before_anything_is_trained(tmp_path):
+def test_an_existing_file_as_out_is_refused_before_training(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(ValueError, match="--out"):
         results.main(["--models", "luong", "--scorers", "dot", "--out", str(tmp_path / "out")])

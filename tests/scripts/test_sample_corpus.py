@@ -55,7 +55,7 @@ def test_every_word_has_a_link_and_every_target_word_at_most_one_sure_link(deriv
 def test_the_translation_is_a_function_of_the_source() -> None:
     grammar = Collector(11).grammar
     translations: dict[str, str] = {}
-    for _ in range(15):
+    for _ in range(5):
         for name in grammar.templates:
             made = grammar.derive(name)
             if made is not None:
@@ -99,7 +99,7 @@ def test_a_question_about_many_is_told(question: str, asks: bool) -> None:
 
 
 def test_the_same_seed_derives_the_same_pairs() -> None:
-    names = list(Collector(3).grammar.templates)[::13]
+    names = list(Collector(3).grammar.templates)[::29]
     one, two = ([Collector(seed).grammar.derive(name) for name in names] for seed in (3, 3))
     assert one == two
 
@@ -197,7 +197,7 @@ def test_the_checks_name_a_sentence_that_occurs_in_two_splits() -> None:
 def test_the_comparison_names_files_that_are_missing_or_differ(tmp_path: Path) -> None:
     (tmp_path / "train.en").write_bytes(b"one\n")
     wrong = script.compare({"train.en": b"two\n", "train.vi": b"hai\n"}, tmp_path)
-    assert "train.en differs from what the grammar derives" in wrong[0]
+    assert "train.en differs from what the grammar generates" in wrong[0]
     assert "train.vi is missing" in wrong[1]
 
 

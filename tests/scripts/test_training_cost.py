@@ -1,4 +1,4 @@
-"""What scripts/bench/benchmark.py train counts; nothing here depends on the clock."""
+"""What scripts/bench/training_cost.py counts; nothing here depends on the clock."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from nmt.data.batch import collate
 from nmt.kernels.vocabulary_loss import summed_nll
 from scripts.bench import benchmark, training_cost
 
-# Lightning remarks on a short training.
+# Lightning's remarks on a short training.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers", "ignore:.*LeafSpec", "ignore:.*`limit_val_batches=0`"
 )
@@ -52,7 +52,7 @@ def test_a_slow_start_does_not_count():
 
 
 def test_too_few_updates_are_refused():
-    with pytest.raises(ValueError, match="leave no 5 to measure"):
+    with pytest.raises(ValueError, match="leave fewer than 5 to measure"):
         training_cost.window_rates([Mark(n, n) for n in range(WINDOW + 2)], warmup=2)
 
 
@@ -120,9 +120,7 @@ def test_the_recipe_fits_every_model_and_overrides_win(model):
 
 
 def test_a_model_without_sizes_is_refused():
-    with pytest.raises(
-        ValueError, match="There are no sizes for model=lung; choose one of transformer, luong, bahdanau"
-    ):
+    with pytest.raises(ValueError, match="No benchmark sizes for model=lung; available: transformer, luong, bahdanau"):
         training_cost.configuration(["model=lung"])
 
 

@@ -1,4 +1,4 @@
-"""What the scripts that train share: threads, and how a mistake is told."""
+"""What the scripts that train share: threads, and how a mistake is reported."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from scripts.mistakes import report_mistakes
 from scripts.studies.trainings import threads_each
 
 
-def test_trainings_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [threads_each(jobs) for jobs in (1, 2, 9)] == [7, 3, 1]
@@ -15,9 +15,9 @@ def test_trainings_share_the_cores_unless_their_threads_are_given(monkeypatch: p
 
 
 @pytest.mark.parametrize("given", ["0", "4,2", "²", ""])
-def test_threads_that_are_no_number_are_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_numbers_of_threads_are_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", given)
-    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS is '{given}'; it must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1"):
         threads_each(2)
 
 

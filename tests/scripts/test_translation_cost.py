@@ -1,4 +1,4 @@
-"""benchmark.py translate, with commands that need no model."""
+"""scripts/bench/translation_cost.py, with commands that need no model."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -41,17 +41,17 @@ def test_the_table_has_medians_and_ratios_within_rounds() -> None:
     ("change", "message"),
     [
         ({"system": ["a"]}, "--system 'a' has no command; write NAME=COMMAND"),
-        ({"system": ["a=echo no >&2; exit 3"]}, "ended with 3: no"),
+        ({"system": ["a=echo no >&2; exit 3"]}, "failed with exit code 3: no"),
         ({"system": ["a=head -n 2"]}, "wrote 2 lines for 21"),
         ({"rounds": 0}, "--rounds is 0"),
     ],
 )
-def test_mistakes_are_told(options: Namespace, change: dict[str, object], message: str) -> None:
+def test_mistakes_are_refused(options: Namespace, change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(Namespace(**{**vars(options), **change}))
 
 
-def test_a_missing_file_is_told(options: Namespace) -> None:
+def test_a_missing_file_is_refused(options: Namespace) -> None:
     options.tokenizer = Path("absent")
-    with pytest.raises(FileNotFoundError, match="No file absent"):
+    with pytest.raises(FileNotFoundError, match="File not found: absent"):
         translation_cost.run(options)

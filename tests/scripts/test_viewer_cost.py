@@ -1,9 +1,10 @@
-"""scripts/bench/benchmark.py viewer, on a page of two short sentences."""
+"""scripts/bench/viewer_cost.py, on a page of two short sentences."""
 
 import json
 import shutil
 from argparse import ArgumentParser, Namespace
 
+import numpy as np
 import pytest
 
 from scripts.bench import viewer_cost
@@ -15,19 +16,19 @@ def options(*given: str) -> Namespace:
     return parser.parse_args(given)
 
 
-def test_made_up_maps_are_weights_of_all_sites() -> None:
+def test_random_maps_are_weights_of_all_sites() -> None:
     sentences = [*viewer_cost.made_up(sentences=3, tokens=5, layers=2, heads=7)]
     assert [sentence.line for sentence in sentences] == [1, 2, 3]
     for item in (item for sentence in sentences for item in sentence.maps):
         assert item.weights.shape == (2, 7, 5, 5)
-        assert item.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+        assert item.weights.sum(axis=-1) == pytest.approx(1, abs=2 * 5 * np.finfo(np.float32).eps)
     assert {item.site for item in sentences[0].maps} == {"encoder_self", "decoder_self", "cross"}
 
 
 def test_the_page_is_opened_and_changed() -> None:
-    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright measures.")
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright).")
     if not any(map(shutil.which, viewer_cost._BROWSERS)):
-        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH: the page is not measured.")
+        pytest.skip("no browser on PATH (chromium, chromium-browser or google-chrome)")
     record = viewer_cost.run(options("--sentences", "2", "--tokens", "3", "--heads", "2", "--rounds", "2"))
     assert json.loads(json.dumps(record)) == record
     assert [len(found) for found in record["seconds"].values()] == [2, 2]
@@ -35,8 +36,8 @@ def test_the_page_is_opened_and_changed() -> None:
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="Sizes and rounds must be at least 1, sentences and tokens 2"):
+    with pytest.raises(ValueError, match="All sizes must be at least 1, --sentences and --tokens at least 2"):
         viewer_cost.run(options("--sentences", "1"))
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(ValueError, match="No browser is on the PATH; install one of chromium"):
+    with pytest.raises(ValueError, match="No browser found on PATH; install one of chromium"):
         viewer_cost.run(options("--sentences", "2", "--tokens", "3", "--heads", "1", "--layers", "1"))
