@@ -38,7 +38,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     The multi-bootstrap (Sellam et al. 2022) resamples sentences, the same for all runs, and the runs of each setting,
     so that both sources of chance count. Of n runs it draws n - 1: drawing n would underestimate the variance of the
     mean of few (Rao & Wu 1988). A single run adds no variation; p is then that of `paired_bootstrap`, by whose formula
-    it is computed. Raises ValueError like `paired_bootstrap`.
+    it is computed. With two or three runs p is still somewhat too small. Raises ValueError like `paired_bootstrap`.
     """
     for runs in settings:
         for hypotheses in runs:
