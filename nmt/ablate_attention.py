@@ -4,7 +4,7 @@ python -m nmt.ablate_attention run_dir=PATH                          every head,
 python -m nmt.ablate_attention run_dir=PATH site=cross ways=[off]    the heads of one site, one way
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("ablate_attention", __doc__, "nmt.commands.ablate_attention:ablate_attention")

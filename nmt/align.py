@@ -4,7 +4,7 @@ python -m nmt.align run_dir=PATH                                                
 python -m nmt.align run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("align", __doc__, "nmt.commands.align:align")

@@ -8,7 +8,7 @@ Writes PATH_average, or out=FOLDER, a run directory like any other, and prints i
 A moving average of the weights during training is another way: python -m nmt.train ema_decay=0.999
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("average", __doc__, "nmt.commands.average:average")

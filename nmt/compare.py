@@ -8,7 +8,7 @@ Prints a table of what differs between the configurations, of scores, speed and 
 comparison.md, .csv, .tex, .json and .png.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("compare", __doc__, "nmt.commands.compare:compare")

@@ -10,7 +10,7 @@ The same command continues an interrupted download and keeps complete files. It 
 Corpora known by name: envi, iwslt15; data/README.md describes them.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("download", __doc__, "nmt.commands.download:download", words="what")

@@ -6,7 +6,7 @@ python -m nmt.draw_attention maps=maps formats=[png] layer=1 head=all           
 python -m nmt.draw_attention 'maps=[maps_a,maps_b]' formats=[viewer] out=both           two runs side by side
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("draw_attention", __doc__, "nmt.commands.draw_attention:draw_attention")

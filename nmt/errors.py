@@ -1,4 +1,7 @@
-"""How a command ends: 0, 1 for a failure, 2 for a user's mistake, 130, 143 and 141 when it is stopped from outside."""
+"""The errors that a user sees as one sentence, and the exit codes of the commands.
+
+0 success, 1 failure, 2 a user's mistake, 130 interrupted, 143 terminated, 141 the reader of standard output is gone.
+"""
 
 import errno
 import os
@@ -10,48 +13,61 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-_PACKAGE = Path(__file__).resolve().parent
 MISTAKES = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
+_PACKAGE = Path(__file__).resolve().parent
+_ANOTHER = "Give another path."
+# What a user can do about a path that the operating system refuses.
+_REMEDIES = {
+    errno.EACCES: "Fix its permissions.",
+    errno.EPERM: "Fix its permissions.",
+    errno.ENOENT: _ANOTHER,
+    errno.EEXIST: _ANOTHER,
+    errno.ENOTDIR: _ANOTHER,
+    errno.EISDIR: _ANOTHER,
+    errno.ELOOP: _ANOTHER,
+    errno.ENAMETOOLONG: _ANOTHER,
+    errno.EROFS: _ANOTHER,
+}
+
 
 class CheckFailed(Exception):  # noqa: N818
-    """A failure that is told in one sentence: what the user asked to be checked does not hold, or a training ended."""
+    """A failure that one sentence explains: a check that the user asked for did not pass, or a training ended early."""
 
 
 def is_mistake(error: BaseException) -> bool:
-    """Whether the user can mend it: such an error comes from a line of this package, not from a library's."""
+    """Whether an error is a user's mistake: one of MISTAKES that a line of this package raised, not of a library."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = bool(frames) and Path(frames[-1].filename).resolve().is_relative_to(_PACKAGE)
     return isinstance(error, MISTAKES) and ours
 
 
 def report(error: BaseException, prefix: str = "error") -> int:
-    """The exit code of an error; prints it to standard error, a mistake as one sentence, all else with a traceback."""
+    """Prints an error to standard error, as a sentence if it is expected and else with its traceback; its exit code."""
     if isinstance(error, BrokenPipeError):
-        # The reader wants no more. The interpreter flushes standard output once again when it ends.
+        # The interpreter flushes standard output again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
-    if is_mistake(error):
-        print(f"{prefix}: {error}", file=sys.stderr)
-        return 2
-    if isinstance(error, PermissionError) and error.filename:
-        print(f"{prefix}: There is no right to use {error.filename}: change that, or name another.", file=sys.stderr)
-        return 2
-    if isinstance(error, (CheckFailed, FloatingPointError)):
-        print(f"{prefix}: {error}", file=sys.stderr)
-        return 1
-    if isinstance(error, OSError) and error.errno in FULL_DISK:
-        print(f"{prefix}: {error}: make room, and run the command again.", file=sys.stderr)
-        return 1
-    traceback.print_exception(error)
-    print(f"{prefix}: {type(error).__name__}", file=sys.stderr)
-    return 1
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _REMEDIES:
+        sentence, code = f"{error.strerror}: {error.filename}. {_REMEDIES[error.errno]}", 2
+    elif is_mistake(error):
+        sentence, code = str(error), 2
+    elif isinstance(error, OSError) and error.errno in FULL_DISK:
+        place = f": {error.filename}" if error.filename else ""
+        sentence, code = f"{error.strerror}{place}. Free some space and run the command again.", 1
+    elif isinstance(error, (CheckFailed, FloatingPointError)):
+        sentence, code = str(error), 1
+    else:
+        traceback.print_exception(error)
+        sentence, code = type(error).__name__, 1
+    print(f"{prefix}: {sentence}", file=sys.stderr)
+    return code
 
 
 def exit_code(action: Callable[[], int]) -> int:
-    """The exit code of an action that returns one, whatever stops it; prints the error that does."""
+    """Runs an action that returns an exit code; that code, or the one for the error that stops it, which is printed."""
     for each in (signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)):
         signal.signal(each, _terminate)
     try:

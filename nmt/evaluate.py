@@ -7,7 +7,7 @@
 The alignment error rate is given where the split has word alignments (PREFIX.en-vi.align).
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("evaluate", __doc__, "nmt.commands.evaluate:evaluate")

@@ -7,7 +7,7 @@
 Nothing is trained and no corpus is read.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("explain", __doc__, "nmt.commands.explain:explain")

@@ -6,7 +6,7 @@ python -m nmt.export_attention run_dir=PATH input=in.en target=in.vi out=maps   
 python -m nmt.export_attention run_dir=PATH input=in.en out=maps search.n_best=3    of each of the best three
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("export_attention", __doc__, "nmt.commands.export_attention:export_attention")

@@ -11,7 +11,7 @@ A split puts no line into two parts: validation and test take only pairs whose s
 Duplicates of these pairs are left out; word alignments (PREFIX.en-vi.align) are split too. No input file is changed.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("prepare", __doc__, "nmt.commands.prepare:prepare")

@@ -7,7 +7,7 @@ Prints the natural logarithm of P(target | source) of each pair of lines, the en
 perplexities of all of them, per piece, per word and per character, go to standard error.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("score", __doc__, "nmt.commands.score:score")

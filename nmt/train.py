@@ -12,7 +12,7 @@
 Prints the run directory and the score; progress goes to standard error.
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("train", __doc__, "nmt.commands.train:train", after_sweep="nmt.commands.sweep_report:sweep_report")

@@ -4,7 +4,7 @@ python -m nmt.translate run_dir=PATH < in.en > out.vi
 echo "Good morning." | python -m nmt.translate run_dir=PATH search.beam_size=10
 """
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 
 if __name__ == "__main__":
     command("translate", __doc__, "nmt.commands.translate:translate")

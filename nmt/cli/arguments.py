@@ -1,32 +1,145 @@
-"""What stands on a command line, before Hydra reads it."""
+"""The arguments of a command as they are typed, written so that Hydra reads what was meant.
+
+Paths and free text are taken literally: Hydra would read run_dir=1.10 as a number and refuse input=dữ_liệu/a.en.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-_OVERRIDE = re.compile(r"[\w.@/+~]+=")
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.errors import HydraException
+from pydantic import BaseModel
+
+from nmt.config.nodes import CONFIGS
+from nmt.config.schema import Keys, TextKey
+
+SWEEP = frozenset({"-m", "--multirun"})
+HELP = frozenset({"-h", "--help"})
+INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--version", "--hydra-help"})
+"""Flags with which Hydra itself shows the configuration, or what it is made of."""
+
+_OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
+_QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+# An element of a list or of a sweep: a quoted text, a list, or anything up to the next comma.
+_ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
+_FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
-def is_sweep(arguments: Sequence[str]) -> bool:
-    """Whether several jobs are asked for."""
-    return bool({"-m", "--multirun"} & set(arguments))
+def flags(arguments: Sequence[str]) -> set[str]:
+    """The arguments that begin with a dash, without their values. Raises ValueError for one that does not exist."""
+    found = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
+    for flag, argument in found.items():
+        if flag not in SWEEP | HELP | INSPECT:
+            key, _, value = argument.lstrip("-").partition("=")
+            raise ValueError(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
+    return set(found)
 
 
-def single_values(arguments: Sequence[str]) -> list[str]:
-    """The arguments key=value, but for those with several values, one for each job of a sweep."""
-    several = is_sweep(arguments)
-    return [each for each in arguments if _OVERRIDE.match(each) and not (several and "," in each)]
+class TextKind(NamedTuple):
+    """What a key with text may be instead of one text."""
+
+    null: bool
+    list: bool
 
 
-def gathered(arguments: list[str], key: str) -> list[str]:
-    """The arguments, those that are no key=value as one list under a key; an address may have = in it.
+def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None = None) -> list[str]:
+    """The arguments with text quoted where Hydra would not read it as typed.
 
-    Raises ValueError when the key is given too.
+    A value in brackets is a list, and with -m commas separate the values of a sweep; quotes inside the value prevent
+    both. null is text too, unless the key may be null. Arguments without a key become the list `words`.
+    Raises ValueError for a text key without a value, and for words beside their key.
     """
-    words = [
-        each for each in arguments if not each.startswith("-") and ("=" not in each or "://" in each.split("=")[0])
-    ]
-    quoted = ['"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words]
-    others = [each for each in arguments if each not in words]
-    if words and any(each.startswith(f"{key}=") for each in others):
-        raise ValueError(f"'{words[0]}' and {key}= are given: write all names as words, or all in {key}=[A,B].")
-    return [f"{key}=[{','.join(quoted)}]", *others] if words else others
+    kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
+    return [_for_hydra(argument, settings, kinds, sweep) for argument in _gathered(arguments, words)]
+
+
+def is_group(key: str) -> bool:
+    """Whether a key, without the @SITE that may follow it, is a group of choices, such as scorer."""
+    return bool(key) and (CONFIGS / key).is_dir()
+
+
+def may_be_left_out(group: str, settings: type[BaseModel]) -> bool:
+    """Whether a command needs no choice of a group, such as experiment or scorer@cross."""
+    field = settings.model_fields.get(group.rpartition("@")[2])
+    return field is None or not field.is_required()
+
+
+def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
+    """What the dotted keys of a command take, None if that is not text; '*' is for keys that the user may add."""
+    found: dict[str, TextKind | None] = {}
+    fields = {field.alias or name: (field.annotation, field.metadata) for name, field in settings.model_fields.items()}
+    if settings.model_config.get("extra") == "allow":
+        fields["*"] = (get_type_hints(settings, include_extras=True)["__pydantic_extra__"], [])
+    for key, (annotation, metadata) in fields.items():
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found |= text_keys(annotation, f"{prefix}{key}.")
+        parts = [*_parts(annotation), *metadata]
+        text = any(isinstance(part, TextKey) for part in parts)
+        found[f"{prefix}{key}"] = TextKind(type(None) in parts, list in map(get_origin, parts)) if text else None
+    return found
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """A type, what it is made of, and the annotations of both."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts(part)
+
+
+def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
+    """The arguments, with those that are no key=value as a list under `key`; an address may contain '='."""
+    if key is None:
+        return list(arguments)
+    words = [word for word in arguments if not word.startswith("-") and "=" not in word.partition("://")[0]]
+    others = [argument for argument in arguments if argument not in words]
+    if not words:
+        return others
+    if any(argument.startswith(f"{key}=") for argument in others):
+        raise ValueError(f"Both '{words[0]}' and {key}= are given. Write all names as words, or all in {key}=[A,B].")
+    return [f"{key}=[{','.join(QuotedString(word, Quote.double).with_quotes() for word in words)}]", *others]
+
+
+def _for_hydra(argument: str, settings: type[BaseModel], kinds: Mapping[str, TextKind | None], sweep: bool) -> str:
+    group = argument.removesuffix("=null")
+    if group != argument and is_group(group.partition("@")[0]) and may_be_left_out(group, settings):
+        return f"~{group}"
+    override = _OVERRIDE.fullmatch(argument)
+    if override is None:
+        return argument
+    plus, key, value = override.groups()
+    kind = kinds.get(key) if key in kinds else kinds.get(f"{key.rpartition('.')[0]}.*")
+    if kind is None or (sweep and _FUNCTION.fullmatch(value)):  # choice(A,B) and the like
+        return argument
+    if not value:
+        raise ValueError(f"'{argument}' has no value. Write {key}=VALUE.")
+    elements = _elements(value)
+    if sweep:
+        return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
+    if kind.list and len(elements) > 1:
+        raise ValueError(
+            f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each."
+        )
+    return f"{plus}{key}={_value(value, kind.null)}"
+
+
+def _value(value: str, nullable: bool) -> str:
+    if re.fullmatch(_QUOTED, value, re.DOTALL) or (nullable and value == "null"):
+        return value
+    if value.startswith("[") and value.endswith("]"):
+        return f"[{','.join(_value(element, False) for element in _elements(value[1:-1]))}]"
+    try:
+        as_typed = OverridesParser.create().parse_override(f"key={value}").value() == value
+    except HydraException:
+        as_typed = False
+    return value if as_typed else QuotedString(value, Quote.single).with_quotes()
+
+
+def _elements(text: str) -> list[str]:
+    """The parts between commas; commas in quotes and in lists do not count."""
+    found, end = [], 0
+    while end < len(text) and (element := _ELEMENT.match(text, end)):
+        found.append(element[1])
+        end = element.end()
+    return [*found, ""] if text.endswith(",") else found

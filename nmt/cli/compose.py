@@ -1,212 +1,212 @@
-"""From a command line to a plain configuration: the only module that knows hydra and omegaconf."""
+"""From arguments to a job: Hydra composes the YAML files, the schema validates the result."""
 
-import importlib
-import os
-import re
+import itertools
 import shlex
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NoReturn
+from typing import Any
 
 import hydra
 from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from hydra.types import RunMode
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
-from nmt.cli.arguments import gathered, is_sweep, single_values
-from nmt.cli.help import help_text
-from nmt.cli.log import log_to_standard_error
-from nmt.cli.sweep import Records
-from nmt.config.job import Job, JobRecord
+from nmt.cli.arguments import for_hydra, is_group, may_be_left_out
+from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
-from nmt.config.schema import COMMANDS, Keys, check_node, validated
-from nmt.errors import exit_code, report
+from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
 
-# OmegaConf's DictConfig, whose own annotations the type checker of the tests objects to.
+# OmegaConf's DictConfig, whose annotations are not precise enough for strict checks.
 Composed = Any
 
-_HYDRA_FLAGS = ("--multirun", "--resolve", "--cfg", "--info", "--package", "--run", "--version", "--hydra-help")
+_LARGEST = 2**63 - 1
 
 
-def command(
-    name: str, description: str | None, run: str, after_sweep: str | None = None, words: str | None = None
-) -> NoReturn:
-    """Runs a command of the application with the arguments in sys.argv, and exits.
+def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
+    """The job that arguments for Hydra describe; `typed` are the same for a person, to run it again.
 
-    What `after_sweep`, such a function too, says of the jobs of a sweep is printed after them, however they ended.
-    Arguments that are no key=value become the list under the key `words`, where a command has one.
-
-    `name` is its YAML file, `run` the function that takes the Job, as 'module:function'. The module is imported only
-    when the arguments have been read, so that a mistake in them is told before the seconds that importing torch takes.
+    Raises ValueError for an argument, a key or a value that cannot be used.
     """
-    # oneDNN, which multiplies bfloat16 on CPUs, keeps what it made for each shape of product, and sentences have many:
-    # gigabytes in a long training, and no time gained (docs/speed.md). It reads this when torch first uses it.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    log_to_standard_error()
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        sys.exit(exit_code(lambda: _help(name, description or "")))
-    sys.exit(exit_code(lambda: _run(name, run, after_sweep, words)))
-
-
-def configuration(name: str, overrides: Sequence[str]) -> Config:
-    """The configuration of a command, without running it; a missing value is '???', and nmt.train needs a run_dir.
-
-    Raises ValueError for an override that cannot be read, and for a key or a choice that is not there.
-    """
-    try:
-        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            return _plain(compose(name, list(overrides)), whole=False)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ValueError(_sentence(error)) from error
-
-
-def _help(name: str, description: str) -> int:
-    try:
-        with _told_in_a_sentence():
-            composed = _composed(name, single_values(sys.argv[1:]))
-    except ValueError:
-        print(help_text(CONFIGS, name, description, *_composed(name, [])))
-        raise
-    print(help_text(CONFIGS, name, description, *composed))
-    return 0
-
-
-@contextmanager
-def _told_in_a_sentence() -> Iterator[None]:
-    """Turns what Hydra refuses of the command line into ValueError."""
-    try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ValueError(_sentence(error)) from error
-    except ValueError as error:
-        nothing = [argument for argument in sys.argv[1:] if argument.endswith("=null")]
-        if nothing and "Config group override" in str(error):
-            raise ValueError(f"'{nothing[0]}' chooses nothing: name one of its choices, see --help.") from error
-        raise
-
-
-def _composed(name: str, overrides: list[str]) -> tuple[dict[str, str | None], Config]:
-    """What is chosen of each group but Hydra's own, and the configuration, with interpolations as they stand."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose(name, overrides, return_hydra_config=True)
-    choices = {
-        group: choice for group, choice in config.hydra.runtime.choices.items() if not group.startswith("hydra/")
-    }
-    plain: Config = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
-    return choices, plain
-
-
-def _run(name: str, run: str, after_sweep: str | None, words: str | None) -> int:
-    if words:
-        sys.argv[1:] = gathered(sys.argv[1:], words)
-    # Hydra prints and exits 1 by itself otherwise.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    sweep = is_sweep(sys.argv[1:])
-    for argument in sys.argv[1:]:
-        if argument.startswith("--") and argument not in _HYDRA_FLAGS:
-            written = argument.lstrip("-") if "=" in argument else f"{argument.lstrip('-')}=VALUE"
-            raise ValueError(f"Unknown option '{argument}': write key=value without dashes, '{written}'.")
-
-    with TemporaryDirectory() as folder:
-        # A launcher may run the jobs in other processes: what they leave behind tells how they ended.
-        records = Records(Path(folder))
-
-        def job(config: Composed) -> None:
-            _outcome(config, name, run, records)
-
-        try:
-            with _told_in_a_sentence():
-                hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(job)()
-        finally:
-            # Nothing began where Hydra refuses the whole sweep; a child of distributed training repeats the command.
-            if sweep and after_sweep and records.read() and "LOCAL_RANK" not in os.environ:
-                print(_function(after_sweep)(records.read()))
-        codes = [record.exit_code for record in records.read()]
-    return max(codes, default=0, key=lambda code: (code == 1, code))
-
-
-def _outcome(config: Composed, name: str, run: str, records: Records) -> None:
-    """Runs a job and reports its error here: Hydra would add a line of its own, and end a sweep without the others."""
-    known = HydraConfig.get()
-    in_sweep = known.mode == RunMode.MULTIRUN
-    folder = Path(known.runtime.output_dir)
-    # Not resolved: an override may hold an interpolation that leads nowhere.
-    overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
-    begun = JobRecord(known.job.num if in_sweep else 0, str(folder), overrides, 1, "not finished")
-    records.write(begun)
-    code, error = _attempt(config, name, run, folder if in_sweep else None)
-    records.write(begun._replace(exit_code=code, error=error))
-
-
-def _attempt(config: Composed, name: str, run: str, sweep_dir: Path | None) -> tuple[int, str]:
-    """Runs a job: its exit code and the error, which has been reported."""
-    prefix = f"error in {' '.join(HydraConfig.get().overrides.task)}" if sweep_dir else "error"
-    try:
-        described = _describe(config, name, sweep_dir)
-        _function(run)(described)
-    except (HydraException, OmegaConfBaseException) as error:
-        print(f"{prefix}: {_sentence(error)}", file=sys.stderr)
-        return 2, _sentence(error)
-    except Exception as error:
-        return report(error, prefix), str(error)
-    return 0, ""
-
-
-def _function(name: str) -> Any:
-    """The function that 'module:function' names."""
-    module, function = name.split(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _describe(config: Composed, name: str, sweep_dir: Path | None) -> Job:
-    loader = GlobalHydra.instance().config_loader()
-    task = list(HydraConfig.get().overrides.task)
-    overrides = OverridesParser.create().parse_overrides(task)
-    groups = [override for override in overrides if loader.get_group_options(override.key_or_group)]
-    values = [override for override in overrides if override not in groups]
-    for override in values:
-        if override.is_delete():
-            raise ValueError(f"'{override.input_line}' deletes a key that the command needs; give it another value.")
-    base = loader.load_configuration(name, [o.input_line for o in groups if o.input_line], RunMode.RUN)
-    plain = _plain(config, whole=True)
+    overrides = parsed(name, arguments)
+    config = _plain(_composed(name, overrides), whole=True)
+    groups = [override for override in overrides if is_group(override.key_or_group)]
+    defaults = _plain(_composed(name, groups), whole=False)
+    for key, node in config.items():
+        if isinstance(node, dict) and "_target_" in node and isinstance(defaults.get(key), dict):
+            check_node(key, node, defaults[key])
+    values = [override.key_or_group for override in overrides if override not in groups]
     return Job(
-        config=plain,
-        settings=_settings(name, plain, _plain(base, whole=False)),
-        given=tuple([_key(override) for override in groups] + [override.key_or_group for override in values]),
-        command=shlex.join(["python", "-m", f"nmt.{name}", *task]),
+        config=config,
+        settings=validated(COMMANDS[name], config),
+        given=(*(group.package or group.key_or_group.replace("/", ".") for group in groups), *values),
+        command=shlex.join(["python", "-m", f"nmt.{name}", *typed]),
         sweep_dir=sweep_dir,
     )
 
 
-def _settings(name: str, config: Config, base: Config) -> Keys:
-    """The validated settings of a command; `base` is its configuration with the chosen groups and no other values.
+def configuration(name: str, arguments: Sequence[str]) -> Config:
+    """The configuration of a command, not validated; a missing value is '???'.
 
-    Raises ValueError for a key that does not exist and for a value that cannot be used.
+    Raises ValueError for an argument that cannot be read, and for a key or a choice that does not exist.
     """
-    for key, node in config.items():
-        if isinstance(node, dict) and "_target_" in node and isinstance(base.get(key), dict):
-            check_node(key, node, base[key])
-    return validated(COMMANDS[name], config)
+    return _plain(_composed(name, parsed(name, for_hydra(arguments, COMMANDS[name]))), whole=False)
 
 
-def _key(override: Override) -> str:
-    return override.package if override.package else override.key_or_group.replace("/", ".")
+def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[str, str | None], Config]:
+    """The choice of each group, and the configuration with interpolations as they are written."""
+    composed = _composed(name, overrides)
+    plain: Config = OmegaConf.to_container(composed, resolve=False)  # type: ignore[assignment]
+    return _choices(composed), plain
 
 
-def _plain(config: Composed, whole: bool) -> Config:
+def run_hydra(name: str, task: Callable[[Composed], None]) -> None:
+    """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
+
+    Raises ValueError for what Hydra refuses.
+    """
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(_sentence(error)) from error
+
+
+def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Override]:
+    """The arguments as Hydra parses them; only a `sweep` may give a key several values.
+
+    Raises ValueError for an argument that cannot be read, and for one that no configuration of the command takes.
+    """
+    parser, overrides = OverridesParser.create(), []
+    for argument in arguments:
+        try:
+            override = parser.parse_override(argument)
+        except HydraException as error:
+            remedy = "Quote the value, as in 'key=\"a, b\"'." if "=" in argument else "Write key=value."
+            raise ValueError(f"Cannot read '{argument}'. {remedy}") from error
+        overrides.append(override)
+        if not override.is_hydra_override():
+            _check(name, override, sweep)
+    return overrides
+
+
+def _check(name: str, override: Override, sweep: bool) -> None:
+    argument, key = override.input_line, override.get_key_element().lstrip("+~")
+    if not key:
+        raise ValueError(f"'{argument}' has no key. Write key=value.")
+    if key in RENAMED:
+        raise ValueError(f"{key} is called {RENAMED[key]} now.")
+    if override.is_sweep_override() and not sweep:
+        raise ValueError(f"'{argument}' has several values. Give one, or add -m to run a job for each.")
+    if is_group(override.key_or_group):
+        _check_choice(name, override, key)
+    elif override.package:
+        groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
+        raise ValueError(unknown("group", override.key_or_group, groups))
+    elif override.is_delete():
+        raise ValueError(f"'{argument}' removes a key that the command needs. Give it another value instead.")
+    elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
+        raise ValueError(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
+
+
+def _check_choice(name: str, override: Override, key: str) -> None:
+    value = override.value()
+    if override.is_delete():
+        if not may_be_left_out(key, COMMANDS[name]):
+            raise ValueError(f"'{override.input_line}' removes a choice that the command needs. Give another one.")
+        return
+    if override.is_add() or override.is_force_add():
+        raise ValueError(f"'{override.input_line}' adds a choice. Replace the current one: {key}=CHOICE, without +.")
+    if isinstance(value, dict):  # not a choice, but settings of the current one
+        return
+    if isinstance(value, list):
+        raise ValueError(
+            f"'{override.input_line}' has several choices. Give one, or -m {key}=A,B to run a job for each."
+        )
+    choices = [file.stem for file in (CONFIGS / override.key_or_group).glob("*.yaml")]
+    chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
+    for choice in chosen:
+        renamed = RENAMED.get(f"{override.key_or_group}={choice}")
+        if renamed:
+            raise ValueError(f"{override.key_or_group}={choice} is called {renamed} now.")
+        if choice not in choices:
+            raise ValueError(unknown(override.key_or_group, choice, choices))
+
+
+def _whole_numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, int):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        yield from _whole_numbers(part)
+
+
+def _composed(name: str, overrides: Sequence[Override]) -> Composed:
+    """The configuration as Hydra composes it, with its own settings under 'hydra'.
+
+    Raises ValueError for a key that does not exist and for choices that exclude each other.
+    """
+    try:
+        return _compose(name, overrides)
+    except HydraException as error:
+        raise ValueError(_conflict(name, overrides) or _sentence(error)) from error
+
+
+def _compose(name: str, overrides: Sequence[Override]) -> Composed:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(name, [str(override.input_line) for override in overrides], return_hydra_config=True)
+
+
+def _plain(composed: Composed, whole: bool) -> Config:
     """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
-    config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
+    known = HydraConfig.instance()
+    before, known.cfg = known.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
+    try:
+        config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+        return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
+    except OmegaConfBaseException as error:
+        raise ValueError(_sentence(error)) from error
+    finally:
+        known.cfg = before
+
+
+def _choices(composed: Composed) -> dict[str, str | None]:
+    """The choice of each group, Hydra's own aside."""
+    return {group: name for group, name in composed.hydra.runtime.choices.items() if not group.startswith("hydra/")}
+
+
+def _conflict(name: str, overrides: Sequence[Override]) -> str:
+    """The sentence for an override that has no place in a configuration, or not beside another; '' if there is none.
+
+    Hydra tells these cases apart only in the words of its messages; so this finds out what does compose.
+    """
+
+    def composes(*some: Override) -> bool:
+        try:
+            _compose(name, some)
+        except HydraException as error:
+            return error.__cause__ is not None  # a key that does not exist
+        return True
+
+    for override in overrides:
+        key = override.get_key_element()
+        if not composes(override):
+            if key.startswith("+"):
+                return f"'{override.input_line}' adds a key that exists. Write it without +."
+            return unknown("group", key.lstrip("~"), _choices(_compose(name, ())))
+    groups = [override for override in overrides if is_group(override.key_or_group)]
+    for first, second in itertools.combinations(groups, 2):
+        if not composes(first, second):
+            kept = first if second.package or not first.package else second
+            other = second if kept is first else first
+            return (
+                f"'{other.input_line}' cannot be combined with '{kept.input_line}'. "
+                f"'{kept.input_line} --help' shows the choices that can."
+            )
+    return ""
 
 
 def _sentence(error: Exception) -> str:
@@ -214,41 +214,13 @@ def _sentence(error: Exception) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")
-        return unknown(group.replace("/", " ") or "configuration", choice, error.options or ())
-    if isinstance(error, OverrideParseException):
-        if "=" not in str(error.override):
-            return f"Cannot read '{error.override}': write key=value, such as run_dir=PATH."
-        return f"Cannot read '{error.override}': write key=value, and quote special characters, as in 'key=\"a, b\"'."
+        return unknown(group or "configuration", choice, error.options or ())
     if isinstance(cause, MissingMandatoryValue):
-        return f"{cause.full_key} is missing; add {cause.full_key}=VALUE to the command."
+        return f"{cause.full_key} is missing. Add {cause.full_key}=VALUE to the command."
     if isinstance(cause, InterpolationResolutionError):
-        return f"The configuration cannot be resolved: {str(cause).splitlines()[0]}."
+        return f"{cause.full_key} cannot be resolved: {str(cause).splitlines()[0]}."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
-        parent = str(cause.full_key).removesuffix(str(cause.key))
-        sentence = unknown(
-            "key", str(cause.full_key), [f"{parent}{key}" for key in cause.parent_node if key != "hydra"]
-        )
-        further = str(cause.full_key).startswith("data.test")
-        return f"{sentence} A further test split is added by +{cause.full_key}=PREFIX." if further else sentence
-    if str(error).startswith("Ambiguous value for argument"):
-        given = str(error).splitlines()[0].split("'", 1)[1].rpartition("'")[0]
-        key, _, values = given.partition("=")
-        if (CONFIGS / key.split("@")[0]).is_dir():
-            return f"'{given}' names several: give one of them, or -m too for a training of each."
-        return f"'{given}' has commas: write a list as '{key}=[{values}]'; with -m it is a sweep over its parts."
-    if "Could not override" in str(error):
-        return _not_taken(str(error))
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _not_taken(message: str) -> str:
-    """The sentence for a part that nothing takes in this configuration, from Hydra's own."""
-    name = message.split("'")[1]
-    if "@" in name:
-        return (
-            f"Nothing in this configuration takes '{name}'; model=transformer takes norm@model, "
-            "scorer@SITE and normalizer@SITE, where SITE is encoder_self, decoder_self or cross."
-        )
-    if meant := re.search(r"Did you mean to override (?:one of )?(.+?)\?", message):
-        return f"Nothing in this configuration takes '{name}'. Did you mean '{meant[1]}'?"
-    return f"Nothing in this configuration takes '{name}'; --help tells what it takes."
+        key, parent = str(cause.full_key), str(cause.full_key).removesuffix(str(cause.key))
+        sentence = unknown("key", key, [f"{parent}{name}" for name in cause.parent_node if name != "hydra"])
+        return f"{sentence} Add a test split as +{key}=PREFIX." if parent == "data." else sentence
+    return (str(error).strip() or str(cause)).splitlines()[0]

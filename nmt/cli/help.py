@@ -1,7 +1,9 @@
-"""--help: a command's examples, the choices of each group and its keys, all as the YAML files and Hydra have them."""
+"""--help: the examples of a command, the choices of each group and the keys, as the YAML files have them."""
 
 import re
-from collections.abc import Mapping
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +13,23 @@ import yaml
 def help_text(
     config_folder: Path, name: str, description: str, choices: Mapping[str, str | None], config: Mapping[str, Any]
 ) -> str:
-    """The description, every choice with the first comment of its file, and the keys with their values.
+    """The description, the choices with the head comments of their files, and the keys with their values.
 
-    `choices` holds what is chosen of each group, 'scorer' or 'scorer@cross', and `config` what that makes.
+    `choices` has the choice of each group, 'scorer' or 'scorer@cross', and `config` the configuration that they make.
     """
     text = _text(config_folder, name)
-    own = [group for group, choice in choices.items() if "@" in group and choice]
-    groups = [_group(config_folder, group, choices[group]) for group in [*_groups(text), *own]]
+    groups = _groups(text)
     parts = [description.strip()]
     if groups:
-        parts.append("Choices, written group=choice (* is what is used):\n\n" + "\n".join(groups))
-    parts.append("Keys, written key=value or key.part=value:\n\n" + _keys(text))
+        sites = [group for group, choice in choices.items() if "@" in group and choice]
+        listed = "\n".join(_choices(config_folder, group, choices.get(group)) for group in [*groups, *sites])
+        parts.append(f"Choices, written group=choice (* marks the current ones):\n\n{listed}")
+    # The YAML below its defaults and above Hydra's own settings.
+    keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
+    parts.append("Keys, written key=value or key.part=value:\n\n" + textwrap.indent(keys, "  "))
     if groups:
-        chosen = "\n".join(f"  {key}={_written(value)}" for key, value in _values(text, config))
-        parts.append("Keys of the choices marked *, and what they change of those above:\n\n" + chosen)
+        values = "\n".join(f"  {key}={_written(value)}" for key, value in _values(text, groups, config))
+        parts.append(f"Keys of the current choices, and values above that they change:\n\n{values}")
     return "\n\n".join(parts)
 
 
@@ -46,52 +51,54 @@ def _groups(text: str) -> list[str]:
     return [name for name in names if not name.startswith("override ") and "@" not in name]
 
 
-def _values(text: str, config: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The keys of all groups, and others whose value is not the one in the command's file."""
-    written = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra")}
-    groups = [part for name in _groups(text) for part in _plain_values(name, config.get(name, {}), whole=True)]
-    others = [(key, value) for name in written for key, value in _plain_values(name, config[name])]
-    above = dict(leaf for name, value in written.items() for leaf in _plain_values(name, value))
-    return [*groups, *((key, value) for key, value in others if above.get(key) != value)]
-
-
-def _group(config_folder: Path, group: str, choice: str | None) -> str:
+def _choices(config_folder: Path, group: str, chosen: str | None) -> str:
+    """A group and its choices, each with its description."""
     files = sorted((config_folder / group.partition("@")[0]).glob("*.yaml"))
-    width = max((len(file.stem) for file in files), default=0)
-    lines = [f"  {'*' if file.stem == choice else ' '} {file.stem:{width}}  {_describe(file)}" for file in files]
-    return "\n".join([f"{group}=", *lines])
+    margin = max(len(file.stem) for file in files) + 6
+    columns = max(shutil.get_terminal_size((120, 1)).columns, margin + 40)
+    lines = [f"{group}="]
+    for file in files:
+        start = f"  {'*' if file.stem == chosen else ' '} {file.stem}".ljust(margin)
+        lines += textwrap.wrap(
+            _description(file),
+            columns,
+            initial_indent=start,
+            subsequent_indent=" " * margin,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
 
 
-def _describe(file: Path) -> str:
-    """The file's first comment, and the choices that come with it unless the command line makes them."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    comment = next((line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line), "")
-    brings = ", ".join(f"{group}={choice}" for group, choice in _natural(file).items())
-    return f"{comment} (brings {brings})" if brings else comment
+def _description(file: Path) -> str:
+    """The first paragraph of the file's head comment, and the choices that the file makes in other groups."""
+    text = file.read_text(encoding="utf-8").replace("# @package _global_\n", "", 1)
+    head = re.match(r"(?:#.*\S.*\n)*", text)
+    comment = " ".join(line.strip("# ") for line in (head[0] if head else "").splitlines())
+    overrides = re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", text, re.MULTILINE)
+    brings = ", ".join(f"{group}={choice}" for group, choice in dict(overrides).items())
+    return f"{comment} (chooses {brings})" if brings else comment
 
 
-def _natural(file: Path) -> dict[str, str]:
-    """The choices of other groups that a file overrides, such as a model's own scorer."""
-    return dict(re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
+def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keys of all groups, and other keys whose value is not that of the command's file."""
+    for group in groups:
+        yield from _plain_values(group, config.get(group, {}), inside=True)
+    own = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}
+    above = dict(leaf for key, value in own.items() for leaf in _plain_values(key, value))
+    for key in own:
+        yield from ((leaf, value) for leaf, value in _plain_values(key, config[key]) if above.get(leaf) != value)
 
 
-def _plain_values(key: str, value: Any, whole: bool = False) -> list[tuple[str, Any]]:
-    """The values of a group of plain ones, such as model.dropout_at; none of a part, which has its own choices.
-
-    `whole`: it is a part, of which its own values are wanted.
-    """
+def _plain_values(key: str, value: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
+    """The dotted keys of a value; none of an object with choices of its own, unless the value is `inside` its group."""
     if not isinstance(value, dict):
-        return [(key, value)]
-    if "_target_" in value and not whole:
-        return []
-    return [leaf for name in value if name[0] != "_" for leaf in _plain_values(f"{key}.{name}", value[name])]
+        yield key, value
+    elif "_target_" not in value or inside:
+        for name in value:
+            if not name.startswith("_"):
+                yield from _plain_values(f"{key}.{name}", value[name])
 
 
 def _written(value: Any) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _keys(text: str) -> str:
-    """The YAML below its defaults and above Hydra's own settings."""
-    body = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0]
-    return "\n".join(f"  {line}".rstrip() for line in body.strip().splitlines())

@@ -1,32 +1,68 @@
-"""The jobs of a sweep: how each of them ended, and the table that tells it."""
+"""A sweep: Hydra runs one job for each combination of the values given, here or in other processes."""
 
 import json
+import os
+import pkgutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+
+from nmt.cli.compose import job_of, parsed, run_hydra
 from nmt.config.job import JobRecord
+from nmt.errors import report
 from nmt.files import write_json
 
 
-class Records:
-    """A folder that the jobs of a command write their records to, each from its own process."""
+def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
+    """Runs all jobs of a sweep and prints the report `after_sweep`; the exit code of the worst.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    A job that fails does not stop the others. Raises ValueError when Hydra refuses the whole sweep.
+    """
+    overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep=True)
+    # Another sweeper, such as Optuna's, has its own settings for what it tries.
+    if not any(each.is_sweep_override() or each.key_or_group.startswith("hydra") for each in overrides):
+        raise ValueError("-m runs a job for each of several values, but no key has several. Write key=A,B or drop -m.")
+    with TemporaryDirectory() as folder:
+        records = Path(folder)
 
-    def write(self, record: JobRecord) -> None:
-        """Replaces the job's record."""
-        write_json(self.folder / f"{record.number}.json", record._asdict())
+        def run_job(composed: Any) -> None:
+            _run_job(name, run, records)
 
-    def read(self) -> list[JobRecord]:
-        """All records, in the order of the jobs."""
-        found = [JobRecord(**json.loads(file.read_text(encoding="utf-8"))) for file in self.folder.glob("*.json")]
-        return sorted(found, key=lambda record: record.number)
+        sys.argv[1:] = arguments
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints errors itself and exits
+        try:
+            run_hydra(name, run_job)
+        finally:
+            jobs = _read(records)
+            # The other processes of a distributed job repeat the command; only the first reports.
+            if after_sweep and jobs and "LOCAL_RANK" not in os.environ:
+                print(pkgutil.resolve_name(after_sweep)(jobs))
+    return max((job.exit_code for job in jobs), default=0, key=lambda code: (code == 1, code))
 
 
-def settings(records: Sequence[JobRecord]) -> dict[str, list[str]]:
-    """The number of each job, and those of its overrides that are not equal in all."""
-    chosen = [dict(override.partition("=")[::2] for override in record.overrides) for record in records]
-    keys = [key for key in (chosen[0] if chosen else ()) if len({choice.get(key) for choice in chosen}) > 1]
-    columns = {key: [choice.get(key, "") for choice in chosen] for key in keys}
-    return {"job": [str(record.number) for record in records], **columns}
+def _run_job(name: str, run: str, records: Path) -> None:
+    """Runs one job. Its record tells how it ended even if its process is killed."""
+    known: Any = HydraConfig.get()
+    overrides = list(OmegaConf.to_container(known.overrides.task, resolve=False))
+    folder = Path(known.runtime.output_dir)
+    file = records / f"{known.job.num}.json"
+    begun = JobRecord(known.job.num, str(folder), overrides, 1, "not finished")
+    write_json(file, begun._asdict())
+    code, sentence = 0, ""
+    try:
+        pkgutil.resolve_name(run)(job_of(name, overrides, overrides, folder))
+    except Exception as error:
+        # Reported here, because Hydra would end the sweep.
+        code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
+    write_json(file, begun._replace(exit_code=code, error=sentence)._asdict())
+
+
+def _read(records: Path) -> list[JobRecord]:
+    """All records in the order of their jobs."""
+    found = [JobRecord(**json.loads(file.read_text(encoding="utf-8"))) for file in records.glob("*.json")]
+    return sorted(found, key=lambda record: record.number)

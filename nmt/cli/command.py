@@ -1,0 +1,66 @@
+"""A command from start to end: arguments as typed -> a validated job -> the command's function -> the exit code."""
+
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
+from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
+from nmt.cli.help import help_text
+from nmt.cli.log import log_to_standard_error
+from nmt.cli.sweep import run_sweep
+from nmt.config.nodes import CONFIGS
+from nmt.config.schema import COMMANDS
+from nmt.errors import exit_code
+
+
+def command(
+    name: str, description: str | None, run: str, after_sweep: str | None = None, words: str | None = None
+) -> NoReturn:
+    """Runs a command with the arguments in sys.argv, and exits.
+
+    `name` is that of its YAML file. `run` names the function of the Job as 'module:function'; it is imported only after
+    the arguments have been validated, so that a mistake is reported before torch is imported, which takes seconds.
+    `after_sweep` names a function of a sweep's records; its result is printed when all jobs have ended.
+    Arguments without a key become the list under the key `words`, if a command has one.
+    """
+    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes:
+    # gigabytes in a long training, without any gain (docs/speed.md). It reads the limit when torch first uses it.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    if sys.stderr is None:  # closed: there is nobody to report to
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    log_to_standard_error()
+    sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, words)))
+
+
+def _run(name: str, description: str, run: str, after_sweep: str | None, words: str | None) -> int:
+    if sys.stdout is None:
+        raise ValueError("Standard output is closed. Send it to a file, a pipe or /dev/null.")
+    typed = sys.argv[1:]
+    given = flags(typed)
+    arguments = for_hydra(typed, COMMANDS[name], None if given & INSPECT else words)
+    if given & HELP:
+        return _help(name, description, arguments, sweep=bool(given & SWEEP))
+    if given & INSPECT:
+        sys.argv[1:] = arguments
+        run_hydra(name, lambda composed: None)
+        return 0
+    if given & SWEEP:
+        return run_sweep(name, run, after_sweep, arguments)
+    job = job_of(name, arguments, typed)
+    pkgutil.resolve_name(run)(job)
+    return 0
+
+
+def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) -> int:
+    """Prints the help with what the arguments choose; if they cannot be used, that without them and the error."""
+    try:
+        overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
+        shown = choices_and_values(name, [override for override in overrides if not override.is_sweep_override()])
+    except ValueError:
+        print(help_text(CONFIGS, name, description, *choices_and_values(name, [])))
+        raise
+    print(help_text(CONFIGS, name, description, *shown))
+    return 0
