@@ -44,7 +44,7 @@ def _run(name: str, description: str, run: str, after_sweep: str | None, words: 
     if given & HELP:
         return _help(name, description, arguments, sweep=bool(given & SWEEP))
     if given & INSPECT:
-        sys.argv[1:] = arguments
+        sys.argv[1:] = [argument for argument in arguments if argument not in SWEEP]
         run_hydra(name, lambda composed: None)
         return 0
     if given & SWEEP:

@@ -8,12 +8,20 @@ from typing import Any
 
 import hydra
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
-from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    GrammarParseError,
+    InterpolationResolutionError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from nmt.cli.arguments import for_hydra, is_group, may_be_left_out
 from nmt.config.job import Job
@@ -64,15 +72,23 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
     return _choices(composed), plain
 
 
-def run_hydra(name: str, task: Callable[[Composed], None]) -> None:
+def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for what Hydra refuses.
+    Raises ValueError for what Hydra refuses; `overrides` are those of a sweep, to find out why.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise ValueError(_sentence(error)) from error
+        groups = [override for override in overrides if is_group(override.key_or_group)]
+        arguments = [
+            [f"{group.get_key_element()}={value}" for value in group.sweep_string_iterator()]
+            if group.is_sweep_override()
+            else [str(group.input_line)]
+            for group in groups
+        ]
+        conflicts = (_conflict(name, parsed(name, combination)) for combination in itertools.product(*arguments))
+        raise ValueError(next(filter(None, conflicts), "") or _sentence(error)) from error
 
 
 def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Override]:
@@ -156,8 +172,13 @@ def _composed(name: str, overrides: Sequence[Override]) -> Composed:
 
 
 def _compose(name: str, overrides: Sequence[Override]) -> Composed:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(name, [str(override.input_line) for override in overrides], return_hydra_config=True)
+    known = GlobalHydra.instance()
+    sweep, known.hydra = known.hydra, None
+    try:
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            return compose(name, [str(override.input_line) for override in overrides], return_hydra_config=True)
+    finally:
+        known.hydra = sweep
 
 
 def _plain(composed: Composed, whole: bool) -> Config:
@@ -187,6 +208,8 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
     def composes(*some: Override) -> bool:
         try:
             _compose(name, some)
+        except MissingConfigException:
+            return True
         except HydraException as error:
             return error.__cause__ is not None  # a key that does not exist
         return True
@@ -196,7 +219,9 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
         if not composes(override):
             if key.startswith("+"):
                 return f"'{override.input_line}' adds a key that exists. Write it without +."
-            return unknown("group", key.lstrip("~"), _choices(_compose(name, ())))
+            known = _choices(_compose(name, ()))
+            alike = [group for group in known if group.partition("@")[0] == override.key_or_group]
+            return unknown("group", key.lstrip("~"), alike or known)
     groups = [override for override in overrides if is_group(override.key_or_group)]
     for first, second in itertools.combinations(groups, 2):
         if not composes(first, second):
@@ -204,7 +229,7 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
             other = second if kept is first else first
             return (
                 f"'{other.input_line}' cannot be combined with '{kept.input_line}'. "
-                f"'{kept.input_line} --help' shows the choices that can."
+                f"'{kept.input_line} --help' lists the choices."
             )
     return ""
 
@@ -217,9 +242,9 @@ def _sentence(error: Exception) -> str:
         return unknown(group or "configuration", choice, error.options or ())
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key} is missing. Add {cause.full_key}=VALUE to the command."
-    if isinstance(cause, InterpolationResolutionError):
+    if isinstance(cause, (InterpolationResolutionError, GrammarParseError)):
         return f"{cause.full_key} cannot be resolved: {str(cause).splitlines()[0]}."
-    if isinstance(cause, OmegaConfBaseException) and cause.full_key and cause.parent_node is not None:
+    if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.parent_node is not None:
         key, parent = str(cause.full_key), str(cause.full_key).removesuffix(str(cause.key))
         sentence = unknown("key", key, [f"{parent}{name}" for name in cause.parent_node if name != "hydra"])
         return f"{sentence} Add a test split as +{key}=PREFIX." if parent == "data." else sentence

@@ -23,7 +23,8 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
 
     A job that fails does not stop the others. Raises ValueError when Hydra refuses the whole sweep.
     """
-    overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep=True)
+    given = [argument for argument in arguments if not argument.startswith("-")]
+    overrides = parsed(name, given, sweep=True)
     # Another sweeper, such as Optuna's, has its own settings for what it tries.
     if not any(each.is_sweep_override() or each.key_or_group.startswith("hydra") for each in overrides):
         raise ValueError("-m runs a job for each of several values, but no key has several. Write key=A,B or drop -m.")
@@ -33,10 +34,10 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
         def run_job(composed: Any) -> None:
             _run_job(name, run, records)
 
-        sys.argv[1:] = arguments
+        sys.argv[1:] = ["--multirun", *given]
         os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints errors itself and exits
         try:
-            run_hydra(name, run_job)
+            run_hydra(name, run_job, overrides)
         finally:
             jobs = _read(records)
             # The other processes of a distributed job repeat the command; only the first reports.

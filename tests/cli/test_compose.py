@@ -1,6 +1,7 @@
 """What a command line becomes, and the one sentence for each that cannot be read."""
 
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from nmt.cli.compose import command
+from nmt.cli.command import command
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 
@@ -97,41 +98,66 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
     ("overrides", "sentence"),
     [
         (["scorer=dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
-        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
+        (["scorer=1"], "Unknown scorer '1'."),
+        (["initializer=null"], "Unknown initializer 'null'."),
+        (["initializer=as_made"], "initializer=as_made is called initializer=default now."),
         (["model=transfomer"], "Unknown model 'transfomer'. Did you mean 'transformer'?"),
+        (["hydra/launcher=nope"], "Unknown hydra/launcher 'nope'."),
         (["modle=luong"], "Unknown key 'modle'. Did you mean 'model'?"),
         (["model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["++model.dimm=4"], "Unknown key 'model.dimm'. Did you mean 'model.dim'?"),
         (["+scorre=dot"], "Unknown key 'scorre'. Did you mean 'scorer'?"),
-        (["+typo=1"], "Unknown key 'typo'. There are: "),
-        (["data.test2=a"], ". A further test split is added by +data.test2=PREFIX."),
-        (["trainer.max_step=5"], "Unknown key 'trainer.max_step'. Did you mean 'trainer.max_steps'?"),
-        (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
-        (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
-        (["seed"], "Cannot read 'seed': write key=value"),
-        (["run_dir=a=b"], "Cannot read 'run_dir=a=b': write key=value"),
-        (["--seed", "3"], "Unknown option '--seed': write key=value without dashes, 'seed=VALUE'."),
-        (["runs/seed1"], "Cannot read 'runs/seed1': write key=value, such as run_dir=PATH."),
-        (["--seed=3"], "Unknown option '--seed=3': write key=value without dashes, 'seed=3'."),
-        (["~seed"], "'~seed' deletes a key that the command needs"),
-        (["scorer@crosss=dot"], "Nothing in this configuration takes 'scorer@crosss'"),
-        (["model=luong", "scorer@cross=dot"], "model=transformer takes norm@model, scorer@SITE"),
-        (["norm=scale_norm"], "Nothing in this configuration takes 'norm'. Did you mean 'norm@model'?"),
-        (
-            ["objective.alpha=5"],
-            "Unknown key 'objective.alpha': what is chosen for objective has no settings; --help has its",
-        ),
-        (["data.train=a,b"], "'data.train=a,b' has commas: write a list as 'data.train=[a,b]'; with -m it is a sweep"),
-        (
-            ["scorer=dot,general"],
-            "'scorer=dot,general' names several: give one of them, or -m too for a training of each.",
-        ),
-        (["norm=scale_norm", "model=luong"], "Nothing in this configuration takes 'norm'; --help tells"),
+        (["+typo=1"], "Unknown key 'typo'."),
         (["+model.nrom.eps=3"], "Unknown key 'model.nrom'. Did you mean 'model.norm'?"),
         (["+modle.dim=3"], "Unknown key 'modle'. Did you mean 'model'?"),
-        (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'; --help shows how"),
-        (["data=files", "data.valid=A"], "data.train is missing; add data.train=VALUE to the command."),
-        (["model.dim=${nothing}"], "The configuration cannot be resolved: Interpolation key 'nothing' not found."),
+        (["data.test2=a"], " Add a test split as +data.test2=PREFIX."),
+        (["trainer.max_step=5"], "Unknown key 'trainer.max_step'. Did you mean 'trainer.max_steps'?"),
+        (["objective.alpha=5"], "Unknown key 'objective.alpha'"),
+        (["seed.x=5"], "Unknown key 'seed.x'"),
+        (["batching.temperature=5"], "batching.temperature is called data.sampling_temperature now."),
+        (["norm@model.norm=scale_norm"], "norm@model.norm is called norm@model now."),
+        (["+seed=3"], "'+seed=3' adds a key that exists. Write it without +."),
+        (["+scorer=dot"], "'+scorer=dot' adds a choice. Replace the current one: scorer=CHOICE, without +."),
+        (["~seed"], "'~seed' removes a key that the command needs. Give it another value instead."),
+        (["~search"], "'~search' removes a choice that the command needs. Give another one."),
+        (["seed"], "Cannot read 'seed'. Write key=value."),
+        (["runs/seed1"], "Cannot read 'runs/seed1'. Write key=value."),
+        (["=3"], "'=3' has no key. Write key=value."),
+        (["seed=é"], "Cannot read 'seed=é'. Quote the value, as in 'key=\"a, b\"'."),
+        (["run_dir="], "'run_dir=' has no value. Write run_dir=VALUE."),
+        (["--seed", "3"], "Unknown option '--seed'. Write key=value without dashes: seed=VALUE."),
+        (["-x"], "Unknown option '-x'."),
+        (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
+        (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
+        (["search.beam_size=99999999999999999999"], "search.beam_size is 99999999999999999999; it must be at most"),
+        (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'"),
+        (["data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the command."),
+        (["model.dim=${nothing}"], "model.dim cannot be resolved: Interpolation key 'nothing' not found."),
+        (["run_dir=${"], "run_dir cannot be resolved: "),
+        (["data.train=a,b"], "'data.train=a,b' has commas. Write a list as 'data.train=[a,b]', or add -m"),
+        (["seed=1,2"], "'seed=1,2' has several values. Give one, or add -m to run a job for each."),
+        (["scorer=dot,general"], "'scorer=dot,general' has several values. Give one, or add -m to run a job for each."),
+        (["scorer=[dot,general]"], "'scorer=[dot,general]' has several choices. Give one, or -m scorer=A,B"),
+        (["-m"], "-m runs a job for each of several values, but no key has several. Write key=A,B or drop -m."),
+        (["-m", "seed=1", "run_dir='a,b'"], "-m runs a job for each of several values, but no key has several."),
+        (["-m", "seed=1,2", "scorer=dot,dott"], "Unknown scorer 'dott'. Did you mean 'dot'?"),
+        (["-m", "seed=1,2", "hydra.job.num=1,2"], "Sweeping over Hydra's configuration is not supported"),
+        (["foo@cross=dot"], "Unknown group 'foo'."),
+        (["scorer@crosss=dot"], "Unknown group 'scorer@crosss'. Did you mean 'scorer@cross'?"),
+        (["norm=scale_norm"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
+        (["norm=scale_norm", "model=luong"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
+        (
+            ["seed=2", "model=luong", "scorer@cross=dot"],
+            "'scorer@cross=dot' cannot be combined with 'model=luong'. 'model=luong --help' lists the choices.",
+        ),
+        (
+            ["experiment=iwslt15_best", "model=luong"],
+            "'model=luong' cannot be combined with 'experiment=iwslt15_best'.",
+        ),
+        (
+            ["-m", "model=transformer,luong", "scorer@cross=dot"],
+            "'scorer@cross=dot' cannot be combined with 'model=luong'.",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(
@@ -151,7 +177,43 @@ def test_a_refused_job_of_a_sweep_does_not_stop_the_others(
     code, jobs = compose("train", "-m", "seed=1,abc,3")
     assert code == 2
     assert [job.config["seed"] for job in jobs] == [1, 3]
-    assert "error in seed=abc: seed is abc; it must be a whole number of at least 0." in capsys.readouterr().err
+    assert "error in seed=abc: seed is abc; it must be a whole number of at least 0.\n" in capsys.readouterr().err
+
+
+def test_a_single_job_keeps_no_records(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.cli.sweep.TemporaryDirectory", None)
+    assert compose("train", "seed=2")[0] == 0
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["runs/thử", "run#1", "a=b", "it's", "with space", "1.10", "null"])
+def test_a_run_directory_is_called_what_was_typed(compose: Compose, path: str) -> None:
+    code, [job] = compose("train", f"run_dir={path}")
+    assert (code, job.settings.run_dir, job.config["run_dir"]) == (0, path, path)
+    assert shlex.split(job.command) == ["python", "-m", "nmt.train", f"run_dir={path}"]
+
+
+def test_a_sweep_over_paths_keeps_what_was_typed(compose: Compose) -> None:
+    code, jobs = compose("train", "-m", "run_dir=thử,1.10,b")
+    assert (code, [job.settings.run_dir for job in jobs]) == (0, ["thử", "1.10", "b"])
+
+
+def test_flags_may_stand_between_overrides(compose: Compose) -> None:
+    code, jobs = compose("train", "model=luong", "-m", "seed=1,2", "scorer=dot")
+    assert (code, [job.settings.seed for job in jobs]) == (0, [1, 2])
+
+
+def test_no_experiment_gives_the_general_defaults(compose: Compose) -> None:
+    _, [job] = compose("train", "experiment=null")
+    assert job.settings.schedule["_target_"].endswith("inverse_sqrt")
+    _, [_, *jobs] = compose("train", "-m", "experiment=null", "seed=1,2")
+    assert all(job.settings.schedule["_target_"].endswith("inverse_sqrt") for job in jobs)
+
+
+def test_the_configuration_can_be_printed(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
+    code, jobs = compose("train", "model=luong", "run_dir=thử", "--cfg", "job")
+    assert (code, jobs) == (0, [])
+    assert yaml.safe_load(capsys.readouterr().out)["run_dir"] == "thử"
 
 
 @pytest.mark.parametrize("name", ["train", "evaluate", "translate", "export_attention", "explain"])
@@ -173,6 +235,23 @@ def test_help_shows_every_choice_with_a_line_and_every_key(
             assert len(line.split(maxsplit=2)) == 3, f"{file} has no comment that says what it is"
 
 
+def test_help_shows_the_whole_description_of_a_choice(
+    compose: Compose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of several lines at the head of a file, but not the block below them."""
+    monkeypatch.setenv("COLUMNS", "80")
+    compose("train", "--help")
+    text = capsys.readouterr().out
+    shown = " ".join(text.split())
+    for name in ("optimizer/adadelta", "schedule/noam", "data/sample"):
+        head = (CONFIGS / f"{name}.yaml").read_text(encoding="utf-8").split("\n_target_")[0].splitlines()
+        lines = [line.strip("# ") for line in head if line.startswith("#") and "@package" not in line]
+        assert " ".join(lines) in shown, name
+    assert "expected " not in text.split("\nexperiment=")[1].split("\nlogger=")[0]
+    choices = text.split("Choices, ")[1].split("\nKeys, ")[0]
+    assert max(map(len, choices.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["model=luong", "data=envi"], ["experiment=iwslt15_best"], ["experiment=envi_luong", "model.num_layers=2"]],
@@ -183,7 +262,7 @@ def test_help_shows_the_keys_and_values_that_a_run_has(
 ) -> None:
     compose("train", *arguments, "--help")
     text = capsys.readouterr().out
-    above, below = text.split("\nKeys, ")[1].split("\nKeys of the choices")
+    above, below = text.split("\nKeys, ")[1].split("\nKeys of the current choices")
     shown = dict(line.split("=", 1) for line in below.splitlines() if "=" in line)
     _, [job] = compose("train", *arguments)
     for group in ("tokenizer", "optimizer", "schedule", "trainer", "data", "model", "search", "scorer", "initializer"):
@@ -218,11 +297,11 @@ def test_help_marks_what_the_arguments_choose_and_bring(compose: Compose, capsys
     ("arguments", "sentence"),
     [
         (["model=lung"], "Unknown model 'lung'. Did you mean 'luong'?"),
-        (["initializer=null"], "'initializer=null' chooses nothing: name one of its choices, see --help."),
-        (["experiment=iwslt15_best", "model=luong"], "Nothing in this configuration takes 'experiment/iwslt15_best'"),
+        (["initializer=null"], "Unknown initializer 'null'."),
+        (["experiment=iwslt15_best", "model=luong"], "'model=luong' cannot be combined with"),
     ],
 )
-def test_help_beside_what_cannot_be_is_that_of_the_default_and_says_so(
+def test_help_with_a_mistake_shows_the_defaults_and_the_mistake(
     compose: Compose, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     assert compose("train", *arguments, "--help")[0] == 2
@@ -244,7 +323,7 @@ def test_an_unknown_key_is_answered_with_those_of_the_command_alone(
 @pytest.mark.parametrize("name", ["evaluate", "translate"])
 def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert compose(name)[0] == 2
-    assert capsys.readouterr().err == "error: run_dir is missing; add run_dir=VALUE to the command.\n"
+    assert capsys.readouterr().err == "error: run_dir is missing. Add run_dir=VALUE to the command.\n"
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "64"), ("7", "7")])
