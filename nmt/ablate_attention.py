@@ -1,7 +1,7 @@
-"""What a finished run loses when one head of its attention is off, uniform, shuffled or frozen.
+"""Measure what a finished run loses when a head of its attention is turned off, made uniform, shuffled or frozen.
 
 python -m nmt.ablate_attention run_dir=PATH                          every head, on the validation split
-python -m nmt.ablate_attention run_dir=PATH site=cross ways=[off]    the heads of one site, one way
+python -m nmt.ablate_attention run_dir=PATH site=cross 'ways=[off]'  the heads of one site, turned off
 """
 
 from nmt.cli.command import command

@@ -1,6 +1,6 @@
-"""How well the word links that a run's attention shows agree with a human alignment: for every row, layer and head.
+"""Measure how well the attention of a run agrees with gold word alignments, for every row, layer and head.
 
-python -m nmt.align run_dir=PATH                                                       on the test split
+python -m nmt.align run_dir=PATH                             on the test split
 python -m nmt.align run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
 """
 

@@ -1,10 +1,11 @@
-"""Compare finished runs, or translations of any systems, with paired significance.
+"""Compare finished runs, or translations of any systems, with paired significance tests.
 
-  python -m nmt.compare run_dirs=[A,B,C]                       on the test split, p against A
-  python -m nmt.compare run_dirs=[A,B] split=valid out=runs/table
-  python -m nmt.compare outputs=[a.vi,b.vi] reference=test.vi  other people's translations
+  python -m nmt.compare 'run_dirs=[A,B,C]'                     on the test split; each run is tested against A
+  python -m nmt.compare 'run_dirs=[A,B]' split=valid out=runs/table
+  python -m nmt.compare 'outputs=[a.vi,b.vi]' reference=test.vi
+                                                               translations of other systems
 
-Prints a table of what differs between the configurations, of scores, speed and memory; writes it to `out` as
+Prints a table of the settings in which the runs differ, their scores, speed and memory. Writes it to `out` as
 comparison.md, .csv, .tex, .json and .png.
 """
 

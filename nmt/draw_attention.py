@@ -1,9 +1,9 @@
-"""Draw attention maps that nmt.export_attention has written; the run is not needed any more.
+"""Draw attention maps that nmt.export_attention wrote. The run itself is not needed.
 
-python -m nmt.draw_attention maps=maps lines=[3] formats=[pdf] words=true width=3.3     a figure for a paper
-python -m nmt.draw_attention maps=maps lines=[3] formats=[png] site=all grid=true       all heads of each site
-python -m nmt.draw_attention maps=maps formats=[png] layer=1 head=all                   each head of a layer
-python -m nmt.draw_attention 'maps=[maps_a,maps_b]' formats=[viewer] out=both           two runs side by side
+python -m nmt.draw_attention maps=maps 'lines=[3]' 'formats=[pdf]' words=true width=3.3  a figure for a paper
+python -m nmt.draw_attention maps=maps 'lines=[3]' 'formats=[png]' site=all grid=true    all heads of each site
+python -m nmt.draw_attention maps=maps 'formats=[png]' layer=1 head=all                  each head of a layer
+python -m nmt.draw_attention 'maps=[maps_a,maps_b]' 'formats=[viewer]' out=both          two runs side by side
 """
 
 from nmt.cli.command import command

@@ -1,10 +1,10 @@
-"""Explain the attention of a configuration: formulas with their sources, who asks when, shapes, parameters, memory.
+"""Explain the attention of a configuration: formulas with their sources, queries, shapes, parameters and memory.
 
   python -m nmt.explain                                        the default model
   python -m nmt.explain model=luong scorer=general window=local_p
   python -m nmt.explain model=transformer scorer@cross=additive source_length=7 target_length=5
 
-Nothing is trained and no corpus is read.
+Trains nothing and reads no corpus.
 """
 
 from nmt.cli.command import command

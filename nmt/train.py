@@ -1,15 +1,14 @@
-"""Train a model, score it and write a run directory.
+"""Train a model, score it on the test split and write a run directory.
 
-  python -m nmt.train                                          the embedded sample corpus, a Transformer
-  python -m nmt.train model=luong scorer=general seed=2        another model, another score
-  python -m nmt.train model=transformer scorer@cross=additive run_dir=runs/cross
-                                                               another score in one attention site
+  python -m nmt.train                                          a Transformer on the embedded sample corpus
+  python -m nmt.train model=luong scorer=general seed=2        another model, scoring function and seed
+  python -m nmt.train model=transformer scorer@cross=additive  another scoring function in the cross attention only
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid data.test=my/test direction=vi-en
-  python -m nmt.train trainer.max_epochs=20 trainer.max_time=00:01:00:00 trainer.precision=bf16-mixed
-  python -m nmt.train resume=true                              go on where the same command was stopped
-  python -m nmt.train -m scorer=additive,dot seed=1,2          a sweep
+  python -m nmt.train trainer.max_epochs=20 trainer.max_time=4h trainer.precision=bf16-mixed run_dir=runs/mixed
+  python -m nmt.train resume=true                              resume the run of the same command
+  python -m nmt.train -m scorer=additive,dot seed=1,2          a sweep: a run for each combination
 
-Prints the run directory and the score; progress goes to standard error.
+Prints the run directory, or the comparison of a sweep's runs. Progress goes to standard error.
 """
 
 from nmt.cli.command import command

@@ -1,7 +1,8 @@
-"""Translate standard input to standard output, a line for a line.
+"""Translate standard input to standard output, line by line.
 
 python -m nmt.translate run_dir=PATH < in.en > out.vi
 echo "Good morning." | python -m nmt.translate run_dir=PATH search.beam_size=10
+python -m nmt.translate 'run_dir=[A,B]' < in.en              an ensemble of two runs
 """
 
 from nmt.cli.command import command

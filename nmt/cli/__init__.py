@@ -1,1 +1,1 @@
-"""The command line: compose with Hydra, help, error sentences, exit codes, sweeps."""
+"""The command line: arguments as typed -> configuration -> validated job -> command -> exit code."""

@@ -1,11 +1,11 @@
-"""The lines that a command writes to standard error while it works."""
+"""The log of a command: plain lines on standard error."""
 
 import logging
 import sys
 
 
 class NamedLevels(logging.Formatter):
-    """Plain lines, but for warnings and errors, which begin with what they are."""
+    """Puts the level before warnings and errors."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)
@@ -13,7 +13,7 @@ class NamedLevels(logging.Formatter):
 
 
 def log_to_standard_error() -> None:
-    """Shows what this package tells, and the warnings of others; a program that has set up logging keeps its own."""
+    """Shows this package's messages and the warnings of libraries, unless logging is configured already."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(NamedLevels())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)

@@ -1,4 +1,4 @@
-"""What the lines of a command look like."""
+"""The format of log lines."""
 
 import logging
 
@@ -11,5 +11,5 @@ from nmt.cli.log import NamedLevels
     ("level", "line"),
     [(logging.INFO, "Step 3"), (logging.WARNING, "warning: Step 3"), (logging.ERROR, "error: Step 3")],
 )
-def test_a_warning_and_an_error_say_what_they_are(level: int, line: str) -> None:
+def test_warnings_and_errors_begin_with_their_level(level: int, line: str) -> None:
     assert NamedLevels().format(logging.LogRecord("nmt", level, "", 1, "Step %d", (3,), None)) == line
