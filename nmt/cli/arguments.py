@@ -12,7 +12,6 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 from pydantic import BaseModel
 
-from nmt.config.nodes import CONFIGS
 from nmt.config.schema import Keys, TextKey
 
 SWEEP = frozenset({"-m", "--multirun"})
@@ -52,18 +51,7 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
     Raises ValueError for a text key without a value, and for words beside their key.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
-    return [_for_hydra(argument, settings, kinds, sweep) for argument in _gathered(arguments, words)]
-
-
-def is_group(key: str) -> bool:
-    """Whether a key, without the @SITE that may follow it, is a group of choices, such as scorer."""
-    return bool(key) and (CONFIGS / key).is_dir()
-
-
-def may_be_left_out(group: str, settings: type[BaseModel]) -> bool:
-    """Whether a command needs no choice of a group, such as experiment or scorer@cross."""
-    field = settings.model_fields.get(group.rpartition("@")[2])
-    return field is None or not field.is_required()
+    return [_for_hydra(argument, kinds, sweep) for argument in _gathered(arguments, words)]
 
 
 def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
@@ -101,10 +89,7 @@ def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
     return [f"{key}=[{','.join(QuotedString(word, Quote.double).with_quotes() for word in words)}]", *others]
 
 
-def _for_hydra(argument: str, settings: type[BaseModel], kinds: Mapping[str, TextKind | None], sweep: bool) -> str:
-    group = argument.removesuffix("=null")
-    if group != argument and is_group(group.partition("@")[0]) and may_be_left_out(group, settings):
-        return f"~{group}"
+def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool) -> str:
     override = _OVERRIDE.fullmatch(argument)
     if override is None:
         return argument

@@ -23,7 +23,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from nmt.cli.arguments import for_hydra, is_group, may_be_left_out
+from nmt.cli.arguments import for_hydra
 from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
@@ -42,7 +42,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     """
     overrides = parsed(name, arguments)
     config = _plain(_composed(name, overrides), whole=True)
-    groups = [override for override in overrides if is_group(override.key_or_group)]
+    groups = [override for override in overrides if _is_group(override)]
     defaults = _plain(_composed(name, groups), whole=False)
     for key, node in config.items():
         if isinstance(node, dict) and "_target_" in node and isinstance(defaults.get(key), dict):
@@ -80,7 +80,7 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
     except (HydraException, OmegaConfBaseException) as error:
-        groups = [override for override in overrides if is_group(override.key_or_group)]
+        groups = [override for override in overrides if _is_group(override)]
         arguments = [
             [f"{group.get_key_element()}={value}" for value in group.sweep_string_iterator()]
             if group.is_sweep_override()
@@ -117,23 +117,24 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise ValueError(f"{key} is called {RENAMED[key]} now.")
     if override.is_sweep_override() and not sweep:
         raise ValueError(f"'{argument}' has several values. Give one, or add -m to run a job for each.")
-    if is_group(override.key_or_group):
-        _check_choice(name, override, key)
+    if override.is_delete():
+        raise ValueError(f"'{argument}' removes what the command needs. Give {key} another value instead.")
+    if _is_group(override):
+        _check_choice(override, key)
     elif override.package:
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
         raise ValueError(unknown("group", override.key_or_group, groups))
-    elif override.is_delete():
-        raise ValueError(f"'{argument}' removes a key that the command needs. Give it another value instead.")
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
         raise ValueError(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
 
 
-def _check_choice(name: str, override: Override, key: str) -> None:
-    value = override.value()
-    if override.is_delete():
-        if not may_be_left_out(key, COMMANDS[name]):
-            raise ValueError(f"'{override.input_line}' removes a choice that the command needs. Give another one.")
-        return
+def _is_group(override: Override) -> bool:
+    """Whether an override chooses one of several files, such as scorer=dot."""
+    return (CONFIGS / override.key_or_group).is_dir()
+
+
+def _check_choice(override: Override, key: str) -> None:
+    group, value = override.key_or_group, override.value()
     if override.is_add() or override.is_force_add():
         raise ValueError(f"'{override.input_line}' adds a choice. Replace the current one: {key}=CHOICE, without +.")
     if isinstance(value, dict):  # not a choice, but settings of the current one
@@ -142,14 +143,13 @@ def _check_choice(name: str, override: Override, key: str) -> None:
         raise ValueError(
             f"'{override.input_line}' has several choices. Give one, or -m {key}=A,B to run a job for each."
         )
-    choices = [file.stem for file in (CONFIGS / override.key_or_group).glob("*.yaml")]
+    choices = [file.stem for file in (CONFIGS / group).glob("*.yaml")]
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
-        renamed = RENAMED.get(f"{override.key_or_group}={choice}")
-        if renamed:
-            raise ValueError(f"{override.key_or_group}={choice} is called {renamed} now.")
+        if f"{group}={choice}" in RENAMED:
+            raise ValueError(f"{group}={choice} is called {RENAMED[f'{group}={choice}']} now.")
         if choice not in choices:
-            raise ValueError(unknown(override.key_or_group, choice, choices))
+            raise ValueError(unknown(group, choice, choices))
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
@@ -221,8 +221,8 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
                 return f"'{override.input_line}' adds a key that exists. Write it without +."
             known = _choices(_compose(name, ()))
             alike = [group for group in known if group.partition("@")[0] == override.key_or_group]
-            return unknown("group", key.lstrip("~"), alike or known)
-    groups = [override for override in overrides if is_group(override.key_or_group)]
+            return unknown("group", key, alike or known)
+    groups = [override for override in overrides if _is_group(override)]
     for first, second in itertools.combinations(groups, 2):
         if not composes(first, second):
             kept = first if second.package or not first.package else second

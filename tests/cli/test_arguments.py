@@ -135,11 +135,6 @@ def test_every_path_of_every_command_is_text(command: str) -> None:
     assert all(kinds[key] is not None for key in kinds if key in paths.split())
 
 
-def test_null_leaves_out_a_choice_that_is_not_needed() -> None:
-    assert for_hydra(["experiment=null", "scorer@cross=null"], TRAIN) == ["~experiment", "~scorer@cross"]
-    assert for_hydra(["initializer=null"], TRAIN) == ["initializer=null"]
-
-
 def test_words_without_a_key_become_a_list() -> None:
     arguments = ["envi", "out=x", 'https://a/b?c="d"', "--help"]
     download = COMMANDS["download"]

@@ -118,8 +118,8 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["norm@model.norm=scale_norm"], "norm@model.norm is called norm@model now."),
         (["+seed=3"], "'+seed=3' adds a key that exists. Write it without +."),
         (["+scorer=dot"], "'+scorer=dot' adds a choice. Replace the current one: scorer=CHOICE, without +."),
-        (["~seed"], "'~seed' removes a key that the command needs. Give it another value instead."),
-        (["~search"], "'~search' removes a choice that the command needs. Give another one."),
+        (["~seed"], "'~seed' removes what the command needs. Give seed another value instead."),
+        (["~search"], "'~search' removes what the command needs. Give search another value instead."),
         (["seed"], "Cannot read 'seed'. Write key=value."),
         (["runs/seed1"], "Cannot read 'runs/seed1'. Write key=value."),
         (["=3"], "'=3' has no key. Write key=value."),
@@ -204,9 +204,9 @@ def test_flags_may_stand_between_overrides(compose: Compose) -> None:
 
 
 def test_no_experiment_gives_the_general_defaults(compose: Compose) -> None:
-    _, [job] = compose("train", "experiment=null")
+    _, [job] = compose("train", "experiment=none")
     assert job.settings.schedule["_target_"].endswith("inverse_sqrt")
-    _, [_, *jobs] = compose("train", "-m", "experiment=null", "seed=1,2")
+    _, [_, *jobs] = compose("train", "-m", "experiment=none", "seed=1,2")
     assert all(job.settings.schedule["_target_"].endswith("inverse_sqrt") for job in jobs)
 
 

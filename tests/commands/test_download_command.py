@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jobs import job_of
 
-from nmt.cli.compose import configuration, gathered
+from nmt.cli.compose import configuration
 from nmt.commands import download as module
 from nmt.commands.download import download
 from nmt.config.direction import Direction
@@ -188,13 +188,6 @@ def test_the_rate_counts_from_the_first_report_on(
         "a.zip: 2.0 of 9.0 MB, 0.00 MB a second",
         "a.zip: 5.0 of 9.0 MB, 0.50 MB a second, 8 s left",
     ]
-
-
-def test_arguments_without_a_key_become_a_list() -> None:
-    arguments = ["envi", "out=x", 'https://a/b?c="d"', "--help"]
-    assert gathered(arguments, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
-    with pytest.raises(ValueError, match=r"'envi' and what= are given"):
-        gathered(["envi", "what=iwslt15"], "what")
 
 
 def test_help_names_every_corpus() -> None:
