@@ -65,7 +65,8 @@ def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind
             found |= text_keys(annotation, f"{prefix}{key}.")
         parts = [*_parts(annotation), *metadata]
         text = any(isinstance(part, TextKey) for part in parts)
-        found[f"{prefix}{key}"] = TextKind(type(None) in parts, list in map(get_origin, parts)) if text else None
+        lists = any(get_origin(part) is list for part in parts)
+        found[f"{prefix}{key}"] = TextKind(type(None) in parts, lists) if text else None
     return found
 
 

@@ -27,7 +27,8 @@ def command(
     Arguments without a key become the list under the key `words`, if a command has one.
     """
     # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes:
-    # gigabytes in a long training, without any gain (docs/explanation/why_fast.md). It reads the limit when torch first uses it.
+    # gigabytes in a long training, without any gain (docs/explanation/why_fast.md). It reads this when torch first
+    # uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     if sys.stderr is None:  # closed: there is nobody to report to
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115

@@ -49,7 +49,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
 def _run_job(name: str, run: str, records: Path) -> None:
     """Runs one job. Its record tells how it ended even if its process is killed."""
     known: Any = HydraConfig.get()
-    overrides = list(OmegaConf.to_container(known.overrides.task, resolve=False))
+    overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
     folder = Path(known.runtime.output_dir)
     file = records / f"{known.job.num}.json"
     begun = JobRecord(known.job.num, str(folder), overrides, 1, "not finished")

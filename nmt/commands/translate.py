@@ -1,4 +1,4 @@
-"""nmt.translate: standard input to standard output, a line for a line."""
+"""nmt.translate: standard input to standard output, line by line."""
 
 import json
 import logging
@@ -25,6 +25,8 @@ def translate(job: Job) -> None:
 
     Raises ValueError for a line that is not UTF-8, after the translations of those before it.
     """
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
     config = job.config
     form = FORMATS.get(config["format"])
     if form is None:

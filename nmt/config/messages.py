@@ -1,4 +1,4 @@
-"""Sentences for values that cannot be used: what is wrong, what was expected, and the nearest that exists."""
+"""Error sentences for configurations: the value, what was expected, and the nearest name that exists."""
 
 import difflib
 import re
@@ -16,27 +16,26 @@ _KINDS = {
     "dict": "a group of settings",
     "model": "a group of settings",
 }
-# As many names as a sentence can hold.
+# The most names that a sentence lists beside the nearest one.
 _FEW = 12
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
-    """The sentence for a name that does not exist: the nearest that does, and all if they are few or none is near."""
-    # Of dotted keys the last part is compared; parts such as _target_ are not for the command line.
+    """The sentence for a name that does not exist: the nearest choice, and all if they are few or none is near."""
+    # Dotted keys are compared by their last part; parts such as _target_ are not for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
     if not parts and "." in name:
-        chosen = name.rpartition(".")[0]
-        return f"Unknown {kind} '{name}': what is chosen for {chosen} has no settings; --help has its choices."
+        return f"Unknown {kind} '{name}'. {name.rpartition('.')[0]} has no further keys; --help lists its choices."
     near = difflib.get_close_matches(name.rpartition(".")[2], parts, n=1, cutoff=0.5)
     remedies = [f"Did you mean '{parts[near[0]]}'?"] if near else []
     if not near or len(parts) <= _FEW:
-        remedies.append(f"There are: {', '.join(parts.values())}.")
+        remedies.append(f"Available: {', '.join(parts.values())}.")
     return " ".join([f"Unknown {kind} '{name}'.", *remedies])
 
 
 def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str, str], group: str = "") -> str:
-    """The sentence for the first value that pydantic refused; `group` is the dotted key of what was validated."""
+    """The sentence for the first value that pydantic refused; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
     place = [part for part in first["loc"] if isinstance(part, str)]
     key, value = ".".join([group] * bool(group) + place), first["input"]
@@ -51,7 +50,7 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
             parent = key.removesuffix(place[-1])
             return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
         case "missing":
-            return f"{key} is missing; add {key}=VALUE to the command."
+            return f"{key} is missing. Add {key}=VALUE to the command."
         case "literal_error":
             return unknown(key, written(value), _choices(first["ctx"]["expected"]))
         case code:

@@ -18,8 +18,14 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 
 
 def make(node: Config, **arguments: Any) -> Any:
-    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as is."""
+    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as is.
+
+    Raises ValueError if `_target_` names nothing that can be called.
+    """
     try:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
-        raise error.__cause__ or error from None
+        if error.__cause__ is None or isinstance(error.__cause__, ImportError):
+            reason = str(error.__cause__ or error).splitlines()[0].rstrip(":.")
+            raise ValueError(f"{reason}. Check its _target_.") from error
+        raise error.__cause__ from None

@@ -26,12 +26,13 @@ RENAMED = {
     "validation.time_share": "validation.max_time_fraction",
     "shift": "row",
     "window.renormalise": "window.renormalize",
+    "initializer=as_made": "initializer=default",
     "norm@model.norm": "norm@model",
     **{f"normalizer@{site}_normalizer": f"normalizer@{site}" for site in ("encoder_self", "decoder_self", "cross")},
     **{f"{site}.hidden_dim": f"{site}.scorer.hidden_dim" for site in ("encoder_self", "decoder_self", "cross")},
     **{f"{site}.max_length": f"{site}.scorer.max_length" for site in ("encoder_self", "decoder_self", "cross")},
 }
-"""Keys that have another name now."""
+"""Former names of keys, of groups at a site and of choices."""
 
 
 def expects(expectation: str) -> WrapValidator:

@@ -8,19 +8,19 @@ from nmt.config.messages import check_type, unknown
 
 
 def test_the_nearest_choice_is_named_and_a_few_are_listed() -> None:
-    few = "Unknown scorer 'dott'. Did you mean 'dot'? There are: additive, dot."
+    few = "Unknown scorer 'dott'. Did you mean 'dot'? Available: additive, dot."
     assert unknown("scorer", "dott", ["dot", "additive"]) == few
     many = [f"scorer{number}" for number in range(20)]
     assert unknown("scorer", "scorer_7", many) == "Unknown scorer 'scorer_7'. Did you mean 'scorer7'?"
 
 
 def test_without_a_near_choice_all_are_listed() -> None:
-    assert unknown("scorer", "xyz", ["dot", "additive"]) == "Unknown scorer 'xyz'. There are: additive, dot."
+    assert unknown("scorer", "xyz", ["dot", "additive"]) == "Unknown scorer 'xyz'. Available: additive, dot."
 
 
 def test_of_dotted_keys_the_last_part_is_compared_and_private_ones_are_left_out() -> None:
     choices = ["model.dim", "model._target_", "model.cross"]
-    near = "Unknown key 'model.dimm'. Did you mean 'model.dim'? There are: model.cross, model.dim."
+    near = "Unknown key 'model.dimm'. Did you mean 'model.dim'? Available: model.cross, model.dim."
     assert unknown("key", "model.dimm", choices) == near
     assert "_target_" not in unknown("key", "model.xxxxxx", choices)
 
@@ -53,7 +53,7 @@ def test_values_of_the_default_s_type_pass(default: Any, value: Any) -> None:
         (1, None, "key must be a whole number, not 'null'."),
         (1.5, "fast", "key must be a number, not 'fast'."),
         (True, 1, "key must be true or false, not '1'."),
-        ("a", ["b"], r"key must be a word, not '\['b'\]'."),
+        ("a", ["b"], r"key must be text, not '\['b'\]'."),
         ([1], "a", r"key must be a list, as in 'key=\[A,B\]', not 'a'."),
         ({"lr": 1.0}, {"lr": "x"}, "key.lr must be a number, not 'x'."),
         ({"lr": 1.0}, {"rl": 1.0}, "Unknown key 'key.rl'. Did you mean 'key.lr'?"),

@@ -105,5 +105,5 @@ def test_the_worst_comes_first() -> None:
     assert [row.line for row in worst_first(rows, "entropy")] == [1, 2]
     assert [row.line for row in worst_first(rows, "variation")] == [1, 2]
     assert [row.line for row in worst_first(rows[::-1], "special")] == [2, 1], "ties stay in order"
-    with pytest.raises(ValueError, match=r"Unknown measure 'bleu'\. There are: coverage, distance, entropy"):
+    with pytest.raises(ValueError, match=r"Unknown measure 'bleu'\. Available: coverage, distance, entropy"):
         worst_first(rows, "bleu")

@@ -64,7 +64,7 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object])
     changed = build_search(stored, {"constraints": {"max_length": 7, "min_length": None}})
     assert (changed.constraints.max_length, changed.constraints.min_length) == (7, 1)
     assert isinstance(build_search(stored, configuration("translate", ["search=sampling"])["search"]), Sampling)
-    with pytest.raises(ValueError, match=r"Unknown setting of this search 'search\.top_p'. There are: search\.beam"):
+    with pytest.raises(ValueError, match=r"Unknown setting of this search 'search\.top_p'. Available: search\.beam"):
         build_search(stored, {"top_p": 0.5})
     with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
         build_search(stored, {"beam_size": "x"})

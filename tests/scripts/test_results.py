@@ -143,7 +143,7 @@ def test_a_failed_run_is_a_row_that_says_why(tmp_path, capsys):
     out = tmp_path / "out"
     results.main(["--models", "lung", "--scorers", "dot", "--out", str(out), "--jobs", "1"])
     table = capsys.readouterr().out
-    assert "| lung | dot | not finished: error: Unknown model 'lung'. Did you mean 'luong'? There are:" in table
+    assert "| lung | dot | not finished: error: Unknown model 'lung'. Did you mean 'luong'? Available:" in table
     assert table == (out / "results.md").read_text(encoding="utf-8")
     assert "$ OMP_NUM_THREADS=" in (out / "lung_dot_seed1.log").read_text(encoding="utf-8")
 
