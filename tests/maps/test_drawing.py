@@ -46,8 +46,8 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the mean"),
         ("head", 1.5, "head is 1.5; it must be a whole number from 0"),
         ("head", True, "head is true; it must be a whole number from 0"),
-        ("formats", ["jpg"], "Unknown formats 'jpg'. Did you mean 'png'? There are: alignments, csv, diagnostics, pdf"),
-        ("row", "2", "Unknown row '2'. There are: predicts, reads."),
+        ("formats", ["jpg"], "Unknown formats 'jpg'. Did you mean 'png'? Available: alignments, csv, diagnostics, pdf"),
+        ("row", "2", "Unknown row '2'. Available: predicts, reads."),
         ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
         ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
         ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
@@ -68,17 +68,6 @@ def test_invalid_settings_are_refused(key: str, value: object, sentence: str) ->
         ("head", 2, "head is 2; cross has heads 0 to 1"),
         ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
         ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
-<<<<<<< HEAD
-=======
-        ("formats", ["jpg"], "Unknown format 'jpg'. Did you mean 'png'? Available: alignments, csv, diagnostics, pdf"),
-        ("row", "2", "Unknown row '2'. Available: predicts, reads."),
-        ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),
-        ("threshold", 0, "threshold is 0; it must be above 0 and at most 1"),
-        ("max_weight", 1.5, "max_weight is 1.5; it must be above 0 and at most 1"),
-        ("max_weight", "x", "max_weight is x; it must be above 0"),
-        ("sort_by", "entropi", "Unknown measure 'entropi'. Did you mean 'entropy'?"),
-        ("max_tokens", 1, "max_tokens is 1; it must be a whole number of at least 2"),
->>>>>>> 6ecda86 (Entry points may import runs; unknown names list what is available; a _target_ that does not exist, and closed standard input, are mistakes)
     ],
 )
 @pytest.mark.usefixtures("fake_run")
