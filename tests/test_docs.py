@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.cli.arguments import gathered, is_sweep, single_values
+from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
@@ -126,18 +126,11 @@ def test_every_page_is_in_the_contents():
 @pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)
 def test_every_command_is_one_that_the_program_reads(page: str, line: str):
     command, *arguments = shlex.split(line)
-    several = is_sweep(arguments)
+    several = "-m" in arguments
     arguments = [each for each in arguments if each not in NOT_ARGUMENTS and not each.startswith("$")]
-    if command == "download":
-        arguments = gathered(arguments, "what")
     if several:
         arguments = [each.split(",")[0] for each in arguments if not each.startswith("hydra")]
-    assert single_values(arguments) == arguments
-    if command in (
-        "train",
-        "prepare",
-    ):  # the default run_dir has the names of the choices, which Hydra tells only a command
-        arguments = ["run_dir=RUN", *arguments]
+    arguments = for_hydra(arguments, COMMANDS[command], "what" if command == "download" else None)
     validated(COMMANDS[command], configuration(command, arguments))
 
 
