@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from nmt.training.building import check_buildable
+from nmt.training.settings import Settings
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
-from nmt.training.building import check_buildable
-from nmt.training.settings import Settings
 
 FILES = sorted((CONFIGS / "experiment").glob("*.yaml"))
 
