@@ -1,8 +1,9 @@
-"""nmt.score: how probable a run finds given translations."""
+"""nmt.score: the log-probabilities of given translations."""
 
 import logging
 
 from nmt.config.job import Job
+from nmt.config.schema import ScoreSettings
 from nmt.data.corpus import read_parallel
 from nmt.files import existing_file
 from nmt.runs.forced_scores import log_probs, perplexity
@@ -11,12 +12,12 @@ from nmt.runs.load import load_runs
 logger = logging.getLogger(__name__)
 
 
-def score(job: Job) -> None:
-    """Prints log P(target | source) in nats of each pair of lines; logs the perplexities of all of them."""
-    config = job.config
-    pairs = read_parallel(existing_file("source", config["source"]), existing_file("target", config["target"]))
-    runs = load_runs(config["run_dir"], config["device"])
-    found = log_probs(runs, pairs.source, pairs.target, config["batch_tokens"])
+def score(job: Job[ScoreSettings]) -> None:
+    """Prints log P(target | source) of each pair of lines, in nats; logs the perplexities over all lines."""
+    settings = job.settings
+    pairs = read_parallel(existing_file("source", settings.source), existing_file("target", settings.target))
+    runs = load_runs(settings.run_dir, settings.device)
+    found = log_probs(runs, pairs.source, pairs.target, settings.batch_tokens)
     for value in found:
         print(f"{value:.4f}")
     of = perplexity(found, runs[0], pairs.target)

@@ -20,6 +20,10 @@ _NO_PROBABILITIES = (
 )
 
 
+MAX_BEAM_SIZE = 1000
+"""Each hypothesis needs its own scores of the whole vocabulary: 1000 of 32,000 pieces take 128 MB for one sentence."""
+
+
 class Live(NamedTuple):
     """The sentences that are still searched, one row each."""
 
@@ -80,8 +84,11 @@ class BeamSearch:
         n_best: int = 1,
         constraints: Constraints | None = None,
     ) -> None:
-        if beam_size < 1:
-            raise ValueError(f"search.beam_size is {beam_size}; it must be at least 1 (1 is greedy search).")
+        if not 1 <= beam_size <= MAX_BEAM_SIZE:
+            raise ValueError(
+                f"search.beam_size is {beam_size}; it must be from 1, which is greedy search, to {MAX_BEAM_SIZE}: each "
+                "hypothesis needs memory for the scores of the whole vocabulary."
+            )
         if not math.isfinite(length_penalty):
             raise ValueError(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
         if not 0 <= coverage_penalty < math.inf:

@@ -44,6 +44,16 @@ class Constraints:
         self.max_length_ratio, self.max_length_offset = max_length_ratio, max_length_offset
         self.no_repeat_ngram = no_repeat_ngram
 
+    def check_reachable(self, longest_source: int) -> None:
+        """Raises ValueError if `min_length` is more than the longest source of one search would allow."""
+        most = int(longest_source * self.max_length_ratio + self.max_length_offset)
+        if self.min_length > most:
+            raise ValueError(
+                f"search.constraints.min_length is {self.min_length}, but a source of {longest_source} pieces, the "
+                f"longest of one search, gives at most {most} (max_length_ratio x source + max_length_offset): use a "
+                f"min_length of at most {most}."
+            )
+
     def longest(
         self,
         source_mask: Bool[Tensor, "sentences source"],

@@ -11,6 +11,7 @@ import torch
 from torch.nn.utils import parametrize
 
 from nmt.data.batch import pad, pad_source
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Decodable, Hypothesis, Search
 from nmt.text.normalize import normalize
@@ -68,6 +69,9 @@ class Translator:
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
         self.choose = choose
+        constraints = getattr(search, "constraints", None)  # a user's own search may have none
+        if isinstance(constraints, Constraints):
+            constraints.check_reachable(self.max_source_tokens)
 
     def translate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None

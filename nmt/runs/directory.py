@@ -1,5 +1,6 @@
-"""A run directory: what training leaves behind, complete and portable, and whether a folder is one."""
+"""A run directory: everything that training leaves behind, complete and portable."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import yaml
 
 from nmt.config.direction import Direction
+from nmt.data.cache import file_digest
 from nmt.files import PART, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 
@@ -17,57 +19,67 @@ _FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
 
 
 class RunDirectory:
-    """config.yaml, tokenizer.model (or one a language), model.safetensors, metrics.json, logs/ and checkpoints/."""
+    """config.yaml, tokenizer.model (or one for each language), model.safetensors, metrics.json, logs/, checkpoints/."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.last = self.checkpoints / "last.ckpt"  # that of nmt.training.checkpoints
+        self.last = self.checkpoints / "last.ckpt"  # as in nmt.training.checkpoints
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"
 
     @property
     def started(self) -> bool:
-        """Whether a training has been started here."""
+        """Whether the folder holds a run, finished or not."""
         return (self.path / _CONFIG).is_file()
 
     @property
     def finished(self) -> bool:
-        """Whether training has come to its end: the best weights are saved and scored."""
+        """Whether training has ended: the best weights are saved and scored."""
         return self.started and self.weights.is_file() and self.metrics().get("finished", False)
 
     def state(self) -> tuple[bytes, ...]:
-        """What the folder says of its run now; other than before when a training has written to it."""
+        """The content of config.yaml and metrics.json, which changes when a command writes to the run."""
         files = (self.path / name for name in (_CONFIG, _METRICS))
         return tuple(file.read_bytes() for file in files if file.is_file())
 
     def require_finished(self) -> None:
-        """Raises FileNotFoundError or ValueError when this is no run directory or its training has not ended."""
+        """Raises FileNotFoundError or ValueError if this is not the directory of a finished run."""
         if not self.path.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path}; run_dir is the folder that nmt.train printed.")
+            reason = f"There is no folder {self.path}"
+            if self.path.is_symlink():
+                reason = f"{self.path} is a broken symbolic link"
+            elif self.path.exists():
+                reason = f"{self.path} is a file"
+            raise FileNotFoundError(f"{reason}; run_dir is the folder that nmt.train printed.")
         if not self.started:
             raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")
-        if not self.finished:
+        if not self.metrics().get("finished", False):
             raise ValueError(
-                f"The training in {self.path} has not ended; end it with "
+                f"The training in {self.path} has not ended; continue it with "
                 f"'python -m nmt.train run_dir={self.path} resume=true'."
+            )
+        if not self.weights.is_file():
+            raise FileNotFoundError(
+                f"The weights of the finished run in {self.path} are missing: copy {self.weights.name} back, or train "
+                "the run again with overwrite=true."
             )
 
     def require_free(self, overwrite: bool) -> None:
-        """Raises FileExistsError when a new run would overwrite something; an old run may be, if asked for."""
+        """Raises FileExistsError if a new run would overwrite something; with `overwrite` it may overwrite a run."""
         if self.started and not overwrite:
-            state = "a finished run" if self.finished else "a run that has not ended (resume=true goes on with it)"
+            state = "a finished run" if self.finished else "an unfinished run (resume=true continues it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
         if not self.started and self.path.exists() and not self._is_free():
             raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
 
     def _is_free(self) -> bool:
-        """Whether the folder is empty, but for the first file of a run that was killed while it was written."""
+        """Whether the folder is empty, except for the config.yaml.part of a run that was killed at its start."""
         return self.path.is_dir() and all(path.name == _CONFIG + PART for path in self.path.iterdir())
 
     def clear(self) -> None:
-        """Deletes the files of a run, and no others."""
+        """Deletes the files of a run and no others."""
         for folder in _FOLDERS:
             shutil.rmtree(self.path / folder, ignore_errors=True)
         tokenizers = [path.name for path in self.path.glob("tokenizer.*.model")]
@@ -76,12 +88,12 @@ class RunDirectory:
                 file.unlink(missing_ok=True)
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """Writes the configuration; from then on the run counts as started."""
+        """Writes the configuration, which makes the run a started one."""
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / _CONFIG, text.encode())
 
     def config(self) -> dict[str, Any]:
-        """The stored configuration. Raises ValueError when the file is not readable or not that of a training."""
+        """The stored configuration. Raises ValueError if the file is damaged or not the configuration of a run."""
         file = self.path / _CONFIG
         try:
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -90,33 +102,43 @@ class RunDirectory:
         missing = [part for part in PARTS if not isinstance(config, dict) or not config.get(part)]
         if missing:
             raise ValueError(
-                f"{file} is not the configuration of a training: it lacks {', '.join(missing)}; "
+                f"{file} is not the configuration of a run: it lacks {', '.join(missing)}; "
                 "run_dir is the folder that nmt.train printed."
             )
         return config
 
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
         """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""
-        if tokenizers.joint:
-            write_bytes(self.path / _JOINT, tokenizers.source.model)
-        else:
-            write_bytes(self._tokenizer_file(direction.source), tokenizers.source.model)
-            write_bytes(self._tokenizer_file(direction.target), tokenizers.target.model)
+        for name, model in _tokenizer_files(tokenizers, direction).items():
+            write_bytes(self.path / name, model)
 
     def tokenizers(self, direction: Direction) -> TokenizerPair:
-        """The stored tokenizers; one object on both sides when they are joint."""
-        if (self.path / _JOINT).is_file():
-            joint = Tokenizer.load(self.path / _JOINT)
-            return TokenizerPair(joint, joint)
-        sides = (direction.source, direction.target)
-        return TokenizerPair(*(Tokenizer.load(self._tokenizer_file(side)) for side in sides))
+        """The stored tokenizers; one object for both sides if they are joint.
+
+        Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in
+        metrics.json: with another tokenizer a model translates into garbage.
+        """
+        recorded = self.metrics().get("tokenizers", {})
+        joint = _JOINT in recorded if recorded else (self.path / _JOINT).is_file()
+        loaded = []
+        for name in [_JOINT] if joint else _tokenizer_names(direction):
+            file = self.path / name
+            if not file.is_file():
+                raise FileNotFoundError(f"{self.path} has no {name}: copy it back, or train the run again.")
+            if name in recorded and file_digest(file) != recorded[name]:
+                raise ValueError(
+                    f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "
+                    "run's own back, or train the run again."
+                )
+            loaded.append(Tokenizer.load(file))
+        return TokenizerPair(loaded[0], loaded[-1])
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         """Replaces metrics.json."""
         write_json(self.path / _METRICS, metrics)
 
     def metrics(self) -> dict[str, Any]:
-        """What metrics.json holds; empty before it is written. Raises ValueError when it is not a run's."""
+        """The content of metrics.json; empty before it is written. Raises ValueError if it is not a run's record."""
         file = self.path / _METRICS
         if not file.is_file():
             return {}
@@ -125,8 +147,20 @@ class RunDirectory:
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged: it is not JSON.") from error
         if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
-            raise ValueError(f"{file} is not the record of a training: it does not say whether that is finished.")
+            raise ValueError(f"{file} is not the record of a run: it does not say whether training has finished.")
         return metrics
 
-    def _tokenizer_file(self, language: str) -> Path:
-        return self.path / f"tokenizer.{language}.model"
+
+def tokenizer_hashes(tokenizers: TokenizerPair, direction: Direction) -> dict[str, str]:
+    """SHA-256 of each tokenizer file, by its name in the run directory; metrics.json has it under 'tokenizers'."""
+    files = _tokenizer_files(tokenizers, direction)
+    return {name: hashlib.sha256(model).hexdigest() for name, model in files.items()}
+
+
+def _tokenizer_files(tokenizers: TokenizerPair, direction: Direction) -> dict[str, bytes]:
+    names = [_JOINT] if tokenizers.joint else _tokenizer_names(direction)
+    return {name: tokenizer.model for name, tokenizer in zip(names, tokenizers, strict=False)}
+
+
+def _tokenizer_names(direction: Direction) -> list[str]:
+    return [f"tokenizer.{language}.model" for language in (direction.source, direction.target)]

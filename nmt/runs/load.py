@@ -24,7 +24,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 class Trained(NamedTuple):
-    """A finished run, loaded: the model is in evaluation mode on `device`, with numbers of that `precision`."""
+    """A finished run, loaded. The model is in evaluation mode, on `device` and in `precision`."""
 
     run: RunDirectory
     config: Config
@@ -47,9 +47,10 @@ def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
 
 
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
-    """The finished run in a folder. Raises FileNotFoundError or ValueError when it is none or its files do not fit.
+    """The finished run in a folder.
 
-    And for a device or a precision that cannot be used.
+    Raises FileNotFoundError or ValueError if the folder holds none, if its files do not belong together, and for a
+    device or a precision that cannot be used.
     """
     place = choose_device(device)
     check_precision(precision, place)
@@ -57,40 +58,47 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     run.require_finished()
     config = run.config()
     check_targets([config["model"], config["search"]], path / "config.yaml", LOADED)
-    direction = validated(RunSettings, config).direction
+    try:
+        direction = validated(RunSettings, config).direction
+    except ValueError as error:
+        raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(direction)
     try:
         model = build_model(config, tokenizers)
         make(config["search"])
     except TypeError as error:
         raise ValueError(
-            f"{path / 'config.yaml'} does not describe a model and a search of this version of nmt ({error}): "
-            "train it again."
+            f"{path / 'config.yaml'} does not describe a model and a search of this version of nmt ({error}): train "
+            "the run again."
         ) from error
     try:
         safetensors.torch.load_model(model, run.weights)
     except (RuntimeError, SafetensorError) as error:
-        raise ValueError(f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'}.") from error
+        raise ValueError(
+            f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'} with vocabularies of "
+            f"{tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files back, or train "
+            "the run again."
+        ) from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, place)
     return Trained(run, config, direction, tokenizers, model, place, precision)
 
 
 def save_weights(model: Seq2Seq, path: Path) -> None:
-    """Writes a model's weights, whole or not at all. Raises OSError when the disk is full."""
+    """Writes a model's weights atomically. Raises OSError if the disk is full."""
     try:
         with atomic_write(path) as part:
             safetensors.torch.save_model(model, str(part))
     except SafetensorError as error:
-        # It tells the system's error number in its text alone.
+        # The number of the system's error is only in its text.
         number = re.search(r"os error (\d+)", str(error))
         raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
 def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Trained]:
-    """The finished run of a folder, or those of a list of folders that shall decide together.
+    """The finished run in a folder, or those in a list of folders for an ensemble.
 
-    Raises as `load_run`, and ValueError where their directions or vocabularies differ.
+    Raises as `load_run`, and ValueError if their directions or vocabularies differ.
     """
     named = paths if isinstance(paths, list) else [paths]
     runs = [load_run(Path(str(path)), device, precision) for path in named]
@@ -100,7 +108,7 @@ def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Train
     for other in runs[1:]:
         if (other.direction, *_vocabularies(other)) != (first.direction, *_vocabularies(first)):
             differ = (
-                f"one translates {other.direction}, the other {first.direction}: give runs of one direction."
+                f"they translate {other.direction} and {first.direction}; give runs of one direction."
                 if other.direction != first.direction
                 else "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             )
@@ -109,7 +117,7 @@ def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Train
 
 
 def choose_device(name: str) -> torch.device:
-    """'auto' is the GPU if there is one. Raises ValueError for an unknown device and for a GPU that is not there."""
+    """The device of that name; 'auto' is the GPU if there is one. Raises ValueError for one that is not available."""
     if name not in DEVICES:
         raise ValueError(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
     available = torch.cuda.is_available()

@@ -1,6 +1,6 @@
-"""A finished run in Python: text in, text, numbers and arrays out."""
+"""Finished runs in Python: text in; text, numbers and arrays out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
-from nmt.runs.load import load_runs
+from nmt.runs.load import Trained, load_runs
 from nmt.runs.search import build_translator, named_search, search_config
 from nmt.text import normalize
 
@@ -20,6 +20,10 @@ class Pretrained:
         paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
         self.runs = load_runs(paths, device, precision)
 
+    def __repr__(self) -> str:
+        described = [_description(run) for run in self.runs]
+        return described[0] if len(described) == 1 else f"Ensemble({', '.join(described)})"
+
     def translate(
         self,
         lines: Sequence[str],
@@ -29,13 +33,14 @@ class Pretrained:
         minimum_bayes_risk: bool = False,
         **settings: Any,
     ) -> list[str]:
-        """The best translation of each line, which begins with its prefix; an empty line gives an empty one.
+        """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
-        By the search that the run was trained with, or by 'beam' or 'sampling' with their defaults; further arguments
-        replace settings of it, such as beam_size=1 or samples=32. With `minimum_bayes_risk` the best is the one that is
-        most like the others by chrF. Raises ValueError for what cannot be used.
+        `search` is 'beam' or 'sampling' with its defaults; without it, the search that the run was trained with.
+        `settings` replace some of its settings: beam_size=1, samples=32. With `minimum_bayes_risk` the best translation
+        is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
         """
-        return self._translator(search, settings, minimum_bayes_risk).translate(lines, prefixes)
+        begins = None if prefixes is None else _strings("prefixes", prefixes)
+        return self._translator(search, settings, minimum_bayes_risk).translate(_strings("lines", lines), begins)
 
     def n_best(
         self,
@@ -45,34 +50,34 @@ class Pretrained:
         search: str | None = None,
         **settings: Any,
     ) -> list[list[Translation]]:
-        """Several translations of each line with their log_prob and score, best first: n_best=5, for example."""
-        return self._translator(search, settings).n_best(lines, prefixes)
+        """Several translations of each line (n_best=5) with their log_prob and score, best first."""
+        begins = None if prefixes is None else _strings("prefixes", prefixes)
+        return self._translator(search, settings).n_best(_strings("lines", lines), begins)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """log P(target | source) of each pair of lines, in nats; NaN for one that is longer than the model can read."""
-        _check_lines(sources, targets)
-        return log_probs(self.runs, sources, targets)
+        """log P(target | source) of each pair of lines, in nats; NaN for a pair too long for the model."""
+        return log_probs(self.runs, *_pairs(sources, targets))
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> Perplexity:
-        """The perplexity of the targets per piece, word and character, over the lines that the model can read."""
+        """The perplexity of the targets per piece, word and character, over the pairs not too long for the model."""
         return perplexity(self.score(sources, targets), self.runs[0], targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
-        """What the run attends to at every site in each pair, as arrays (layers, heads, rows, columns) with labels.
+        """The attention maps of each pair at every site: arrays (layers, heads, rows, columns) with labels.
 
-        Without targets in the best translation. A pair with a side that is empty, or too long for the model, has no
-        maps. Raises ValueError for an ensemble.
+        Without `targets` the maps are those of the best translation. A pair has no maps if one side is empty or too
+        long for the model. Raises ValueError for an ensemble.
         """
         if len(self.runs) > 1:
-            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions: load one of them.")
-        _check_lines(sources, sources if targets is None else targets)
+            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions; load one of them.")
+        sources, given = _pairs(sources, sources if targets is None else targets)
         run = self.runs[0]
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:
             found = self._translator(None, {}).search_ids(source_ids)
             target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
         else:
-            target_ids = run.tokenizers.target.encode_all([normalize(line) for line in targets])
+            target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
         maps: list[list[AttentionMap]] = [[] for _ in sources]
         for sentence in forced_maps(run, first_ranked(source_ids, target_ids), batch_tokens=4096):
             maps[sentence.line - 1] = sentence.maps
@@ -85,9 +90,27 @@ class Pretrained:
         return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk)
 
 
-def _check_lines(sources: Sequence[str], targets: Sequence[str]) -> None:
-    for lines in (sources, targets):
-        if isinstance(lines, str):
-            raise ValueError(f"Give lists of lines, not the string {lines!r}, whose letters would be taken for lines.")
-    if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
+def _description(run: Trained) -> str:
+    scorer = type(run.model.sites["cross"][0].scorer).__name__
+    return (
+        f"Pretrained(run_dir='{run.run.path}', direction={run.direction}, model={type(run.model).__name__}, "
+        f"scorer={scorer}, device={run.device}, precision={run.precision})"
+    )
+
+
+def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
+    lines = _strings("sources", sources), _strings("targets", targets)
+    if len(lines[0]) != len(lines[1]):
+        raise ValueError(f"{len(lines[0])} sources but {len(lines[1])} targets: give a target for each source.")
+    return lines
+
+
+def _strings(name: str, lines: Any) -> list[str]:
+    """The lines as a list. Raises ValueError for a single string, and for anything but strings."""
+    if isinstance(lines, str) or not isinstance(lines, Iterable):
+        raise ValueError(f"{name} must be a list of strings, not {lines!r}.")
+    strings = list(lines)
+    for number, line in enumerate(strings):
+        if not isinstance(line, str):
+            raise ValueError(f"{name} must be a list of strings, but {name}[{number}] is {line!r}.")
+    return strings

@@ -1,4 +1,4 @@
-"""What metrics.json says about a run besides its scores: everything that is needed to run it again."""
+"""What metrics.json says about a run besides its scores: everything needed to train it again."""
 
 import platform
 import subprocess
@@ -16,6 +16,8 @@ from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
+from nmt.runs.directory import tokenizer_hashes
+from nmt.text import TokenizerPair
 
 _PRINTED = 2
 _PACKAGES = (
@@ -38,7 +40,7 @@ def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Python's version and those of the packages that results depend on; one that is not installed is left out."""
+    """The versions of Python and of the installed packages that results depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -49,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that this package runs from, '+changes' if files differ; None outside of one."""
+    """The commit of the checkout that contains this package, with '+changes' if files differ; None without one."""
     folder = Path(__file__).resolve().parents[2]
     try:
         # An installed package may lie below a checkout of something else.
@@ -61,8 +63,10 @@ def git_commit() -> str | None:
         return None
 
 
-def training_record(settings: RunSettings, model: Seq2Seq, processes: int, hashes: dict[str, str]) -> dict[str, Any]:
-    """What is known of a training before its first step."""
+def training_record(
+    settings: RunSettings, tokenizers: TokenizerPair, model: Seq2Seq, processes: int, hashes: dict[str, str]
+) -> dict[str, Any]:
+    """What metrics.json holds before the first step."""
     return {
         "finished": False,
         "seed": settings.seed,
@@ -70,16 +74,14 @@ def training_record(settings: RunSettings, model: Seq2Seq, processes: int, hashe
         "direction": str(settings.direction),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "corpora": hashes,
+        "tokenizers": tokenizer_hashes(tokenizers, settings.direction),
         "versions": versions(),
         "git_commit": git_commit(),
     }
 
 
 def peak_memory_mib() -> int | None:
-    """The most memory held: of the GPU where this process has used one, else of the process, in MiB.
-
-    None where the system does not say.
-    """
+    """Peak memory in MiB: of the GPU if this process has used one, else of the process; None if it is unknown."""
     if torch.cuda.is_available() and torch.cuda.max_memory_reserved():
         return round(torch.cuda.max_memory_reserved() / 2**20)
     if sys.platform == "win32":
@@ -92,12 +94,12 @@ def peak_memory_mib() -> int | None:
 
 
 def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
-    """Scores as plain values, rounded to the digits that are printed."""
+    """Scores as plain values, rounded as they are printed."""
     return [score.record() for score in scores]
 
 
 def print_run(path: Path, scores: Sequence[Score]) -> None:
-    """Prints where a run lies, its headline score on the test split and a second opinion."""
+    """Prints the run directory and the first scores on the test split."""
     print(path)
     for score in scores[:_PRINTED]:
         print(f"test {score}")

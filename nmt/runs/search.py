@@ -23,17 +23,18 @@ def build_translator(
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
 ) -> Translator:
-    """The translator of a run, or of several as an ensemble, with the first one's search or `search`.
+    """The translator of a run, or of several as an ensemble.
 
-    See `build_search` and `longest_source` for what is not given. With `minimum_bayes_risk` the best of a line's
-    translations is the one that is most like the others by chrF. Raises ValueError where the search finds one alone.
+    `search` is as in `search_config`, and changes the first run's search; `max_source_tokens` defaults to
+    `longest_source`. With `minimum_bayes_risk` the best translation of a line is the one most similar to the others by
+    chrF. Raises ValueError if the search finds only one translation, and for a min_length that no source allows.
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found = build_search(first.config["search"], search or {})
     if minimum_bayes_risk and found.n_best == 1:
         raise ValueError(
-            "minimum_bayes_risk=true chooses between several translations, and the search finds 1; add "
+            "minimum_bayes_risk=true chooses between several translations, but the search finds 1: add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
@@ -42,7 +43,7 @@ def build_translator(
 
 
 def longest_source(config: Config) -> int:
-    """The pieces of a source that one search reads, EOS counted: the usual ones, or as many as training has read."""
+    """Limit on the source pieces of one search, EOS counted: the default, or what training read if that is more."""
     return max(MAX_SOURCE_TOKENS, config["filters"]["max_tokens"])
 
 
@@ -53,7 +54,7 @@ def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:
 
 
 def named_search(name: str) -> Config:
-    """The search that configs/search has under a name, with its defaults. Raises ValueError for an unknown one."""
+    """The search of that name in configs/search, with its defaults. Raises ValueError for an unknown name."""
     nodes = {
         file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
     }
@@ -65,9 +66,9 @@ def named_search(name: str) -> Config:
 
 
 def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search") -> Config:
-    """What `asked` describes; where it names no search, the stored one with those of its changes that are not None.
+    """The search that `asked` describes; if it names none, the stored one with those settings that are not None.
 
-    Raises ValueError for a setting that the stored search does not have or that is of another type.
+    Raises ValueError for a setting that the stored search does not have, or whose type differs.
     """
     if "_target_" in asked:
         return dict(asked)

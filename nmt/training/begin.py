@@ -82,7 +82,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     model = initial_model(settings, config, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     record = {
-        **training_record(settings, model, machine.processes, hashes),
+        **training_record(settings, tokenizers, model, machine.processes, hashes),
         **start_weights(start, {}),
         "command": changed_command(job.command, asked, with_values(asked, changes)),
         "asked": {key: value_at(asked, key) for key in BATCHES},

@@ -71,7 +71,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     check_epochs_left(run, metrics, max_steps)
     record = {
-        **training_record(settings, model, machine.processes, hashes),
+        **training_record(settings, tokenizers, model, machine.processes, hashes),
         **start_weights(start, metrics),
         "command": changed_command(metrics.get("command", job.command), run.config(), config),
         "asked": metrics.get("asked", {key: value_at(run.config(), key) for key in BATCHES}),

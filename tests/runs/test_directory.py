@@ -1,11 +1,12 @@
-"""A run directory is recognised, protected, and reads back what was written."""
+"""A run directory is recognized and protected, and reads back what was written."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.runs.directory import RunDirectory
+from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 CONFIG = {
@@ -51,6 +52,46 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
     assert [side.model for side in read] == [side.model for side in pair]
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_text(""), r"^.*run is a file; run_dir is the folder that nmt\.train printed"),
+        (lambda path: path.symlink_to("absent"), r"^.*run is a broken symbolic link; run_dir is the folder"),
+        (lambda path: path.symlink_to(path.name), r"^.*run is a broken symbolic link; run_dir is the folder"),
+    ],
+    ids=["file", "dangling link", "link to itself"],
+)
+def test_what_is_no_folder_is_named(run: RunDirectory, make: Callable[[Path], object], message: str) -> None:
+    make(run.path)
+    with pytest.raises(FileNotFoundError, match=message):
+        run.require_finished()
+
+
+def test_missing_weights_of_a_finished_run_are_named(run: RunDirectory) -> None:
+    finish(run)
+    run.weights.unlink()
+    with pytest.raises(FileNotFoundError, match=r"weights of the finished run in .*run are missing: copy model\.safet"):
+        run.require_finished()
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> None:
+    models = [Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba")]
+    run.write_config(CONFIG)
+    pair = TokenizerPair(models[0], models[0] if joint else models[1])
+    run.write_tokenizers(pair, EN_VI)
+    run.write_metrics({"finished": True, "tokenizers": tokenizer_hashes(pair, EN_VI)})
+    name = "tokenizer.model" if joint else "tokenizer.en.model"
+    (run.path / name).write_bytes(models[1].model)
+    with pytest.raises(
+        ValueError, match=rf"{name} is not the tokenizer of this run \(its SHA-256 is not the one in met"
+    ):
+        run.tokenizers(EN_VI)
+    (run.path / name).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"run has no {name}: copy it back, or train the run again"):
+        run.tokenizers(EN_VI)
+
+
 def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*run; run_dir is the folder"):
         run.require_finished()
@@ -58,7 +99,9 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
     with pytest.raises(FileNotFoundError, match=r"is not a run directory: it has no config\.yaml"):
         run.require_finished()
     run.write_config(CONFIG)
-    with pytest.raises(ValueError, match=r"has not ended; end it with 'python -m nmt.train run_dir=.* resume=true'"):
+    with pytest.raises(
+        ValueError, match=r"has not ended; continue it with 'python -m nmt.train run_dir=.* resume=true'"
+    ):
         run.require_finished()
     finish(run)
     run.require_finished()
@@ -67,7 +110,7 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
 def test_a_run_is_not_overwritten_unless_that_is_asked_for(run: RunDirectory) -> None:
     run.require_free(overwrite=False)
     run.write_config(CONFIG)
-    with pytest.raises(FileExistsError, match="holds a run that has not ended"):
+    with pytest.raises(FileExistsError, match="holds an unfinished run"):
         run.require_free(overwrite=False)
     finish(run)
     with pytest.raises(FileExistsError, match="holds a finished run; choose another run_dir, or overwrite=true"):
@@ -96,7 +139,7 @@ def test_clearing_deletes_a_run_and_nothing_else(run: RunDirectory) -> None:
     ("text", "message"),
     [
         ("a: [", r"config\.yaml is damaged: it is not YAML"),
-        ("", r"config\.yaml is not the configuration of a training: it lacks model, search, direction, data"),
+        ("", r"config\.yaml is not the configuration of a run: it lacks model, search, direction, data"),
         ("- model", "it lacks model, search, direction, data"),
         ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; run_dir is the folder that nmt.train"),
     ],
@@ -112,8 +155,8 @@ def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, mes
     ("text", "message"),
     [
         ("{", r"metrics\.json is damaged: it is not JSON"),
-        ('{"accuracy": 0.9}', r"metrics\.json is not the record of a training"),
-        ("[1]", r"metrics\.json is not the record of a training"),
+        ('{"accuracy": 0.9}', r"metrics\.json is not the record of a run"),
+        ("[1]", r"metrics\.json is not the record of a run"),
     ],
 )
 def test_a_record_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:

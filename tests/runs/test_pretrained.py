@@ -122,17 +122,56 @@ def build_ids(run: Pretrained, line: str) -> list[int]:
 
 @pytest.mark.parametrize("call", ["score", "attend"])
 def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call: str) -> None:
-    with pytest.raises(ValueError, match="Give lists of lines, not the string 'abc'"):
+    with pytest.raises(ValueError, match="sources must be a list of strings, not 'abc'"):
         getattr(run, call)("abc", "xyz")
     with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
         getattr(run, call)(["a", "b"], ["x"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (None, r"^lines must be a list of strings, not None\.$"),
+        ("abc", r"^lines must be a list of strings, not 'abc'\.$"),
+        (["a", 1], r"^lines must be a list of strings, but lines\[1\] is 1\.$"),
+    ],
+)
+@pytest.mark.parametrize("call", ["translate", "n_best"])
+def test_lines_that_are_no_strings_are_refused(run: Pretrained, call: str, lines: Any, message: str) -> None:
+    # Without the type checks of the tests, as a user calls it.
+    with pytest.raises(ValueError, match=message):
+        getattr(Pretrained, call).__wrapped__(run, lines)
+
+
+def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
+    one = "direction=en-vi, model=Transformer, scorer=ScaledDot, device=cpu, precision=float32)"
+    assert repr(run) == f"Pretrained(run_dir='a', {one}"
+    assert repr(nmt.load(["a", "b"], device="cpu")) == f"Ensemble({run!r}, Pretrained(run_dir='b', {one})"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be from 1, which is greedy search, to 1000"),
+        (
+            {"constraints": {"min_length": 100000}},
+            r"min_length is 100000, but a source of 256 pieces, the longest of one search, gives at most 522 .* of at "
+            r"most 522",
+        ),
+    ],
+)
+def test_searches_that_would_not_end_or_fit_are_refused(
+    run: Pretrained, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run.translate(LINES, **settings)
 
 
 def test_an_ensemble_translates_and_scores_and_has_no_maps(here: Path) -> None:
     both = nmt.load(["a", "b"], device="cpu")
     assert len(both.translate(LINES)) == 3
     assert len(both.score(LINES, LINES)) == 3
-    with pytest.raises(ValueError, match="2 runs have 2 different attentions: load one of them"):
+    with pytest.raises(ValueError, match="2 runs have 2 different attentions; load one of them"):
         both.attend(LINES)
     with pytest.raises(ValueError, match="c and a cannot translate together: their tokenizers differ"):
         nmt.load(["a", "c"], device="cpu")
