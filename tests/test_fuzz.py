@@ -1,6 +1,6 @@
-"""Whatever bytes come in, what reads text either reads it or says in a sentence what is wrong with it.
+"""Any input is either read or refused with a message.
 
-`make soak` (FUZZ=soak) tries a hundred times as much.
+`make soak` (FUZZ=soak) tries a hundred times as many inputs.
 """
 
 import io
@@ -62,7 +62,7 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.d
 
 
 def tried(read: Callable[[], Any]) -> tuple[Any, str]:
-    """What is read, and the sentence with which it is refused instead."""
+    """The result and an empty message, or None and the message of the refusal."""
     try:
         return read(), ""
     except ValueError as error:
@@ -76,7 +76,7 @@ def tokenizer() -> Tokenizer:
 
 
 @given(TEXT)
-def test_normalising_twice_is_normalising_once(text: str) -> None:
+def test_normalization_is_idempotent(text: str) -> None:
     once = normalize(text)
     assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
@@ -85,7 +85,7 @@ def test_normalising_twice_is_normalising_once(text: str) -> None:
 
 @given(TEXT)
 @settings(suppress_health_check=SLOW)
-def test_what_is_encoded_is_decoded_again(tokenizer: Tokenizer, text: str) -> None:
+def test_decoding_restores_the_encoded_text(tokenizer: Tokenizer, text: str) -> None:
     line = normalize(text)
     ids = tokenizer.encode(line)
     assert tokenizer.decode(ids) == line
@@ -152,12 +152,12 @@ def translator(tokenizer: Tokenizer) -> Translator:
     pair, tiny = TokenizerPair(tokenizer, tokenizer), ["model=luong", "model.embedding_dim=5"]
     sizes = ["model.encoder_dim=6", "model.decoder_dim=7", "model.num_layers=1"]
     model = build_model(configuration("train", ["run_dir=none", *tiny, *sizes]), pair)
-    return Translator(model, pair, BeamSearch(beam_size=2, constraints=Constraints(max_length=4)))
+    return Translator(model, pair, BeamSearch(beam_size=2, constraints=Constraints(max_length=2)))
 
 
 @given(st.lists(TEXT, max_size=4))
 @settings(suppress_health_check=SLOW)
-def test_any_lines_are_translated_and_empty_ones_are_not(
+def test_any_line_is_translated_unless_it_is_empty(
     translator: Translator, tokenizer: Tokenizer, lines: list[str]
 ) -> None:
     found = list(translator.stream((line, "") for line in lines))
@@ -216,11 +216,9 @@ def test_any_direction_is_two_languages_or_refused(text: str) -> None:
     assert str(direction) == text or text in refused
 
 
-KEYS = st.sampled_from(
-    ["seed", "model.dim", "scorer", "trainer.max_steps", "+a", "~seed", "model", "direction", "x", ""]
-)
+KEYS = st.sampled_from(["read_ahead", "search.beam_size", "search", "format", "+a", "~device", "batch_tokens", "x", ""])
 VALUES = st.one_of(
-    st.sampled_from(["1", "-1", "null", "[1,2", "{a:1}", "${seed}", "'", '"', "a=b", "é", "1e999", "additive", ""]),
+    st.sampled_from(["1", "-1", "null", "[1,2", "{a:1}", "${device}", "'", '"', "a=b", "é", "1e999", "beam", ""]),
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
 )
 
@@ -228,5 +226,5 @@ VALUES = st.one_of(
 @given(KEYS, VALUES)
 @settings(suppress_health_check=SLOW)
 def test_any_override_is_a_configuration_or_refused(key: str, value: str) -> None:
-    config, refused = tried(lambda: configuration("train", ["run_dir=none", f"{key}={value}"]))
+    config, refused = tried(lambda: configuration("translate", ["run_dir=none", f"{key}={value}"]))
     assert refused or config["run_dir"] == "none"
