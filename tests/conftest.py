@@ -1,11 +1,17 @@
-"""What tests of several folders need: a tiny corpus, and the real commands, run as a person runs them.
+"""Fixtures that tests of several folders share: a tiny corpus, and the real commands, run as a user runs them.
 
-Without a GPU, Triton's kernels are run by its interpreter, as it must be told before triton is first imported.
+Without a GPU, Triton's interpreter runs its kernels. This must be set before lightning imports triton.
 """
+
+import os
+
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 import contextlib
 import io
-import os
 import random
 import shutil
 import subprocess
@@ -15,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import torch
 from attention_runs import RUNS, train_all
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -24,9 +29,6 @@ from nmt.cli.compose import configuration
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.config.schema import COMMANDS, validated
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]

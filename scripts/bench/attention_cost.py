@@ -22,7 +22,9 @@ from scripts.bench.size_lists import size_list
 Way = Callable[[Attention, Tensor, Tensor, Tensor, Tensor], Tensor]
 """way(site, queries, keys, values, mask) computes the context; all ways give the same result."""
 
-SCORERS = {path.stem: make(yaml.safe_load(path.read_text())) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))}
+SCORERS = {
+    path.stem: make(yaml.safe_load(path.read_text())["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))
+}
 
 
 def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

@@ -149,10 +149,11 @@ def whole_agreement(
 
 def int8(rows: int, width: int, vocab: int) -> Part:
     """A linear layer with 8-bit weights."""
+    torch.manual_seed(1)
     layer = nn.Sequential(nn.Linear(width, vocab))
     rounded = with_precision(layer, "int8", torch.device("cpu"))
     x = torch.randn(rows, width)
-    ways = (torch.inference_mode()(partial(each, x)) for each in (layer, rounded))
+    ways = (partial(torch.inference_mode()(each), x) for each in (layer, rounded))
     return Part(*ways, f"linear layer in int8, {rows} x {width} to {vocab:,}")
 
 

@@ -27,6 +27,12 @@ def test_a_batch_is_made_of_whole_sentences_without_padding() -> None:
     assert growth_cost.made_up(length=7, vocabulary=11, tokens=3).tokens == 7
 
 
+@pytest.fixture(autouse=True)
+def matrix_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saves measuring the machine's rate of matrix products for each size."""
+    monkeypatch.setattr(growth_cost, "matrix_rate", lambda *_: 1e9)
+
+
 @pytest.mark.parametrize("model", ["transformer", "luong", "bahdanau"])
 def test_a_wider_model_has_more_parameters(model: str) -> None:
     narrow, wide = (growth_cost.measure(5, 13, width, model, "dot", 20, 1) for width in (64, 128))

@@ -37,7 +37,7 @@ def test_prints_the_table_with_its_signature(tmp_path: Path, capsys: pytest.Capt
     options = [f"--{name}={files[name]}" for name in ("source", "reference", "hypotheses")]
     near_duplicates.main([*options, str(files["training"])])
     printed = capsys.readouterr().out
-    assert re.search(r"\| 50% to 100% +\| 1 +\| 100\.00 \|", printed)
+    assert re.search(r"\| 50% to 100% +\| +1 +\| +100\.00 +\|", printed)
     assert "BLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in printed
 
 

@@ -72,7 +72,8 @@ def test_both_ways_to_the_agreement_give_the_same(autocast: bool, dtype: torch.d
 
 def test_an_int8_layer_is_nearly_the_layer() -> None:
     part = parts_cost.int8(5, 7, 11)
-    (layer,), x = part.plain.args[0], part.plain.args[1]
+    [x] = part.plain.args
+    [layer] = part.plain.func.__wrapped__
     # Inputs in 127 steps (CPUs without VNNI have 7 bits), weights in 254; each is off by up to half a step.
     input_step = (x.max().clamp(min=0) - x.min().clamp(max=0)) / 127
     weight_step = layer.weight.detach().abs().max() / 127

@@ -21,7 +21,7 @@ def test_random_maps_are_weights_of_all_sites() -> None:
     assert [sentence.line for sentence in sentences] == [1, 2, 3]
     for item in (item for sentence in sentences for item in sentence.maps):
         assert item.weights.shape == (2, 7, 5, 5)
-        assert item.weights.sum(axis=-1) == pytest.approx(1, abs=2 * 5 * np.finfo(np.float32).eps)
+        assert item.weights.sum(axis=-1) == pytest.approx(1, abs=2 * 5 * float(np.finfo(np.float32).eps))
     assert {item.site for item in sentences[0].maps} == {"encoder_self", "decoder_self", "cross"}
 
 
