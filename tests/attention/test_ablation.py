@@ -11,7 +11,7 @@ from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.attention.scorers import Additive, General, ScaledDot
 from nmt.attention.windows import Asking, Global, LocalP
 
-SCORES = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(3))
+SCORES = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(3)).double()
 MASK = causal_mask(5)
 WAYS = (Off, Uniform, Shuffled)
 
@@ -27,7 +27,7 @@ def test_only_one_head_changes_and_blocked_keys_stay_so(way, normalizer):
 
 def test_off_is_nothing_and_uniform_is_the_mean():
     assert Off(Softmax(), 1)(SCORES, MASK)[:, 1].eq(0).all()
-    torch.testing.assert_close(Uniform(Softmax(), 1)(SCORES, MASK)[0, 1], MASK / torch.arange(1, 6)[:, None])
+    torch.testing.assert_close(Uniform(Softmax(), 1)(SCORES, MASK)[0, 1], MASK / torch.arange(1, 6).double()[:, None])
     nothing = torch.zeros(5, 5, dtype=torch.bool)
     assert Uniform(Softmax(), 1)(SCORES, nothing).eq(0).all()
 
@@ -50,9 +50,9 @@ def test_a_shuffle_does_not_depend_on_padding_nor_on_the_rest_of_the_batch():
 
 @pytest.mark.parametrize("scorer", [ScaledDot, General, Additive])
 def test_a_frozen_query_asks_the_same_everywhere(scorer):
-    own = scorer(query_dim=7, key_dim=7, num_heads=3)
-    frozen = FrozenQuery(own, 2, torch.randn(7))
-    queries, keys = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 4, 7)
+    own = scorer(query_dim=7, key_dim=7, num_heads=3).double()
+    frozen = FrozenQuery(own, 2, torch.randn(7).double())
+    queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 4, 7).double()
     scores = frozen.score(frozen.project_queries(queries), frozen.project_keys(keys))
     expected = own.score(own.project_queries(queries), own.project_keys(keys))
     assert scores[:, :2].equal(expected[:, :2])
@@ -63,14 +63,14 @@ def test_a_frozen_query_asks_the_same_everywhere(scorer):
 
 
 def test_an_attention_is_itself_again_afterwards_also_after_an_error():
-    attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3)
-    queries, keys = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 5, 7)
+    attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3).double()
+    queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 5, 7).double()
     before = attention(queries, keys, keys, MASK)
     with contextlib.suppress(KeyError), with_parts(attention, normalizer=Off(attention.normalizer, 1)):
         assert attention(queries, keys, keys, MASK)[:, 1].eq(0).all()
         raise KeyError
     assert attention(queries, keys, keys, MASK).equal(before)
-    with with_parts(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7))):
+    with with_parts(attention, scorer=FrozenQuery(attention.scorer, 0, torch.zeros(7).double())):
         uniform = attention(queries, keys, keys, torch.ones(5, dtype=torch.bool))[:, 0]
     torch.testing.assert_close(uniform, keys[:, 0].mean(dim=1, keepdim=True).expand(-1, 5, -1))
 
@@ -78,11 +78,11 @@ def test_an_attention_is_itself_again_afterwards_also_after_an_error():
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalize):
     window = partial(LocalP, half_width=2, renormalize=renormalize)
-    attention = Attention(ScaledDot, window, Softmax, query_dim=7, key_dim=7, num_heads=3)
-    queries, keys, mask = torch.randn(2, 3, 5, 7), torch.randn(2, 3, 11, 7), torch.ones(11, dtype=torch.bool)
-    asking = Asking(torch.randn(2, 5, 21), torch.arange(5)[None])
+    attention = Attention(ScaledDot, window, Softmax, query_dim=7, key_dim=7, num_heads=3).double()
+    queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 11, 7).double()
+    mask, asking = torch.ones(11, dtype=torch.bool), Asking(torch.randn(2, 5, 21).double(), torch.arange(5)[None])
     view = attention.window(mask, asking)
     with with_parts(attention, normalizer=Uniform(attention.normalizer, 1)):
         weights = attention.attend(queries, keys, keys, mask, asking)[1][:, 1]
-    equal = (view.mask / view.mask.sum(-1, keepdim=True))[:, 1]
+    equal = (view.mask / view.mask.sum(-1, keepdim=True).double())[:, 1]
     torch.testing.assert_close(weights, equal if renormalize else equal * view.log_prior[:, 1].exp())

@@ -140,13 +140,13 @@ def test_the_cpu_takes_the_fused_kernel_where_it_wins(
 
 def test_multihead_equals_torchs_own():
     site = partial(Attention, scorers.ScaledDot, windows.Global, normalizers.Softmax)
-    ours = MultiHeadAttention(site, query_dim=6, key_dim=6, num_heads=3, dropout=0.0)
-    theirs = nn.MultiheadAttention(6, 3, batch_first=True)
+    ours = MultiHeadAttention(site, query_dim=6, key_dim=6, num_heads=3, dropout=0.0).double()
+    theirs = nn.MultiheadAttention(6, 3, batch_first=True).double()
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
         theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
         theirs.out_proj.load_state_dict(ours.output.state_dict())
-    queries, keys = torch.randn(2, 4, 6), torch.randn(2, 5, 6)
+    queries, keys = torch.randn(2, 4, 6).double(), torch.randn(2, 5, 6).double()
     mask, seen = lengths_to_mask(torch.tensor([5, 3]), 5), []
     expected, weights = theirs(queries, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
     torch.testing.assert_close(

@@ -10,9 +10,9 @@ from nmt.models.norms import ScaleNorm
 
 def test_every_vector_has_the_learned_length() -> None:
     torch.manual_seed(1)
-    norm, x = ScaleNorm(7), torch.randn(3, 5, 7)
+    norm, x = ScaleNorm(7).double(), torch.randn(3, 5, 7, dtype=torch.double)
     found = norm(x)
-    torch.testing.assert_close(found.norm(dim=-1), torch.full((3, 5), math.sqrt(7)))
+    torch.testing.assert_close(found.norm(dim=-1), torch.full((3, 5), math.sqrt(7), dtype=torch.double))
     torch.testing.assert_close(found, math.sqrt(7) * torch.nn.functional.normalize(x, dim=-1))
     norm.length.data.fill_(2)
     torch.testing.assert_close(norm(x), 2 * found / math.sqrt(7))

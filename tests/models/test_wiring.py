@@ -164,6 +164,8 @@ def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_mod
     state = model.start(memory, beams=1)
     for step in range(17):
         log_probs, state = model.step(tokens[:, step : step + 1], state, memory)
-        torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=1e-5)
+        # The step's float32: logits below 32 are rounded, and the softmax sums 23 terms.
+        tolerance = 64 * torch.finfo(torch.float32).eps
+        torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=tolerance)
     with pytest.raises(ValueError, match="has weights for 17 positions, but the sentence has 18"):
         model.step(tokens[:, :1], state, memory)
