@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config.job import JobRecord
+from nmt.config.schema import RunSettings, validated
 from nmt.runs.comparison import report, run_system
 from nmt.runs.directory import RunDirectory
 
@@ -23,7 +24,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             without_result[name] = (record.error.splitlines() or ["not finished"])[0]
             continue
         try:
-            split = "test" if run.config()["data"].get("test") else "valid"
+            split = "test" if validated(RunSettings, run.config()).data.test else "valid"
             system, references = run_system(run.path, "auto", split, settings, references)
             systems.append(system)
         except (ValueError, FileNotFoundError) as error:

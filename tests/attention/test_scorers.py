@@ -129,8 +129,8 @@ def test_a_distance_is_as_exact_where_autocast_rounds_products():
     with torch.autocast("cpu", torch.bfloat16):
         found = score_of(scorer, queries, keys).softmax(dim=-1)
     exact = (-(queries.double().unsqueeze(3) - keys.double().unsqueeze(2)).square().sum(dim=-1) / 2).softmax(dim=-1)
-    # |k|^2 / 2 in two bfloat16 columns is off by (eps / 2)^2, and 66 terms are summed in float32. If a score is off by d,
-    # a weight is by 2d at most.
+    # |k|^2 / 2 in two bfloat16 columns is off by (eps / 2)^2, and 66 terms are summed in float32. If a score is off by
+    # d, a weight is off by at most 2d.
     bfloat16, float32 = (torch.finfo(dtype).eps for dtype in (torch.bfloat16, torch.float32))
     column, largest = keys.double().square().sum(dim=-1).max() / 2, queries.norm(dim=-1).max() * keys.norm(dim=-1).max()
     assert (found - exact).abs().max() < 2 * ((bfloat16 / 2) ** 2 * column + 66 * float32 * (column + largest))

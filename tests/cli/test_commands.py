@@ -1,12 +1,18 @@
 """The commands as processes: pipes, exit codes, and what goes to which stream."""
 
+import os
+import re
+import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import nmt
 
 Command = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
@@ -49,6 +55,53 @@ def test_help_into_a_closed_pipe_ends_with_141(start: Start) -> None:
     assert process.stderr.read() == ""
 
 
+def in_a_shell(command: str, corpus: Path) -> subprocess.CompletedProcess[str]:
+    """A command with redirections of its own; 'nmt' stands for 'python -m nmt'."""
+    line = command.replace("nmt.", f"{shlex.quote(sys.executable)} -m nmt.")
+    environment = {**os.environ, "PYTHONPATH": str(Path(nmt.__file__).parents[1])}
+    return subprocess.run(
+        ["bash", "-c", line], cwd=corpus, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("nmt.translate run_dir=run >&-", "Standard output is closed. Send it to a file, a pipe or /dev/null."),
+        ("nmt.translate run_dir=run <&-", "Standard input is closed. Give it a file, as in '< in.en', or a pipe."),
+        ("nmt.train scorer=dott 1>&2 2>&-", ""),
+    ],
+)
+def test_a_closed_stream_is_a_mistake_in_one_sentence(corpus: Path, line: str, sentence: str) -> None:
+    ended = in_a_shell(line, corpus)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (f"error: {sentence}\n" if sentence else "")
+
+
+@pytest.mark.parametrize(
+    "target", ["scorer._target_=nmt.attention.scorers.Nope", "optimizer._target_=torch.optim.Nope"]
+)
+def test_a_target_that_does_not_exist_is_a_mistake(
+    command: Command, tiny: Callable[..., list[str]], target: str
+) -> None:
+    ended = command("train", *tiny(), target)
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.errors.endswith(f"error: Error loading '{target.partition('=')[2]}'. Check its _target_.\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+@pytest.mark.parametrize("place", ["dangling", "loop", "/proc/x"])
+def test_a_run_directory_that_cannot_be_made_is_a_mistake(
+    command: Command, tiny: Callable[..., list[str]], corpus: Path, place: str
+) -> None:
+    (corpus / "dangling").symlink_to(corpus / "nowhere")
+    (corpus / "loop").symlink_to(corpus / "loop")
+    ended = command("train", *tiny(run_dir=place))
+    assert (ended.code, ended.output) == (2, "")
+    assert "Traceback" not in ended.errors
+    assert re.search(rf"^error: .*{place}", ended.errors, re.MULTILINE)
+
+
 def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, tiny: Callable[..., list[str]]) -> None:
     process = start("train", *tiny(trainer__max_steps=10**6, validation__every=10**5, trainer__log_every_n_steps=1))
     assert process.stderr is not None
@@ -58,4 +111,4 @@ def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, ti
             break
     output, errors = process.communicate()
     assert (process.returncode, output) == (143, "")
-    assert "and saved; resume=true goes on from there" in errors
+    assert "and saved; resume=true continues from there" in errors

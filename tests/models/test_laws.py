@@ -13,7 +13,6 @@ from nmt.decoding.state import select_rows
 from nmt.kernels import fused_attention
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
-
 # `step` returns float32: logits below 32 are rounded, and the softmax sums 23 terms.
 LOG_PROB = 64 * torch.finfo(torch.float32).eps
 
