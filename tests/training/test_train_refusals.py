@@ -35,10 +35,10 @@ from nmt.training.begin import stored_keys
         ({"run_dir": "new", "data__valid": "absent"}, "No file absent.en"),
         (
             {"run_dir": "new", "trainer__accelerator": "tpu"},
-            "Lightning refuses .*accelerator=auto takes what this mach",
+            "Lightning refuses .*accelerator=auto uses what this mach",
         ),
         ({"run_dir": "new", "data__train": "[]"}, "data.train is empty"),
-        ({"run_dir": "new", "data__test": "[test]"}, "data.test must be the PREFIX of aligned files"),
+        ({"run_dir": "new", "data__test": "[test]"}, "data.test is .*; it must be the PREFIX of aligned files"),
         ({"run_dir": "new", "direction": "en"}, "Unknown direction 'en'"),
         ({"run_dir": "new", "validation__monitor": "bleus"}, "Unknown validation.monitor 'bleus'. Did you mean 'bleu'"),
         ({"run_dir": "new", "validation__every": 0}, "validation.every is 0; it must be a whole number of at least 1"),
