@@ -1,6 +1,6 @@
 """Dotted keys of a configuration."""
 
-from nmt.config.keys import NOTHING, leaves, value_at
+from nmt.config.keys import leaves, value_at, with_values
 
 CONFIG = {"model": {"dropout": 0.1, "dropout_at": {"ffn": None}, "norm": {}}, "seed": 1}
 
@@ -12,11 +12,17 @@ def test_leaves_are_the_values_that_are_no_groups() -> None:
 
 def test_every_leaf_is_found_under_its_key() -> None:
     for key, value in leaves(CONFIG).items():
-        assert value_at(CONFIG, key, NOTHING) == value
+        assert value_at(CONFIG, key, ...) == value
 
 
-def test_what_there_is_not_is_told_from_none() -> None:
-    assert value_at(CONFIG, "model.dropout_at.ffn", NOTHING) is None
+def test_a_missing_key_gives_the_default_and_null_does_not() -> None:
+    assert value_at(CONFIG, "model.dropout_at.ffn", ...) is None
     for key in ("model.dropout.ffn", "model.width", "seed.more"):
         assert value_at(CONFIG, key) is None
-        assert value_at(CONFIG, key, NOTHING) is NOTHING
+        assert value_at(CONFIG, key, ...) is ...
+
+
+def test_other_values_make_a_copy() -> None:
+    changed = with_values(CONFIG, {"model.dropout_at.ffn": 0.3, "seed": 2})
+    assert (value_at(changed, "model.dropout_at.ffn"), changed["seed"]) == (0.3, 2)
+    assert (value_at(CONFIG, "model.dropout_at.ffn"), CONFIG["seed"]) == (None, 1)

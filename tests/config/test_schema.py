@@ -77,7 +77,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "optimizer.lr", float("inf"), "optimizer.lr is inf; it must be a number above 0, such as 0.001."),
         ("train", "direction", 12, "Unknown direction '12'; write two different language codes"),
         ("train", "filters.max_ratio", 0.5, "filters.max_ratio is 0.5; it must be a number of at least 1"),
-        ("translate", "format", "csv", "Unknown format 'csv'. Available: jsonl, text, tsv."),
+        ("translate", "format", "csv", "Unknown format 'csv'. Did you mean 'tsv'?"),
         ("translate", "max_source_tokens", 1, "max_source_tokens is 1; it must be a whole number of at least 2, or"),
         ("translate", "device", "tpu", "Unknown device 'tpu'."),
         ("evaluate", "reference", "a", "reference is given without source; your own files need both."),

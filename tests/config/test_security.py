@@ -177,7 +177,7 @@ def test_a_manifest_leads_out_of_no_folder(maps: Path, name: str) -> None:
     manifest = json.loads((maps / "manifest.json").read_text(encoding="utf-8"))
     manifest["sentences"][0]["file"] = name
     (maps / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ValueError, match="which is no file of maps"):
+    with pytest.raises(ValueError, match="which is not a file of maps"):
         list(MapFolder(maps).sentences())
 
 

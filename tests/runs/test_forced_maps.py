@@ -27,7 +27,7 @@ def run() -> Trained:
     """An untrained Transformer whose encoder and cross attention read 5 pieces, its decoder 7."""
     tokenizer = Tokenizer(train_tokenizer([LINE] * 3, kind="bpe", size=293))
     overrides = ["scorer@encoder_self=location", "encoder_self.scorer.max_length=5", "scorer@decoder_self=location"]
-    overrides += ["decoder_self.max_length=7", "model.num_layers=1", "run_dir=unused"]
+    overrides += ["decoder_self.scorer.max_length=7", "model.num_layers=1", "run_dir=unused"]
     torch.manual_seed(1)
     node = configuration("train", overrides)["model"]
     model = make(node)(vocabulary=VocabularySizes(tokenizer.size, tokenizer.size, joint=True))

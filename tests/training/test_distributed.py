@@ -15,7 +15,7 @@ import pytest
 import torch
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 
-from nmt.training.loop import quiet
+from nmt.training.machine import quiet
 
 STEPS = {
     "trainer__max_steps": 50,

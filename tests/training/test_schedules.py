@@ -89,18 +89,18 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
         (lambda o: step_halving(o, warmup=1, start=1, every=0), "schedule.every is 0"),
         (lambda o: step_halving(o, warmup=1, start=-1, every=1), "schedule.start is -1"),
         (lambda o: cosine(o, warmup=1, steps=None, floor=0.0), "schedule=cosine ends at trainer.max_steps"),
-        (lambda o: cosine(o, warmup=7, steps=7, floor=0.0), "schedule.warmup is 7, but the training has 7 steps"),
+        (lambda o: cosine(o, warmup=7, steps=7, floor=0.0), "schedule.warmup is 7, but training has 7 steps"),
         (
             lambda o: late_halving(o, warmup=1, start=1.5, every=0.1, steps=7),
             "schedule.start is 1.5",
         ),
         (
             lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=None),
-            "counts in shares of trainer.max_steps",
+            "takes fractions of trainer.max_steps",
         ),
         (
             lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=-1),
-            "counts in shares of trainer.max_steps",
+            "takes fractions of trainer.max_steps",
         ),
         (lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0), "schedule.factor is 1.0"),
     ],

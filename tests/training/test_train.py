@@ -279,7 +279,7 @@ def test_evaluation_of_a_split_and_of_files(
         ("evaluate", {"alignment": "x"}, "alignment belongs to files of your own"),
         ("evaluate", {"source": "test.en", "reference": "valid.vi"}, r"test\.en has 1 lines but valid\.vi has 7"),
         ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
-        ("evaluate", {"device": "gpu"}, "Unknown device 'gpu'. There are: auto, cpu, cuda"),
+        ("evaluate", {"device": "gpu"}, "Unknown device 'gpu'"),
         ("evaluate", {"precision": "int4"}, "Unknown precision 'int4'"),
         ("evaluate", {"precision": "16"}, "Unknown precision '16'"),
         ("export_attention", {"input": "absent", "out": "m"}, "input is absent, and there is no such file"),
