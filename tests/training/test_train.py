@@ -272,7 +272,7 @@ def test_evaluation_of_a_split_and_of_files(
         (
             "evaluate",
             {"split": "tst"},
-            "Unknown split 'tst'. Did you mean 'test'.* Your own: source=FILE reference=FILE",
+            "Unknown split 'tst'. Did you mean 'test'.* source=FILE",
         ),
         ("evaluate", {"source": "test.en"}, "source is given without reference"),
         ("evaluate", {"reference": "test.vi"}, "reference is given without source"),
