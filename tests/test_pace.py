@@ -6,7 +6,7 @@ from nmt import pace
 from nmt.pace import Pace
 
 
-def test_it_tells_rate_and_time_left_but_not_too_often(
+def test_it_logs_rate_and_remaining_time_but_not_too_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [0.0]

@@ -1,4 +1,4 @@
-"""Attention maps of sentence pairs by forced decoding: one watched forward pass over (source, target)."""
+"""Attention maps of sentence pairs by forced decoding: one recorded forward pass over (source, target)."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from nmt.runs.load import Trained
 
 
 class IdPair(NamedTuple):
-    """A source line and a target for it, as ids without BOS and EOS."""
+    """A source line and one of its targets, as ids without BOS and EOS."""
 
     line: int
     """From 1."""
@@ -21,16 +21,16 @@ class IdPair(NamedTuple):
     source: Sequence[int]
     target: Sequence[int]
     score: float | None = None
-    """Of the search that found the target."""
+    """From the search that found the target."""
 
 
 def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:
-    """The pairs of lines that have one target each."""
+    """The pairs of lines with one target each."""
     return [IdPair(line, 1, *pair) for line, pair in enumerate(zip(sources, targets, strict=True), start=1)]
 
 
 def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    """The maps of each pair, the long ones first; one with an empty side, or too long for the model, has none."""
+    """The maps of each pair, long pairs first; a pair with an empty side, or too long for the model, has none."""
     pairs = [pair for pair in pairs if pair.source and pair.target]
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     for indices, batch in readable_batches([trained], *sides, batch_tokens):

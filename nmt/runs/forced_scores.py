@@ -18,29 +18,30 @@ logger = logging.getLogger(__name__)
 
 
 class Perplexity(NamedTuple):
-    """exp(-sum of log P(target | source) / units), the end of each sentence counted as one unit.
+    """exp(-sum of log P(target | source) / units), with the end of each sentence counted as one unit.
 
-    Perplexities per piece of two models compare only where their tokenizers are the same; those per word (between
-    spaces) and per character compare always.
+    Perplexities per piece are comparable only between models with the same tokenizers; those per word (between spaces)
+    and per character always are.
     """
 
     piece: float
     word: float
     character: float
     lines: int
-    """How many of the lines count."""
+    """The number of lines with a log-probability."""
 
     def record(self) -> dict[str, float | None]:
-        """As JSON can hold it: None for what is not a number, or no finite one."""
+        """For JSON: None in place of NaN and infinity."""
         return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
 
 
 def readable_batches(
     runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """The pairs of ids (no BOS or EOS) with their numbers, by length, without those that a run's model cannot read.
+    """Batches of the pairs of ids (without BOS and EOS) by length, each with the indices of its pairs.
 
-    A side may have as many pieces as a scorer of positions has weights for, EOS counted.
+    Pairs that are too long for the model of a run are left out: a location scorer has weights for a limited number of
+    pieces, EOS counted.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
@@ -58,10 +59,10 @@ def readable_batches(
 def log_probs(
     runs: Sequence[Trained], sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
 ) -> list[float]:
-    """log P(target | source) of each pair of lines in nats, normalised, EOS included; of several runs as an ensemble.
+    """log P(target | source) of each pair of normalized lines, in nats, EOS included; several runs are an ensemble.
 
-    NaN, with a warning, for a line that is longer than the model can read. Raises ValueError when the numbers of lines
-    differ, and when the model gives NaN.
+    NaN, with a warning, for a pair too long for the model. Raises ValueError if the numbers of lines differ, and if the
+    model computes NaN.
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
@@ -75,7 +76,7 @@ def log_probs(
 def log_probs_of_ids(
     runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
 ) -> list[float]:
-    """The same of ids, without BOS and EOS."""
+    """The same for ids without BOS and EOS."""
     found = [math.nan] * len(sources)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens):
         for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
@@ -85,7 +86,7 @@ def log_probs_of_ids(
     unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
     if unread:
         logger.warning(
-            "No log-probability for %d lines that are longer than the model can read, the first is line %d.",
+            "%d lines have no log-probability because they are too long for the model; the first is line %d.",
             len(unread),
             unread[0],
         )
@@ -93,7 +94,7 @@ def log_probs_of_ids(
 
 
 def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
-    """The perplexities of targets whose log-probabilities have been found; lines without one are left out."""
+    """The perplexities of targets with these log-probabilities; lines whose value is NaN are left out."""
     lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
     units = (_pieces(lines, trained), sum(len(line.split()) for line in lines), sum(map(len, lines)))
     nats = -sum(value for value in found if not math.isnan(value))
@@ -102,7 +103,7 @@ def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str])
 
 
 def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> float:
-    """The log-probabilities of targets per piece, EOS counted, in nats; lines without one are left out."""
+    """The mean log-probability per piece, EOS counted, in nats; lines whose value is NaN are left out."""
     lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
     nats = sum(value for value in found if not math.isnan(value))
     return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan
@@ -113,7 +114,7 @@ def _pieces(lines: list[str], trained: Trained) -> int:
 
 
 def _exp(nats: float) -> float:
-    """The exponential, infinite where floating point ends."""
+    """The exponential, or infinity on overflow."""
     try:
         return round(math.exp(nats), 4)
     except OverflowError:
@@ -122,7 +123,7 @@ def _exp(nats: float) -> float:
 
 @torch.inference_mode()
 def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
-    """log p of each target piece, 0 at padding; the logarithm of the mean of the runs' probabilities."""
+    """log p of each target piece, 0 at padding; for several runs, of the mean of their probabilities."""
     chosen = []
     for run in runs:
         *inputs, target = (part.to(run.device) for part in batch[:4])

@@ -1,4 +1,4 @@
-"""What the manifest of attention maps says of where they come from."""
+"""The origin of attention maps, for their manifest."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from nmt.runs.directory import RunDirectory
 
 
 def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
-    """Of each site of a model: how many layers and heads, who asks, and the parts."""
+    """Each site of a model: its numbers of layers and heads, its queries, and its parts."""
     return {
         site: {
             "layers": len(attentions),
@@ -26,7 +26,7 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
 
 
 def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> dict[str, Any]:
-    """The run, finished or not; its weights' checksum where they are saved."""
+    """The run, finished or not, with the checksum of its weights if they are saved."""
     metrics = run.metrics()
     return {
         "run_dir": str(run.path),
@@ -39,7 +39,7 @@ def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> di
 
 
 def described_files(source: Path, target: Path | None) -> dict[str, Any]:
-    """The input and the target; of no target file it was the search that found it."""
+    """The input and the target file; without a target file, the search found the targets."""
     return {
         "input": str(source),
         "input_sha256": file_digest(source),
@@ -49,7 +49,7 @@ def described_files(source: Path, target: Path | None) -> dict[str, Any]:
 
 
 def _parts(attention: Attention) -> dict[str, Any]:
-    """Scorer, window and normaliser by class, and the settings of the window."""
+    """The classes of scorer, window and normalizer, and the settings of the window."""
     settings = {
         name: value for name, value in vars(attention.window).items() if not name.startswith("_") and name != "training"
     }

@@ -1,4 +1,4 @@
-"""References: read as they stand, with a warning where they are not what they seem."""
+"""References: read unchanged, with warnings about those that make scores misleading."""
 
 import logging
 from collections.abc import Sequence
@@ -14,10 +14,9 @@ logger = logging.getLogger(__name__)
 
 
 def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
-    """The normalised source lines of a corpus and its references as they stand in the file, with a warning if need be.
+    """The normalized source lines of a corpus and its unchanged references; logs warnings about the references.
 
-    With `detokenize` the sources become plain text; the references are never changed. Raises as
-    `nmt.data.corpus.read_aligned`.
+    With `detokenize` the sources become plain text. Raises as `nmt.data.corpus.read_aligned` does.
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)
@@ -31,8 +30,8 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
     swapped = [number for number, pair in enumerate(zip(*pairs, strict=True), start=1) if check and check(*pair)]
     if swapped:
         logger.warning(
-            "%s: %d of %d pairs seem to have their languages swapped, line %d first; they are scored as they stand: "
-            "mend the files, unless the scores shall compare with those of others.",
+            "%s: %d of %d pairs seem to have their languages swapped, the first in line %d; they are scored unchanged: "
+            "fix the files, unless you need scores comparable with published ones.",
             prefix,
             len(swapped),
             len(pairs.source),
@@ -41,14 +40,14 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
 
 
 def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
-    """Whether BLEU is over the references' own tokens: as data.tokenized has it, or as they look where that is null."""
+    """Whether BLEU uses the references' own tokens: data.tokenized, or if that is null, whether they look tokenized."""
     return looks_tokenized(references) if said is None else bool(said)
 
 
 def warn_of_references(path: Path, references: Sequence[str]) -> None:
-    """Warns in the log where scores against these references mislead, and where normalisation would change them.
+    """Logs a warning if scores against these references are misleading, and if normalization would change them.
 
-    Hypotheses are normalised, references are not.
+    Hypotheses are normalized, references are not.
     """
     for sentence in reference_warnings(references):
         logger.warning("%s: %s", path, sentence)
@@ -56,8 +55,8 @@ def warn_of_references(path: Path, references: Sequence[str]) -> None:
     if changed:
         kinds = ", ".join(f"{kind} {lines}" for kind, lines in sorted(count_changes(references).items()))
         logger.warning(
-            "%s: references are scored as they stand, but normalisation would change %d of %d lines (%s); BLEU may "
-            "suffer: write them in NFC with single spaces, unless the scores shall compare with those of others.",
+            "%s: references are scored unchanged, but normalization would change %d of %d lines (%s), which may lower "
+            "BLEU: write them in NFC with single spaces, unless you need scores comparable with published ones.",
             path,
             changed,
             len(references),

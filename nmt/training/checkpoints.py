@@ -15,11 +15,12 @@ from lightning import LightningModule, Trainer
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from nmt.files import PART, atomic_write
 from nmt.training.stopping import measured
 
 logger = logging.getLogger(__name__)
 
-LAST, PREVIOUS, PART = "last.ckpt", "previous.ckpt", ".part"
+LAST, PREVIOUS = "last.ckpt", "previous.ckpt"
 DAMAGED = "last.damaged.ckpt"
 _NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
 
@@ -112,18 +113,9 @@ class WholeFiles(TorchCheckpointIO):
         # In memory first, because torch's writer hides why a file cannot be written.
         content = io.BytesIO()
         torch.save(checkpoint, content)
-        part = path.with_name(path.name + PART)
-        try:
-            with part.open("wb") as file:
-                file.write(content.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
-        if path.name == LAST and path.exists():
-            os.replace(path, path.with_name(PREVIOUS))
-        os.replace(part, path)
+        former = path.with_name(PREVIOUS) if path.name == LAST else None
+        with atomic_write(path, former) as part, part.open("wb") as file:
+            file.write(content.getbuffer())
 
 
 def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> None:

@@ -87,8 +87,8 @@ def test_a_gold_alignment_that_fits_is_accepted(files: Path) -> None:
 def test_own_references_cause_warnings(files: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(TranslatedError):
         evaluate(job(files))
-    assert [record.getMessage().split("; ")[0] for record in caplog.records] == [
-        f"{files / 't.vi'}: references are scored as they stand, but normalisation would change 2 of 2 lines (nfc 2)"
+    assert [record.getMessage().split(", which")[0] for record in caplog.records] == [
+        f"{files / 't.vi'}: references are scored unchanged, but normalization would change 2 of 2 lines (nfc 2)"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Maps by forced decoding: of which pairs there are any, and who is told about the others."""
+"""Maps by forced decoding: which pairs have some, and what the log says about the others."""
 
 import logging
 from pathlib import Path

@@ -89,7 +89,7 @@ def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Train
     assert found.lines == 2
 
 
-def test_what_is_no_number_or_too_large_for_one_is_told(untrained: Callable[..., Trained]) -> None:
+def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., Trained]) -> None:
     run = untrained("model=luong")
     found = perplexity([-1500.0], run, ["a"])
     assert found.word == math.inf
@@ -100,12 +100,14 @@ def test_what_is_no_number_or_too_large_for_one_is_told(untrained: Callable[...,
         log_probs([run], ["a"], ["a"])
 
 
-def test_what_cannot_be_scored_is_told(untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_that_are_too_long_have_no_score(
+    untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture
+) -> None:
     run = untrained("model=luong", "scorer=location", "scorer.max_length=5")
     with caplog.at_level(logging.WARNING):
         found = log_probs([run], ["a", LINES[0]], ["a", "a"])
     assert [math.isnan(value) for value in found] == [False, True]
-    assert "No log-probability for 1 lines that are longer than the model can read, the first is line 2" in caplog.text
+    assert "1 lines have no log-probability because they are too long for the model; the first is line 2" in caplog.text
     assert perplexity(found, run, ["a", "a"]) == perplexity(found[:1], run, ["a"])
     assert perplexity(found, run, ["a", "a"]).lines == 1
     with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):

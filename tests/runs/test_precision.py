@@ -1,4 +1,4 @@
-"""A model in other numbers: nearly the same probabilities, whatever the model, its scorer, window or normaliser."""
+"""Lower precision gives nearly the same probabilities for every model, scorer, window and normalizer."""
 
 from types import SimpleNamespace
 
@@ -89,5 +89,5 @@ def test_int8_is_refused_where_it_cannot_be_computed(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="precision=int8 is for the CPU: add device=cpu"):
         check_precision("int8", torch.device("cuda"))
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
-    with pytest.raises(ValueError, match="this build of torch cannot compute it on this CPU"):
+    with pytest.raises(ValueError, match="is not supported by this build of torch on this CPU"):
         check_precision("int8", CPU)

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,30 @@ def test_an_ensemble_translates_and_scores_and_has_no_maps(here: Path) -> None:
         nmt.load(["a", "c"], device="cpu")
     with pytest.raises(ValueError, match="run_dir is an empty list"):
         nmt.load([], device="cpu")
+
+
+def test_files_of_another_run_are_refused(here: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree("a", tmp_path / "copy")
+    shutil.copy("c/tokenizer.model", copy)
+    with pytest.raises(ValueError, match=r"tokenizer\.model is not the tokenizer of this run \(its SHA-256 is not"):
+        nmt.load(copy)
+    shutil.copy("a/tokenizer.model", copy)
+    shutil.copy("c/model.safetensors", copy)
+    with pytest.raises(
+        ValueError, match=r"safetensors does not hold the weights of .* with vocabularies of 293 and 293"
+    ):
+        nmt.load(copy)
+    (copy / "tokenizer.model").unlink()
+    with pytest.raises(FileNotFoundError, match=r"copy has no tokenizer\.model: copy it back"):
+        nmt.load(copy)
+
+
+def test_a_stored_direction_that_is_none_is_named_with_its_file(here: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree("a", tmp_path / "copy")
+    config = (copy / "config.yaml").read_text(encoding="utf-8")
+    (copy / "config.yaml").write_text(config.replace("direction: en-vi", "direction: 12"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"config\.yaml cannot be used: .*12"):
+        nmt.load(copy)
 
 
 def test_an_ensemble_is_evaluated_into_a_folder_of_its_own(here: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""References: read as they stand, with a warning where normalisation would change them."""
+"""References: read unchanged, with a warning if normalization would change them."""
 
 import logging
 import unicodedata
@@ -35,8 +35,8 @@ def test_references_that_are_not_composed_are_kept_and_warned_of_once(
     assert set(pairs.source) == {"a line"}
     assert len(caplog.records) == 1
     message = caplog.records[0].getMessage()
-    assert "t.vi: references are scored as they stand" in message
-    assert "normalisation would change 3 of 4 lines (nfc 2, spaces 1); BLEU may suffer" in message
+    assert "t.vi: references are scored unchanged" in message
+    assert "normalization would change 3 of 4 lines (nfc 2, spaces 1), which may lower BLEU" in message
 
 
 def test_pairs_with_swapped_languages_are_kept_and_warned_of_once(
@@ -47,7 +47,7 @@ def test_pairs_with_swapped_languages_are_kept_and_warned_of_once(
     pairs = read_references(str(tmp_path / "t"), Direction("en", "vi"))
     assert pairs.target == ["Chúng tôi uống trà.", "We drink tea."]
     [record] = caplog.records
-    assert "t: 1 of 2 pairs seem to have their languages swapped, line 2 first" in record.getMessage()
+    assert "t: 1 of 2 pairs seem to have their languages swapped, the first in line 2" in record.getMessage()
 
 
 def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
