@@ -6,8 +6,9 @@ from typing import Any
 
 import yaml
 
-from nmt.config.messages import check_type, unknown
+from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config, make
+from nmt.config.schema import check_node
 from nmt.decoding import consensus
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.state import Search
@@ -80,6 +81,6 @@ def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search"
             if key not in stored:
                 known = [f"{name}.{setting}" for setting in stored]
                 raise ValueError(f"{unknown('setting of this search', f'{name}.{key}', known)}")
-            check_type(f"{name}.{key}", stored[key], value)
+            check_node(name, {key: value}, {key: stored[key]})
             new[key] = value
     return new

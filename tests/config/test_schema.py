@@ -147,6 +147,45 @@ def test_an_argument_of_a_node_has_the_type_of_its_default(
 
 
 @pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        (1, 2),
+        (1.5, 2),
+        (1.5, 2.5),
+        (True, False),
+        ("a", "b"),
+        ("a", 2024),
+        (None, [1]),
+        ("???", 3),
+        ([1], ["a"]),
+        ({"a": 1}, {"a": 2}),
+    ],
+)
+def test_a_node_takes_values_of_the_type_of_their_default(default: Any, value: Any) -> None:
+    check_node("node", {"key": value}, {"key": default})
+
+
+@pytest.mark.parametrize(
+    ("default", "value", "message"),
+    [
+        (1, "abc", "node.key must be a whole number, not 'abc'."),
+        (1, 1.5, "node.key must be a whole number, not '1.5'."),
+        (1, True, "node.key must be a whole number, not 'true'."),
+        (1, None, "node.key must be a whole number, not 'null'."),
+        (1.5, "fast", "node.key must be a number, not 'fast'."),
+        (True, 1, "node.key must be true or false, not '1'."),
+        ("a", ["b"], r"node.key must be text, not '\['b'\]'."),
+        ([1], "a", r"node.key must be a list, as in 'node.key=\[A,B\]', not 'a'."),
+        ({"lr": 1.0}, {"lr": "x"}, "node.key.lr must be a number, not 'x'."),
+        ({"lr": 1.0}, {"lr": 1.0, "rl": 1.0}, "Unknown key 'node.key.rl'. Did you mean 'node.key.lr'?"),
+    ],
+)
+def test_a_node_refuses_values_of_another_type(default: Any, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        check_node("node", {"key": value}, {"key": default})
+
+
+@pytest.mark.parametrize(
     ("text", "seconds"),
     [
         ("90s", 90),
