@@ -155,11 +155,8 @@ def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing,
     Raises ValueError if the sentences cannot be put into batches.
     """
     trainer = settings.trainer
-    limit, budget, accumulate = (
-        trainer.max_steps or NO_LIMIT,
-        settings.batching.batch_tokens,
-        trainer.accumulate_grad_batches,
-    )
+    limit = trainer.max_steps or NO_LIMIT
+    budget, accumulate = settings.batching.batch_tokens, trainer.accumulate_grad_batches
     steps = 0
     for epoch in range(trainer.max_epochs or 1):
         steps += len(plan_epoch(settings.seed, epoch, rows.lengths, budget, accumulate, processes, mixing).steps)

@@ -26,7 +26,7 @@ FORWARD, STREAM = 6 * SUBLAYERS, 2 * SUBLAYERS
 
 
 def relative_error(found: Tensor, exact: Tensor) -> float:
-    return float((found - exact).norm() / exact.norm())
+    return float(((found - exact).norm() / exact.norm()).detach())
 
 
 def bound(roundings: int) -> float:

@@ -81,7 +81,7 @@ def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, 
     resumed = start("train", *tiny(**STEPS, **{**TWO, "trainer__devices": 1}, run_dir="two"), "resume=true")
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, run_dir="one"))
     errors = ended(resumed)
-    assert "warning: Resumed on 1 devices, with trainer.accumulate_grad_batches=4" in errors
+    assert "warning: Resumed on 1 devices with trainer.accumulate_grad_batches=4" in errors
     ended(one)
     close(corpus)
 
