@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """A failure that one sentence explains: a check that the user asked for did not pass, or a training ended early."""
+    """A failure reported in one sentence: a check that the user requested did not pass, or training ended early."""
 
 
 def is_mistake(error: BaseException) -> bool:

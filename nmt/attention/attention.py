@@ -1,4 +1,4 @@
-"""Attention = scorer + window + normaliser: o = sum_i a_i v_i, a = normalizer(score(q, k_1), ..., score(q, k_n))."""
+"""Attention = scorer + window + normalizer: o = sum_i a_i v_i, a = normalizer(score(q, k_1), ..., score(q, k_n))."""
 
 from collections.abc import Callable
 

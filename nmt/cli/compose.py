@@ -200,7 +200,7 @@ def _choices(composed: Composed) -> dict[str, str | None]:
 
 
 def _conflict(name: str, overrides: Sequence[Override]) -> str:
-    """The sentence for an override that has no place in a configuration, or not beside another; '' if there is none.
+    """The error for an override that does not fit the configuration or conflicts with another; '' if it fits.
 
     Hydra tells these cases apart only in the words of its messages; so this finds out what does compose.
     """

@@ -24,7 +24,7 @@ def compare(job: Job[CompareSettings]) -> None:
 
 
 def _run_systems(runs: list[RunDirectory], device: str, split: str) -> tuple[list[System], list[list[str]]]:
-    """The runs as systems, told apart by their folders and by what differs in their configurations."""
+    """The runs as systems, named by their folders and by the settings in which they differ."""
     for run in runs:
         run.require_finished()
     columns = {"run": [str(run.path) for run in runs]}

@@ -1,4 +1,4 @@
-"""The probe sentences of a training: their attention maps at each validation, and the page that plays them."""
+"""Attention probes: the maps of the same sentences at each validation, and the page that plays them."""
 
 import logging
 import shutil

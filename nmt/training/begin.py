@@ -37,7 +37,7 @@ _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "dec
 
 
 def run_directory(job: Job[TrainSettings]) -> RunDirectory:
-    """The folder that a training job writes to. Raises ValueError if it, or cache_dir, cannot be used as a folder."""
+    """The run directory of a job. Raises ValueError if run_dir or cache_dir cannot be used as a folder."""
     path = Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
     check_writable("run_dir", path)
     check_folder("cache_dir", job.settings.cache_dir)
@@ -93,7 +93,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
 
 
 def stored_keys(config: Config) -> Config:
-    """The part of a training's configuration that its run stores."""
+    """The keys of a configuration that a run directory stores."""
     return {key: value for key, value in config.items() if key not in TrainSettings.NOT_STORED}
 
 

@@ -129,7 +129,7 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 
 
 def newest_whole(folder: Path) -> Path | None:
-    """The last checkpoint, or the one before it if that is damaged; None if there is none.
+    """The last checkpoint, or the previous one if the last is damaged; None without any.
 
     Raises ValueError if all are damaged.
     """

@@ -1,4 +1,4 @@
-"""The machine that a training runs on: its processes and devices, and Lightning's Trainer for them."""
+"""Where training runs: the processes and devices, and Lightning's Trainer for them."""
 
 import logging
 import os

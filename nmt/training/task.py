@@ -1,4 +1,4 @@
-"""What one training step computes: token-normalised cross entropy, in nats per target token."""
+"""What one training step computes: the cross entropy per target token, in nats."""
 
 import hashlib
 import logging
