@@ -17,11 +17,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from attention_runs import RUNS, train_all
+from forked import Forked, module, signalled_training
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -57,24 +59,7 @@ TINY = [
     "run_dir=run",
 ]
 
-# nmt.train, with a signal to itself as soon as a step is done.
-SIGNALLED = """
-import os, runpy, sys
-from nmt.training.progress import Progress
-
-number, step, own = int(sys.argv.pop(1)), int(sys.argv.pop(1)), Progress.on_train_batch_end
-
-def signalled(self, trainer, *rest):
-    own(self, trainer, *rest)
-    if trainer.global_step == step:
-        Progress.on_train_batch_end = own
-        os.kill(os.getpid(), number)
-
-Progress.on_train_batch_end = signalled
-runpy.run_module("nmt.train", run_name="__main__", alter_sys=True)
-"""
-
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Forked]
 Command = Callable[..., "Ended"]
 
 
@@ -120,33 +105,39 @@ def start(corpus: Path) -> Iterator[Start]:
 
     `sent` is a signal and the step of nmt.train after which it gets that.
     """
-    started: list[subprocess.Popen[str]] = []
+    started: list[Forked] = []
 
-    def popen(
-        module: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None
-    ) -> subprocess.Popen[str]:
-        program = ["-m", f"nmt.{module}"] if sent is None else ["-c", SIGNALLED, *map(str, map(int, sent))]
-        process = subprocess.Popen(
-            [sys.executable, *program, *overrides],
-            cwd=corpus,
-            # One thread: results must not depend on how sums are split.
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        started.append(process)
-        return process
+    def fork(name: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None) -> Forked:
+        program = partial(module, f"nmt.{name}") if sent is None else partial(signalled_training, *sent)
+        started.append(Forked(program, [f"nmt.{name}", *overrides], corpus, stdin))
+        return started[-1]
 
-    yield popen
+    yield fork
     for process in started:
-        with process:  # closes its pipes
-            process.kill()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+        process.close()
+
+
+@pytest.fixture
+def start_python(corpus: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """The same with `python -m`, for commands that start processes of their own."""
+    with contextlib.ExitStack() as started:
+
+        def popen(name: str, *overrides: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"nmt.{name}", *overrides],
+                cwd=corpus,
+                # One thread: results must not depend on how sums are split.
+                env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+            started.enter_context(process)  # closes its pipes
+            started.callback(process.kill)
+            return process
+
+        yield popen
 
 
 @pytest.fixture
@@ -156,7 +147,7 @@ def command(start: Start) -> Command:
     def run(module: str, *overrides: str, text: str = "") -> Ended:
         process = start(module, *overrides, stdin=subprocess.PIPE)
         output, errors = process.communicate(text)
-        return Ended(process.returncode, output, errors)
+        return Ended(process.wait(), output, errors)
 
     return run
 

@@ -33,13 +33,14 @@ def test_a_sweep_ends_in_its_table(command, tiny, corpus) -> None:
     assert list(corpus.glob("runs/sweeps/*/comparison.csv"))
 
 
-def test_two_jobs_at_a_time_end_in_the_same_table(command, tiny) -> None:
+def test_two_jobs_at_a_time_end_in_the_same_table(start_python, tiny) -> None:
     """The launcher runs the jobs in processes of their own."""
     overrides = [item for item in tiny(trainer__max_steps=2) if not item.startswith("run_dir=")]
-    ended = command("train", "-m", *overrides, "seed=1,2,x", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    rows = table_of(ended.output)
-    assert ended.code == 2
+    process = start_python("train", "-m", *overrides, "seed=1,2,x", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    output, errors = process.communicate()
+    rows = table_of(output)
+    assert process.returncode == 2, errors
     assert [row["seed"] for row in rows] == ["1", "2"]
     assert all(float(row["BLEU"].split()[0]) >= 0 for row in rows)
-    assert "- job 2, seed x: seed " in ended.output
-    assert "Mean ± standard deviation over seeds" in ended.output
+    assert "- job 2, seed x: seed " in output
+    assert "Mean ± standard deviation over seeds" in output

@@ -5,7 +5,6 @@ import logging
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +31,7 @@ TWO = {"trainer__devices": 2, "trainer": "ddp"}
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
 
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Any]
 Tiny = Callable[..., list[str]]
 
 
@@ -40,7 +39,7 @@ def last(run: Path) -> dict[str, Any]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def ended(process: Any) -> str:
     errors = process.communicate()[1]
     assert process.returncode == 0, errors
     return errors
@@ -60,16 +59,20 @@ def close(runs: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"model__fix_norm": "true"}], ids=["plain", "fix_norm"])
-def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny, changes: dict[str, str]) -> None:
-    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
+def test_two_processes_take_the_steps_of_one(
+    corpus: Path, start_python: Start, start: Start, tiny: Tiny, changes: dict[str, str]
+) -> None:
+    two = start_python("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
     ended(two)
     ended(one)
     close(corpus)
 
 
-def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, tiny: Tiny) -> None:
-    two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
+def test_one_process_goes_on_where_two_were_stopped(
+    corpus: Path, start_python: Start, start: Start, tiny: Tiny
+) -> None:
+    two = start_python("train", *tiny(**STEPS, **TWO, run_dir="two"))
     assert two.stderr is not None
     next(line for line in two.stderr if line.startswith("step 3/"))
     two.send_signal(signal.SIGTERM)
@@ -87,8 +90,10 @@ def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, 
 
 
 @pytest.mark.parametrize("dies", ["the leader", "the other"])
-def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Start, tiny: Tiny, dies: str) -> None:
-    two = start("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
+def test_a_dead_process_ends_the_other_within_a_minute(
+    corpus: Path, start_python: Start, tiny: Tiny, dies: str
+) -> None:
+    two = start_python("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
     assert two.stderr is not None
     next(line for line in two.stderr if line.startswith("step 5/"))
     [other] = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_child_training(int(name), two.pid)]

@@ -1,0 +1,125 @@
+"""Commands in processes of their own that start at once: forked from a server that has already imported torch and nmt.
+
+A process like any other: it has a process id, three pipes, signals and an exit code. It differs from `python -m nmt.X`
+only in what was imported before, which takes seconds every time, and cannot start processes of its own.
+"""
+
+# ruff: noqa: SIM115  the streams live as long as their process
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["nmt.commands.train", "nmt.commands.translate"])
+
+
+class Forked:
+    """A running command; has what the tests use of subprocess.Popen[str]."""
+
+    def __init__(self, program: Callable[[], object], argv: list[str], folder: Path, stdin: int | None) -> None:
+        """Calls `program` with `argv` as sys.argv; without subprocess.PIPE as `stdin`, standard input is empty."""
+        pipes = [os.pipe() for _ in range(3)]
+        self.stdin = open(pipes[0][1], "w", encoding="utf-8")
+        self.stdout, self.stderr = (open(read, encoding="utf-8") for read, _ in pipes[1:])
+        streams = [Connection(pipes[0][0], writable=False)]
+        streams += [Connection(write, readable=False) for _, write in pipes[1:]]
+        self.process = CONTEXT.Process(target=_run, args=(program, argv, str(folder), streams))
+        self.process.start()
+        for stream in streams:
+            stream.close()
+        if stdin != subprocess.PIPE:
+            self.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(str(self.process), timeout or 0)
+        return self.returncode
+
+    def communicate(self, text: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        """Writes `text` to standard input and reads both outputs to their ends."""
+        read: dict[str, str] = {}
+        threads = [
+            threading.Thread(target=lambda name, stream: read.update({name: stream.read()}), args=pair)
+            for pair in (("output", self.stdout), ("errors", self.stderr))
+            if not pair[1].closed
+        ]
+        for thread in threads:
+            thread.start()
+        if not self.stdin.closed:
+            try:
+                self.stdin.write(text or "")
+                self.stdin.close()
+            except BrokenPipeError:  # it ended without reading
+                pass
+        self.wait(timeout)
+        for thread in threads:
+            thread.join()
+        return read.get("output", ""), read.get("errors", "")
+
+    def send_signal(self, number: int) -> None:
+        if self.process.is_alive():
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kills the process if it is still running, and closes its pipes."""
+        self.kill()
+        self.process.join()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            try:
+                stream.close()
+            except BrokenPipeError:  # text that nobody has read
+                pass
+        self.process.close()
+
+
+def _run(program: Callable[[], object], argv: list[str], folder: str, streams: list[Connection]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")
+    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, errors="backslashreplace")
+    os.chdir(folder)
+    sys.argv = argv
+    program()
+
+
+def module(name: str) -> None:
+    """What python -m does."""
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def signalled_training(number: int, step: int) -> None:
+    """nmt.train with a signal to itself as soon as a step is done."""
+    from nmt.training.progress import Progress
+
+    own = Progress.on_train_batch_end
+
+    def signalled(self, trainer, *rest):
+        own(self, trainer, *rest)
+        if trainer.global_step == step:
+            Progress.on_train_batch_end = own
+            os.kill(os.getpid(), number)
+
+    Progress.on_train_batch_end = signalled
+    module("nmt.train")
