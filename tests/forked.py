@@ -6,6 +6,7 @@ only in what was imported before, which takes seconds every time, and cannot sta
 
 # ruff: noqa: SIM115  the streams live as long as their process
 
+import contextlib
 import multiprocessing
 import os
 import runpy
@@ -64,11 +65,9 @@ class Forked:
         for thread in threads:
             thread.start()
         if not self.stdin.closed:
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it ended without reading
                 self.stdin.write(text or "")
                 self.stdin.close()
-            except BrokenPipeError:  # it ended without reading
-                pass
         self.wait(timeout)
         for thread in threads:
             thread.join()
@@ -86,10 +85,8 @@ class Forked:
         self.kill()
         self.process.join()
         for stream in (self.stdin, self.stdout, self.stderr):
-            try:
+            with contextlib.suppress(BrokenPipeError):  # text that nobody has read
                 stream.close()
-            except BrokenPipeError:  # text that nobody has read
-                pass
         self.process.close()
 
 
