@@ -10,8 +10,12 @@ from types import ModuleType
 
 import pytest
 import yaml
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from omegaconf import OmegaConf
 
 from nmt.cli.command import command
+from nmt.cli.compose import choices_and_values, parsed
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 
@@ -53,6 +57,32 @@ def test_the_command_line_beats_a_model_s_own_scorer(compose: Compose) -> None:
     assert own.config["scorer"]["_target_"].endswith("ScaledDot")
     _, [_, given] = compose("train", "model=transformer", "scorer=dot")
     assert given.config["scorer"]["_target_"].endswith(".Dot")
+
+
+def test_the_configuration_is_hydra_s() -> None:
+    """Values are set without Hydra, which would read all files again; the result is the same."""
+    overrides = [
+        "seed=2",
+        "model=transformer",
+        "optimizer={lr: 0.5}",
+        "data.train=[a,b]",
+        "scorer@cross=general",
+        "+data.news=c",
+        "++trainer.limit_val_batches=3",
+        "seed=${model.dim}",
+        "hydra.job.name=x",
+        "schedule=noam",
+        "schedule.warmup=7",
+    ]
+    choices, values = choices_and_values("train", parsed("train", overrides))
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        composed = hydra_compose("train", overrides, return_hydra_config=True)
+    assert choices.items() <= composed.hydra.runtime.choices.items()
+    theirs = OmegaConf.to_container(composed, resolve=False)
+    assert isinstance(theirs, dict)
+    for each in (values, theirs):
+        del each["hydra"]["overrides"], each["hydra"]["job"]["override_dirname"]  # arguments as typed
+    assert values == theirs
 
 
 def test_one_site_takes_a_scorer_of_its_own(compose: Compose) -> None:
