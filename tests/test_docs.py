@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -164,6 +165,28 @@ def test_every_target_of_make_is_there():
     for page in MANUAL:
         named = {match[1] for line in code(page) if (match := re.match(r"make ([a-z]+)", line))}
         assert named <= targets, name(page)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_demo_continues_a_stopped_training_and_reuses_a_finished_one(tmp_path: Path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in (".venv/bin/pip", ".venv/installed"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def training() -> list[str]:
+        shown = subprocess.run(["make", "-n", "demo"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [line.split()[-1] for line in shown.stdout.splitlines() if "nmt.train" in line]
+
+    assert training() == ["overwrite=true"]
+    run = tmp_path / "runs" / "demo"
+    (run / "checkpoints").mkdir(parents=True)
+    assert training() == ["overwrite=true"]
+    (run / "checkpoints" / "last.ckpt").touch()
+    assert training() == ["resume=true"]
+    (run / "model.safetensors").touch()
+    assert training() == []
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "```pycon" in page.read_text(encoding="utf-8")], ids=name)

@@ -55,6 +55,10 @@ class RunDirectory:
             raise FileNotFoundError(f"{reason}; run_dir is the folder that nmt.train printed.")
         if not self.started:
             raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")
+        if not (self.path / _METRICS).is_file() and self.weights.is_file():
+            raise FileNotFoundError(
+                f"{self.path} has no {_METRICS}: copy it from the run, with {_CONFIG} and the tokenizer files."
+            )
         if not self.metrics().get("finished", False):
             raise ValueError(
                 f"The training in {self.path} has not ended; continue it with "

@@ -88,7 +88,11 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
     """Writes a model's weights atomically. Raises OSError if the disk is full."""
     try:
         with atomic_write(path) as part:
+            part.unlink(missing_ok=True)
+            part.touch()
+            permissions = part.stat().st_mode
             safetensors.torch.save_model(model, str(part))
+            part.chmod(permissions)  # safetensors lets only the owner read a file
     except SafetensorError as error:
         # The number of the system's error is only in its text.
         number = re.search(r"os error (\d+)", str(error))

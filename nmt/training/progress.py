@@ -30,9 +30,11 @@ class Progress(Callback):
         self._every, self._lines, self._max_seconds = every, lines, max_seconds
         self._mark = self._window = 0.0
         self._tokens = self._step = 0
+        self._start_step, self._start_seconds = 0, 0.0
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._mark = time.monotonic()
+        self._start_step, self._start_seconds = trainer.global_step, self.seconds
         self._restart_window(trainer)
 
     def on_train_batch_end(
@@ -90,10 +92,14 @@ class Progress(Callback):
             )
 
     def _left(self, trainer: Trainer) -> str:
-        """Hours, minutes and seconds to the nearer of max_steps and max_time, validations included."""
+        """Hours, minutes and seconds to the nearer of max_steps and max_time, validations included.
+
+        The speed is that of this process: an earlier one may have run on a slower or busier machine.
+        """
         limits = []
         if 0 < trainer.max_steps < NO_LIMIT:
-            limits.append((trainer.max_steps - trainer.global_step) * self.seconds / trainer.global_step)
+            seconds, steps = self.seconds - self._start_seconds, trainer.global_step - self._start_step
+            limits.append((trainer.max_steps - trainer.global_step) * seconds / steps)
         if self._max_seconds is not None:
             limits.append(max(0.0, self._max_seconds - self.seconds))
         return str(timedelta(seconds=round(min(limits)))) if limits else "unknown time"

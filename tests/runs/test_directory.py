@@ -74,6 +74,13 @@ def test_missing_weights_of_a_finished_run_are_named(run: RunDirectory) -> None:
         run.require_finished()
 
 
+def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
+    run.write_config(CONFIG)
+    run.weights.write_bytes(b"weights")
+    with pytest.raises(FileNotFoundError, match=r"run has no metrics\.json: copy it from the run"):
+        run.require_finished()
+
+
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> None:
     models = [Tokenizer(train_tokenizer([text] * 3, kind="bpe", size=267)) for text in ("one two", "hai ba")]

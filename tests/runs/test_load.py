@@ -1,6 +1,7 @@
 """From a configuration to objects."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.decoding.sampling import Sampling
-from nmt.runs.load import build_model, choose_device
+from nmt.runs.load import build_model, choose_device, save_weights
 from nmt.runs.search import build_search, longest_source
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
@@ -54,6 +55,18 @@ def test_a_seed_determines_the_weights(config: dict[str, object], tokenizers: To
         built.append(build_model(config, tokenizers))
     for model in built[1:]:
         torch.testing.assert_close(dict(model.state_dict()), dict(built[0].state_dict()), rtol=0, atol=0)
+
+
+def test_whoever_may_read_the_run_may_read_its_weights(
+    config: dict[str, object], tokenizers: TokenizerPair, tmp_path: Path
+) -> None:
+    stale = tmp_path / "model.safetensors.part"
+    stale.touch(mode=0o600)  # of a training that was killed
+    (tmp_path / "config.yaml").touch()
+    save_weights(build_model(config, tokenizers), tmp_path / "model.safetensors")
+    modes = {path.name: path.stat().st_mode for path in tmp_path.iterdir()}
+    assert modes["model.safetensors"] == modes["config.yaml"]
+    assert stale.name not in modes
 
 
 def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object]) -> None:

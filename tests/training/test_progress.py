@@ -67,3 +67,17 @@ def test_seconds_go_on_in_a_resumed_run(monkeypatch: pytest.MonkeyPatch) -> None
     second.step(1.0, 10)
     second.step(1.0, 10)
     assert (second.callback.seconds, second.callback.training_seconds) == (32.0, 22.0)
+
+
+def test_the_time_left_of_a_resumed_run_counts_its_own_speed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Run(monkeypatch, max_steps=12)
+    run.callback.load_state_dict({"seconds": 1000.0, "training_seconds": 1000.0})
+    run.trainer.global_step = 4
+    run.callback.on_train_start(run.trainer, run.module)
+    with caplog.at_level(logging.INFO):
+        run.step(3.0, 300)
+        run.step(3.0, 300)
+    assert "step 6/12  train_loss" in caplog.text
+    assert "0:00:18 left" in caplog.text  # six more steps of three seconds
