@@ -1,7 +1,7 @@
 # make demo    train on the embedded corpus, score, translate three sentences, and export their attention maps
 # make test    check format, lint and types, and run the tests
 # make lint    only the checks
-# make soak    stress tests: thousands of random inputs, kills at random moments, a long training
+# make soak    stress tests: thousands of random inputs, kills at random moments, a long training run
 # make bench   measure training speed and the cost of its parts on this machine
 # The first of these creates .venv and installs. To use another Python: make demo PYTHON=/path/to/python3.12
 

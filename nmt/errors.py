@@ -38,14 +38,14 @@ class CheckFailed(Exception):  # noqa: N818
 
 
 def is_mistake(error: BaseException) -> bool:
-    """Whether an error is a user's mistake: one of MISTAKES that a line of this package raised, not of a library."""
+    """Whether an error is a user's mistake: one of MISTAKES, raised by this package and not by a library."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = bool(frames) and Path(frames[-1].filename).resolve().is_relative_to(_PACKAGE)
     return isinstance(error, MISTAKES) and ours
 
 
 def report(error: BaseException, prefix: str = "error") -> int:
-    """Prints an error to standard error, as a sentence if it is expected and else with its traceback; its exit code."""
+    """Prints an error to standard error, as a sentence if expected, else with its traceback; returns the exit code."""
     if isinstance(error, BrokenPipeError):
         # The interpreter flushes standard output again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +67,7 @@ def report(error: BaseException, prefix: str = "error") -> int:
 
 
 def exit_code(action: Callable[[], int]) -> int:
-    """Runs an action that returns an exit code; that code, or the one for the error that stops it, which is printed."""
+    """The exit code that an action returns, or the code for the error that stops it, which is printed."""
     for each in (signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)):
         signal.signal(each, _terminate)
     try:

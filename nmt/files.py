@@ -30,7 +30,7 @@ _held: set[int] = set()
 def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
     """Yields a file beside `path` to write to. It replaces `path` at the end, or is deleted on an error.
 
-    The content of `path` until then moves to `former`, if that is given.
+    If `former` is given, the previous content of `path` moves there.
     """
     part = path.with_name(path.name + PART)
     try:
@@ -160,7 +160,7 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def cache_folder(value: Any) -> Path:
-    """The folder of cache_dir, created if necessary. An existing one may be read-only, if nothing is missing in it."""
+    """The folder of cache_dir, created if necessary. A complete one may be read-only."""
     path = Path(str(value))
     return path if path.is_dir() else folder_to_write("cache_dir", path)
 
@@ -174,7 +174,7 @@ def check_folder(key: str, value: Any) -> None:
 
 
 def check_writable(key: str, value: Any) -> None:
-    """Raises ValueError as `check_folder` does, and if nothing can be written to the folder."""
+    """Raises ValueError like `check_folder`, and if nothing can be written to the folder."""
     check_folder(key, value)
     there = _first_existing(value)
     try:

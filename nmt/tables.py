@@ -43,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of several values and their standard deviation, which one value alone does not have."""
+    """The mean of several values and their standard deviation; None for a single value."""
 
     mean: float
     deviation: float | None

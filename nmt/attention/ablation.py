@@ -67,7 +67,7 @@ class Shuffled(Ablated):
 
 
 class FrozenQuery(Scorer):
-    """A scorer that replaces every query of one head by `query`, so that the head's scores depend on the keys alone."""
+    """A scorer that replaces every query of one head with `query`, so the head's scores depend on the keys alone."""
 
     def __init__(self, scorer: Scorer, head: int, query: Float[Tensor, " query_dim"]) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ class Asking(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a window leaves: the mask of the remaining keys, the center p_t of a local window, and the log prior log g.
+    """The result of a window: the mask of the remaining keys, the center p_t of a local window, and log g of a prior g.
 
     g multiplies the weights after the normalizer; if `renormalized`, log g is added to the scores before it instead.
     """

@@ -1,4 +1,4 @@
-"""The arguments of a command as they are typed, written so that Hydra reads what was meant.
+"""Rewrites the arguments of a command so that Hydra reads them as the user meant them.
 
 Paths and free text are taken literally: Hydra would read run_dir=1.10 as a number and refuse input=dữ_liệu/a.en.
 """
@@ -17,7 +17,7 @@ from nmt.config.schema import Keys, TextKey
 SWEEP = frozenset({"-m", "--multirun"})
 HELP = frozenset({"-h", "--help"})
 INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--version", "--hydra-help"})
-"""Flags with which Hydra itself shows the configuration, or what it is made of."""
+"""Flags with which Hydra itself prints the configuration, or information about it."""
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
@@ -37,7 +37,7 @@ def flags(arguments: Sequence[str]) -> set[str]:
 
 
 class TextKind(NamedTuple):
-    """What a key with text may be instead of one text."""
+    """What else the value of a text key may be: null or a list."""
 
     null: bool
     list: bool
@@ -48,14 +48,14 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
 
     A value in brackets is a list, and with -m commas separate the values of a sweep; quotes inside the value prevent
     both. null is text too, unless the key may be null. Arguments without a key become the list `words`.
-    Raises ValueError for a text key without a value, and for words beside their key.
+    Raises ValueError for a text key without a value, and if both words and their key are given.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
     return [_for_hydra(argument, kinds, sweep) for argument in _gathered(arguments, words)]
 
 
 def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
-    """What the dotted keys of a command take, None if that is not text; '*' is for keys that the user may add."""
+    """The kind of text that each dotted key takes, or None; '*' stands for the keys that the user may add."""
     found: dict[str, TextKind | None] = {}
     fields = {field.alias or name: (field.annotation, field.metadata) for name, field in settings.model_fields.items()}
     if settings.model_config.get("extra") == "allow":
@@ -71,14 +71,14 @@ def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """A type, what it is made of, and the annotations of both."""
+    """A type, the types and annotations in it, and those in them."""
     yield annotation
     for part in get_args(annotation):
         yield from _parts(part)
 
 
 def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
-    """The arguments, with those that are no key=value as a list under `key`; an address may contain '='."""
+    """The arguments, with those that are not key=value as a list under `key`; an address may contain '='."""
     if key is None:
         return list(arguments)
     words = [word for word in arguments if not word.startswith("-") and "=" not in word.partition("://")[0]]
@@ -123,7 +123,7 @@ def _value(value: str, nullable: bool) -> str:
 
 
 def _elements(text: str) -> list[str]:
-    """The parts between commas; commas in quotes and in lists do not count."""
+    """The parts between commas; commas in quotes and in lists do not separate."""
     found, end = [], 0
     while end < len(text) and (element := _ELEMENT.match(text, end)):
         found.append(element[1])

@@ -26,9 +26,9 @@ def command(
     `after_sweep` names a function of a sweep's records; its result is printed when all jobs have ended.
     Arguments without a key become the list under the key `words`, if a command has one.
     """
-    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes:
-    # gigabytes in a long training, without any gain (docs/explanation/why_fast.md). It reads this when torch first
-    # uses it.
+    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes.
+    # In a long run the cache would take gigabytes, without any gain (docs/explanation/why_fast.md). oneDNN reads this
+    # variable when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     if sys.stderr is None:  # closed: there is nobody to report to
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -56,7 +56,7 @@ def _run(name: str, description: str, run: str, after_sweep: str | None, words: 
 
 
 def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) -> int:
-    """Prints the help with what the arguments choose; if they cannot be used, that without them and the error."""
+    """Prints the help for the choices in the arguments; if these are invalid, the default help and the error."""
     try:
         overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
         shown = choices_and_values(name, [override for override in overrides if not override.is_sweep_override()])

@@ -38,7 +38,7 @@ _LARGEST = 2**63 - 1
 
 
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
-    """The job that arguments for Hydra describe; `typed` are the same for a person, to run it again.
+    """The job that arguments for Hydra describe; `typed` are the same as the user typed them, to repeat the command.
 
     Raises ValueError for an argument, a key or a value that cannot be used.
     """
@@ -77,7 +77,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
 def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for what Hydra refuses; `overrides` are those of a sweep, to find out why.
+    Raises ValueError for anything that Hydra refuses; `overrides` are those of a sweep, to find the reason.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
@@ -224,14 +224,14 @@ def _plain(composed: Composed, whole: bool) -> Config:
 
 
 def _choices(composed: Composed) -> dict[str, str | None]:
-    """The choice of each group, Hydra's own aside."""
+    """The choice of each group except Hydra's own."""
     return {group: name for group, name in composed.hydra.runtime.choices.items() if not group.startswith("hydra/")}
 
 
 def _conflict(name: str, overrides: Sequence[Override]) -> str:
     """The error for an override that does not fit the configuration or conflicts with another; '' if it fits.
 
-    Hydra tells these cases apart only in the words of its messages; so this finds out what does compose.
+    Hydra distinguishes these cases only by the wording of its messages, so this tries which overrides compose.
     """
 
     def composes(*some: Override) -> bool:

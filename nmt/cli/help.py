@@ -1,4 +1,4 @@
-"""--help: the examples of a command, the choices of each group and the keys, as the YAML files have them."""
+"""--help: the examples of a command, the choices of each group and the keys, as in the YAML files."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ def help_text(
 ) -> str:
     """The description, the choices with the head comments of their files, and the keys with their values.
 
-    `choices` has the choice of each group, 'scorer' or 'scorer@cross', and `config` the configuration that they make.
+    `choices` has the choice of each group, 'scorer' or 'scorer@cross', and `config` is the resulting configuration.
     """
     text = _text(config_folder, name)
     groups = _groups(text)
@@ -34,7 +34,7 @@ def help_text(
 
 
 def _text(config_folder: Path, name: str) -> str:
-    """The YAML of a command. If it extends another command's, its own keys come first in that one's YAML."""
+    """The YAML of a command. If it extends another command's, its own keys are put first."""
     text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
     extended = [entry for entry in yaml.safe_load(text)["defaults"] if entry != "_self_" and isinstance(entry, str)]
     if not extended:

@@ -19,7 +19,7 @@ from nmt.files import write_json
 
 
 def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
-    """Runs all jobs of a sweep and prints the report `after_sweep`; the exit code of the worst.
+    """Runs all jobs of a sweep and prints the report `after_sweep`; returns the worst exit code.
 
     A job that fails does not stop the others. Raises ValueError when Hydra refuses the whole sweep.
     """

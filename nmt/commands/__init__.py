@@ -1,1 +1,1 @@
-"""What each command does, one file a command; no command imports another."""
+"""What each command does, one file per command; no command imports another."""

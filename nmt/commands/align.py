@@ -1,4 +1,4 @@
-"""nmt.align: how well the links that attention shows agree with a human alignment, map by map."""
+"""nmt.align: how well the links read from attention agree with a human alignment, map by map."""
 
 from pathlib import Path
 

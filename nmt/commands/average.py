@@ -89,7 +89,7 @@ def _step(file: Path) -> int:
 
 
 def _goodness(file: Path, higher: bool) -> tuple[float, int]:
-    """The checkpoint's validation score, negated if lower is better; of equal ones the later is better."""
+    """The checkpoint's validation score, negated if lower is better; ties go to the later checkpoint."""
     found = load_checkpoint(file)
     [state] = (state for name, state in found["callbacks"].items() if name.startswith(BestCheckpoints.__name__))
     score = float(state["current_score"])

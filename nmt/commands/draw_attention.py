@@ -13,7 +13,7 @@ from nmt.maps.viewer import viewed_runs, write_viewer
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     """Makes the chosen formats from one folder of maps, or one page from several folders, and prints their paths.
 
-    A folder of folders, such as a run's probes, counts as all folders in it. Raises ValueError if several folders are
+    A folder of folders, such as a run's probes, stands for all folders in it. Raises ValueError if several folders are
     given for something other than a page.
     """
     settings = job.settings

@@ -34,7 +34,7 @@ The first lines of each kind:
 def prepare(job: Job[PrepareSettings]) -> None:
     """Prints the report, or splits a corpus if `split.corpus` is given.
 
-    Raises ValueError and FileNotFoundError as nmt.train does, and as `split_corpus`.
+    Raises the errors of nmt.train and of `split_corpus`.
     """
     settings = job.settings
     if settings.split.corpus is None:

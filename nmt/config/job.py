@@ -1,4 +1,4 @@
-"""What a command is asked to do, and how it ended."""
+"""The job of a command, and how it ended."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from nmt.config.schema import Settings
 
 @dataclass(frozen=True)
 class Job(Generic[Settings]):
-    """One execution of a command: its configuration and what the command line said itself."""
+    """One execution of a command: its configuration, and what the command line set."""
 
     config: Config
     """As plain values, which a run stores."""
@@ -21,11 +21,11 @@ class Job(Generic[Settings]):
     command: str
     """The command line that runs it again."""
     sweep_dir: Path | None
-    """Where a sweep wants this job's files; None outside of sweeps."""
+    """The folder for this job's files in a sweep; None outside of sweeps."""
 
 
 class JobRecord(NamedTuple):
-    """A job: its number, its folder, what it was asked for, and how it ended."""
+    """A job of a sweep: its number, its folder, its overrides, and how it ended."""
 
     number: int
     folder: str

@@ -17,7 +17,7 @@ def value_at(config: Config, key: str, default: Any = None) -> Any:
 
 
 def leaves(value: Any, key: str = "") -> Config:
-    """The values below a dotted key that are no groups, under their own dotted keys."""
+    """The values below a dotted key that are not groups, by their full dotted keys."""
     if not isinstance(value, dict):
         return {key: value}
     names = {name: f"{key}.{name}" if key else str(name) for name in value}

@@ -36,7 +36,7 @@ RENAMED = {
 
 
 def expects(expectation: str) -> WrapValidator:
-    """A check of an annotated type that reports any violation by what was expected."""
+    """A check of an annotated type whose error says what was expected."""
 
     def expect(value: Any, handler: Any) -> Any:
         try:
@@ -58,7 +58,10 @@ def _as_list(value: Any) -> Any:
 
 
 def seconds_of(duration: str) -> float:
-    """The seconds of '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds. Raises ValueError for others."""
+    """The seconds of '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds.
+
+    Raises ValueError for another form.
+    """
     fields = re.fullmatch(r"(\d+):(\d\d):(\d\d):(\d\d)", duration)
     units = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
     found = fields or units
@@ -102,7 +105,7 @@ SourceTokens = Annotated[
 
 
 class Keys(BaseModel):
-    """Some keys of a configuration; others are refused."""
+    """A group of keys of a configuration; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
@@ -565,7 +568,7 @@ Settings = TypeVar("Settings", bound=Keys)
 
 
 def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """The settings with these values. Raises ValueError in one sentence for the first that cannot be used."""
+    """The settings with these values. Raises ValueError, in one sentence, for the first invalid one."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:

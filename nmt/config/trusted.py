@@ -9,9 +9,9 @@ _LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.Te
 LOADED = ("nmt.models", "nmt.attention", "nmt.decoding")
 """Packages whose classes are instantiated when a run is loaded."""
 TRAINED = (*LOADED, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
-"""Packages and names of what a resumed training instantiates."""
+"""Packages and names of what a resumed run instantiates."""
 
-# More than any configuration has. A few lines of YAML can stand for a list of a billion values.
+# More than any configuration has. A few lines of YAML can expand to a list of a billion values.
 _MOST = 10_000
 _REMEDY = "it is not loaded: use a run directory written by nmt.train."
 

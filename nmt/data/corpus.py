@@ -1,4 +1,6 @@
-"""Corpora: PREFIX.en and PREFIX.vi hold one sentence a line, and equal line numbers are translations of each other."""
+"""Corpora: PREFIX.en and PREFIX.vi hold one sentence per line, and line n of one is the translation of line n of the
+other.
+"""
 
 import difflib
 import logging
@@ -102,7 +104,7 @@ def read_lines(path: Path) -> list[str]:
 def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
     """The unchanged lines of two files, pair by pair.
 
-    Raises as `iter_lines`, and ValueError after the last pair if one file has more lines.
+    Raises the errors of `iter_lines`, and ValueError after the last pair if one file has more lines.
     """
     source, target = iter_lines(source_path), iter_lines(target_path)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
@@ -163,24 +165,24 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
 
 
 def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
-    """The unchanged lines of a corpus, pair by pair. Raises as `corpus_files` and `iter_parallel`."""
+    """The unchanged lines of a corpus, pair by pair. Raises the errors of `corpus_files` and `iter_parallel`."""
     yield from iter_parallel(*corpus_files(prefix, direction))
 
 
 def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Reads every line of the corpora once. Raises as `iter_pairs`."""
+    """Reads every line of the corpora once. Raises the errors of `iter_pairs`."""
     for prefix in prefixes:
         for _ in iter_pairs(prefix, direction):
             pass
 
 
 def read_aligned(prefix: str, direction: Direction) -> Pairs:
-    """All unchanged lines of a corpus. Raises as `iter_pairs`."""
+    """All unchanged lines of a corpus. Raises the errors of `iter_pairs`."""
     return read_parallel(*corpus_files(prefix, direction))
 
 
 def read_pairs(prefix: str, direction: Direction) -> Pairs:
-    """All lines of a corpus, normalized; none is dropped, so line n stays line n. Raises as `iter_pairs`."""
+    """All lines of a corpus, normalized; none is dropped, so line n stays line n. Raises the errors of `iter_pairs`."""
     source, target = read_aligned(prefix, direction)
     return Pairs([normalize(line) for line in source], [normalize(line) for line in target])
 

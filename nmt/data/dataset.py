@@ -107,7 +107,7 @@ def training_dataset(
 
     `exclude` lists the held-out corpora (validation and test) for the overlap filter. The result is cached under
     `cache_dir` by the content of all files, the tokenizers and the filters.
-    Raises as `iter_pairs`, and ValueError when no pair is left.
+    Raises the errors of `iter_pairs`, and ValueError if no pair is left.
     """
     digests = [[file_digest(path) for path in corpus_files(prefix, direction)] for prefix in (*prefixes, *exclude)]
     models = [tokenizers.source.model, tokenizers.target.model]

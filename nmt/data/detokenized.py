@@ -20,7 +20,7 @@ _STEM = "corpus"
 def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
     """The prefix of a plain-text copy, line by line, cached under `cache_dir` by the content of the files.
 
-    Raises as `corpus_files` and `iter_lines`.
+    Raises the errors of `corpus_files` and `iter_lines`.
     """
     digests = [file_digest(path) for path in corpus_files(prefix, direction)]
     key = content_key([_FORMAT, version("sacremoses"), direction, *digests])

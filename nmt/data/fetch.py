@@ -51,7 +51,7 @@ class Digest(NamedTuple):
         return found.hexdigest()
 
     def objection(self, path: Path) -> str:
-        """A sentence that says the file differs from the published one; empty if it does not."""
+        """A sentence that says how the file differs from the published one; '' if it does not."""
         if not path.is_file():
             return f"{path} is not a file."
         found = self.of(path)

@@ -41,8 +41,8 @@ class Filters:
         """A function of source and target that returns why to drop the pair, or '' to keep it.
 
         The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. Lines are
-        compared as they are, so all of them must be normalized. The function remembers a digest of 16 bytes of each
-        pair, not its text.
+        compared without normalization, so they must be normalized already. The function remembers a digest of 16 bytes
+        of each pair, not its text.
         """
         sources, targets, seen = set[str](), set[str](), set[bytes]()
         for pairs in held_out:

@@ -90,7 +90,7 @@ def inspect(
     """Checks every pair once. `held_out` are normalized lines of other splits that should not occur here.
 
     Lines are compared after normalization. A pair that occurred before, here or in `seen`, is a duplicate; a repeated
-    source with a different target is counted as a kind of its own. Adds the pairs to `seen`.
+    source with a different target is counted separately. Adds the pairs to `seen`.
     """
     found, seen = Inspection(), seen or Seen(set(), set())
     for source, target in pairs:

@@ -49,7 +49,7 @@ class ResumableLoader(DataLoader[Example]):
     """
 
     def __init__(self, data: DrawnPairs, stream: Stream, workers: int) -> None:
-        # Its own generator: without one, a DataLoader draws from the global generator, and resuming would shift that.
+        # Without its own generator, a DataLoader draws from the global one, and resuming would shift that one's state.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )
@@ -105,13 +105,13 @@ class TranslationData(lightning.LightningDataModule):
         )
 
     def train_dataloader(self) -> ResumableLoader:
-        """The stream of this process. Raises ValueError as `plan`."""
+        """The stream of this process. Raises ValueError like `plan`."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
         return ResumableLoader(self.pairs, stream, self.workers)
 
     def val_dataloader(self) -> DataLoader[Example]:
-        """All validation pairs, batched by length with a budget of `batch_tokens` or of the longest pair, if longer.
+        """All validation pairs, batched by length; the budget is `batch_tokens`, or the longest pair if that is larger.
 
         Raises ValueError for fewer pairs than processes.
         """

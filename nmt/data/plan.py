@@ -97,7 +97,7 @@ def plan_epoch(
     world: int = 1,
     mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
-    """The steps of an epoch with `mixing`, and the partners. Raises as `plan`."""
+    """The steps of an epoch with `mixing`, and the partners. Raises ValueError like `plan`."""
     rng = np.random.default_rng((seed, epoch, 1))
     drawn = mixing.drawn(rng)
     if mixing.concat_prob == 0:

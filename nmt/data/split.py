@@ -28,8 +28,8 @@ def split_corpus(
 
     valid, test: a number of pairs, or a share of the corpus if it is below 1. Lines are written as they are, with LF at
     their ends; lines of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs.
-    The folder exists whole or not at all. Raises FileExistsError if it exists, as `iter_pairs`, and ValueError for an
-    alignment file with another number of lines and for more held-out pairs than the corpus has.
+    The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs`, and
+    ValueError for an alignment file with another number of lines and for more held-out pairs than the corpus has.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; give a new folder with split.out=, or delete it.")

@@ -34,7 +34,7 @@ def tokenizers(
 
     joint: one model, learned from both sides, instead of one for each side. A model is cached under `cache_dir` by the
     content of its files and its settings; both directions share it.
-    Raises as `corpus_files`, `iter_lines` and `train_tokenizer`.
+    Raises the errors of `corpus_files`, `iter_lines` and `train_tokenizer`.
     """
     train = partial(_tokenizer, kind=kind, size=size, seed=seed, cache_dir=cache_dir)
     source, target = zip(*(corpus_files(prefix, direction) for prefix in prefixes), strict=True)

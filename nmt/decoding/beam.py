@@ -12,7 +12,7 @@ from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, 
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
-"""Lower bound on the coverage of a source piece, because log 0 would follow from a window or sparsemax."""
+"""Lower bound on the coverage of a source piece, because a window or sparsemax could lead to log 0."""
 
 _NO_PROBABILITIES = (
     "Sentence {sentence} of the batch has no translation, because the model's log-probabilities are NaN or -inf; check "
@@ -36,11 +36,11 @@ class Live(NamedTuple):
     words: Bool[Tensor, "sentences source"]
     """The source pieces subject to the coverage penalty: all but EOS and padding."""
     log_probs: Float[Tensor, "sentences beams"]
-    """Log-probabilities of the unfinished hypotheses; -inf for an empty place."""
+    """Log-probabilities of the unfinished hypotheses; -inf for an unused beam."""
     finished: Int[Tensor, " sentences"]
     """Number of finished hypotheses."""
     best: Float[Tensor, "sentences n_best"]
-    """The highest scores of the finished hypotheses, best first, filled up with -inf."""
+    """The highest scores of the finished hypotheses, best first, padded with -inf."""
 
 
 class Rows(NamedTuple):
@@ -69,7 +69,7 @@ class BeamSearch:
     the heads, and sum_t a_ts is at least 0.001. Each step considers the 2 x `beam_size` candidates with the highest
     log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
     `beam_size` of the others are continued. The search for a sentence ends with `beam_size` finished hypotheses, or
-    when no unfinished one can reach the `n_best` any more (see `_done`), or at the maximum length. Therefore the best
+    when no unfinished one can still reach the `n_best` (see `_done`), or at the maximum length. Therefore the best
     hypothesis does not depend on `n_best`.
 
     `length_penalty` is alpha (0 turns it off), `coverage_penalty` is beta. Raises ValueError for a setting out of
@@ -170,7 +170,7 @@ class BeamSearch:
     def _step(
         self, model: Decodable, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, rows: Rows
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State, Rows]:
-        """A step of the model; with a coverage penalty it also sums up the attention weights."""
+        """A step of the model; with a coverage penalty it also adds up the attention weights."""
         if not self.coverage_penalty:
             return *model.step(tokens, state, memory), rows
         log_probs, weights, state = model.attending_step(tokens, state, memory)
@@ -223,8 +223,7 @@ class BeamSearch:
         return Candidates(*(part.gather(1, order) for part in candidates))
 
     def _done(self, live: Live, length: int) -> Bool[Tensor, " sentences"]:
-        """True for sentences with `beam_size` finished hypotheses, at their maximum length, or without hope of a better
-        hypothesis.
+        """True for sentences that have `beam_size` finished hypotheses, are at their maximum length, or cannot improve.
 
         Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
         log-probability divided by the largest length penalty still possible: that of the maximum length, or of the

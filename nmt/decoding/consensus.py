@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of several translations, choose the one most similar to the others (Kumar & Byrne 2004)."""
+"""Minimum Bayes risk: chooses the translation that is most similar to the others (Kumar & Byrne 2004)."""
 
 from collections.abc import Callable, Sequence
 from functools import cache

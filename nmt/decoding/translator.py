@@ -20,10 +20,10 @@ from nmt.text.tokenizer import TokenizerPair
 logger = logging.getLogger(__name__)
 
 _ROWS_PER_SENTENCE = 8
-"""Batch budgets assume at most this many hypotheses per sentence; a search with n times as many gets 1/n of it."""
+"""Batch budgets assume at most this many hypotheses per sentence; with n times as many, the budget is divided by n."""
 
 Report = Callable[[int, int], None]
-"""report(new, all): how many sentences were searched since the last call, and how many there are in total."""
+"""report(new, all): the number of sentences searched since the last call, and the total number of sentences."""
 
 
 class Translation(NamedTuple):

@@ -1,1 +1,1 @@
-"""Measures and pictures of what a model did: scores, alignment error, attention maps."""
+"""Scores of translations, their significance, and signs that scores are misleading."""

@@ -9,7 +9,7 @@ _ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _UNKNOWN = ("<unk>", "\u2047")  # as text, and SentencePiece's sign for it
 _SHARE = 0.05
-"""Share of the lines up to which this also happens in good translations."""
+"""Good translations may show this sign in up to this share of the lines."""
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ _LONGEST = 48  # characters; longer names leave no room for the bars
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Long names without their middle; names that are then equal get their number."""
+    """Long names shortened in the middle; names that become equal get a number."""
     half = _LONGEST // 2
     short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
     alike = {name for name in short if short.count(name) > 1}

@@ -115,7 +115,7 @@ _SENTENCE_CHRF = Chrf()
 
 
 def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
-    """Raises ValueError if there are no hypotheses, or if one of the others has another number of lines."""
+    """Raises ValueError if there are no hypotheses, or if any of the others has a different number of lines."""
     if not others:
         raise ValueError(f"There are no {name} to score against; give at least one file.")
     for lines in others:

@@ -28,7 +28,7 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
     columns: dict[str, Any] = dict(test()[1])
     [results] = (column for name, column in columns.items() if name != "System")
     first, *others = results
-    # Of equal scores sacrebleu finds no resample that differs more, and so the smallest p.
+    # For equal scores, sacrebleu finds no resample with a larger difference and returns the smallest p.
     return [1.0, *(1.0 if other.score == first.score else other.p_value for other in others)]
 
 
@@ -36,9 +36,10 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     """p of each setting's mean BLEU over its runs against the first setting's; settings[i][j] is the output of a run.
 
     The multi-bootstrap (Sellam et al. 2022) resamples sentences, the same for all runs, and the runs of each setting,
-    so that both sources of chance count. Of n runs it draws n - 1: drawing n would underestimate the variance of the
-    mean of few (Rao & Wu 1988). A single run adds no variation; p is then that of `paired_bootstrap`, by whose formula
-    it is computed. With two or three runs p is still somewhat too small. Raises ValueError like `paired_bootstrap`.
+    so that it accounts for both sources of randomness. Of n runs it draws n - 1: drawing n would underestimate the
+    variance of the mean of a few runs (Rao & Wu 1988). p is computed by the formula of `paired_bootstrap`, and equals
+    its p for a single run, which adds no variation. With two or three runs p is still somewhat too small. Raises
+    ValueError like `paired_bootstrap`.
     """
     for runs in settings:
         for hypotheses in runs:

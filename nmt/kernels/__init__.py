@@ -1,1 +1,1 @@
-"""Fast ways to compute what a plain formula says; each docstring has the formula, and a test the comparison."""
+"""Fast implementations of plain formulas; each docstring states the formula, and a test compares the two."""

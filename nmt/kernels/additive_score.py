@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
-"""Number of elements of tanh(q + k) that exist at a time; at least those of one query.
+"""Number of elements of tanh(q + k) that exist at a time, but never less than those of one query.
 
 On the CPU they fit into its cache.
 """

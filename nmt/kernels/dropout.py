@@ -32,7 +32,7 @@ class Dropout(nn.Module):
         return x * _keep(x, dropped_bytes).mul_(_scale(dropped_bytes))
 
     def of_relu(self, x: Float[Tensor, "rows width"]) -> tuple[Float[Tensor, "rows width"], float]:
-        """Overwrites x by unscaled dropout(max(0, x)); returns it and the scale that is left to apply.
+        """Overwrites x with unscaled dropout(max(0, x)); returns it and the scale that remains to be applied.
 
         x should not be a view: autograd would copy the gradient of its base twice.
         """

@@ -1,4 +1,4 @@
-"""Losses over the vocabulary, computed together with their gradients for a part of the tokens at a time."""
+"""Losses over the vocabulary, computed with their gradients for some of the tokens at a time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,7 +25,7 @@ Targets = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "tokens vocab"]
 Chosen = Int[Tensor, " tokens"]
 Rule = Callable[[Sequence[Logits], Chosen], Tensor]
-"""rule(logits, targets) returns the summed loss of one or two passes and overwrites their logits by the gradients."""
+"""rule(logits, targets) returns the summed loss of one or two passes and overwrites their logits with the gradients."""
 
 
 def summed_nll(
@@ -68,7 +68,7 @@ def _summed(
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else chosen[0].dtype
     # Small gradients would underflow in float16 before a loss scaler multiplies them.
     dtype = torch.float32 if dtype == torch.float16 else dtype
-    # Inside a Function gradients are always disabled, so it cannot check this itself.
+    # Gradients are always disabled inside a Function, so LinearLoss cannot check this itself.
     wanted = torch.is_grad_enabled()
     with torch.autocast(kind, enabled=False):
         loss: Tensor = LinearLoss.apply(rule, dtype, wanted, target_output[tokens], output.weight, output.bias, *chosen)
@@ -142,7 +142,7 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
 
 
 def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tensor | None) -> None:
-    """Overwrites logits by their gradients, and adds the gradients to that of the bias."""
+    """Overwrites logits with their gradients, and adds these to the gradient of the bias."""
     for rows, gradient in zip(logits, gradients, strict=True):
         rows.copy_(gradient)
         if grad_bias is not None:

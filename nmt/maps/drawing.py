@@ -108,7 +108,7 @@ def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | 
 
 
 def clear(out: Path) -> None:
-    """Deletes what `draw` has made in a folder, by its names, and folders that are empty then; nothing else."""
+    """Deletes the files that `draw` makes, known by their names, and folders left empty; nothing else."""
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
     for name, pattern in _FOLDERS.items():
@@ -122,7 +122,7 @@ def clear(out: Path) -> None:
 def _pictures(
     folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[int], kinds: Sequence[str]
 ) -> Iterator[str]:
-    """Draws every sentence that fits; in a file of lines a few may be too long for the width."""
+    """Draws every sentence that fits; some lines of a file may be too long for the width."""
     target.mkdir(exist_ok=True)
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
@@ -156,7 +156,7 @@ def _pictures(
 
 
 def _detail(*axes: tuple[str, int | None, int]) -> str:
-    """The layer and head in a title, such as ', mean of 3 layers, head 1 (of 4)'; a single one is not mentioned."""
+    """The layer and head in a title, such as ', mean of 3 layers, head 1 (of 4)'; omitted if there is only one."""
     return "".join(
         f", mean of {number} {name}s" if value is None else f", {name} {value} (of {number})"
         for name, value, number in axes

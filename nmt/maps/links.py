@@ -30,8 +30,10 @@ class Choice(NamedTuple):
     """The map that links are read from."""
 
     row: PieceRow
-    """'predicts': a target piece's row is that of the step that predicts it; 'reads': the next step's, which has the
-    piece as its input (Chen et al. 2020, Shift-Att)."""
+    """The row of a target piece: with 'predicts' the step that predicts it, with 'reads' the next step, which reads it.
+
+    The latter is Shift-Att of Chen et al. (2020).
+    """
     layer: int | None
     """None: the mean of the layers."""
     head: int | None
@@ -163,7 +165,7 @@ def table(
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice of lowest error rate; among equals `predicts` comes first, then means, then the lowest layer."""
+    """The choice of lowest error rate; ties prefer `predicts`, then means, then the lowest layer."""
     return min(choices, key=lambda choice: choices[choice].aer)
 
 

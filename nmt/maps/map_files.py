@@ -133,7 +133,7 @@ def write_maps(
         shutil.rmtree(new, ignore_errors=True)
         raise
     entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
-    # Without its manifest the folder is incomplete until the new files are in place; files of others stay.
+    # Without its manifest the folder is incomplete until the new files are in place; other programs' files stay.
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / _FOLDER).mkdir(exist_ok=True)
     for old in (folder / _FOLDER).glob("*.npz"):

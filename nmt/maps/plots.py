@@ -44,7 +44,7 @@ class Look(NamedTuple):
     width: float | None = None
     """Width of the whole picture in inches, for print with letters of 6 points; None: as large as the map needs."""
     max_weight: float | None = None
-    """The weight of the darkest color, to compare pictures; None: the largest weight in the picture."""
+    """Weight of the darkest color, which makes pictures comparable; None: the largest weight in the picture."""
 
 
 class Picture:
@@ -163,7 +163,7 @@ def _least_width(
     look: Look,
     smallest: _Size,
 ) -> float:
-    """The width with the smallest cells, in inches, rounded up to a tenth."""
+    """The width at the smallest cell size, in inches, rounded up to a tenth."""
     return math.ceil(10 * (_figure(weights, labels, look, smallest).get_tightbbox().width + 2 * _PAD)) / 10
 
 
@@ -173,7 +173,7 @@ def _figure(
     look: Look,
     size: _Size,
 ) -> Figure:
-    """The maps side by side and below each other; labels, names and the color bar are outside of them."""
+    """The maps side by side and below each other; labels, names and the color bar are drawn outside of them."""
     layers, heads, rows, columns = weights.shape
     across, down = size.cell * columns, size.cell * rows
     gap = 0.12, 0.06 + 1.5 * _LETTER
@@ -204,7 +204,7 @@ def _figure(
 
 
 def _name_sides(axes: Axes, look: Look, font: float) -> None:
-    """Writes the names of rows and columns, and the title, at the first map."""
+    """Writes the names of rows and columns, and the title, beside the first map."""
     text: dict[str, Any] = {"fontfamily": _FONT, "color": _INK, "parse_math": False}
     axes.xaxis.set_label_position("top")
     axes.set_xlabel(look.columns, fontsize=font or _PRINT, labelpad=3, loc="left", **text)

@@ -34,12 +34,12 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 class ViewedRun(NamedTuple):
-    """A run on the page, or one step of a training run, which is then a frame of a film."""
+    """A run on the page, or one step of a training run as a frame of a film."""
 
     name: str
     """The name on the page: the run's path, or 'step 400'."""
     sentences: Iterable[SentenceMaps]
-    """Read once, one at a time. Line and rank identify the same sentence in several runs."""
+    """The sentences, read once and one at a time. Line and rank identify the same sentence in several runs."""
 
 
 def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None) -> list[ViewedRun]:
@@ -72,9 +72,10 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
 def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     """Writes the page that shows every sentence, site, layer and head of the runs.
 
-    Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are those of
-    the exact weights. Only one sentence is in memory at a time. Raises ValueError, and leaves no file, if there are no
-    runs, if a run has no sentences or one of them twice, if a sentence has no maps, and for weights outside 0 to 1.
+    Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are computed
+    from the exact weights. Only one sentence is in memory at a time. Raises ValueError, and leaves no file, if there
+    are no runs, if a run has no sentences or one of them twice, if a sentence has no maps, and for weights not in
+    [0, 1].
     """
     if not runs:
         raise ValueError("There are 0 runs to view; give at least one run with its sentences.")

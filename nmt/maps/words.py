@@ -10,7 +10,7 @@ from jaxtyping import Float
 from nmt.maps.attention_map import BOS, EOS, AttentionMap
 
 PieceRow = Literal["predicts", "reads"]
-"""Which row of a decoder map belongs to a target piece: of the step that predicts it, or of the step that reads it."""
+"""The row of a decoder map that belongs to a target piece: the step that predicts it, or the step that reads it."""
 PIECE_ROWS: tuple[PieceRow, ...] = get_args(PieceRow)
 
 _WORD_START = "\u2581"
@@ -63,7 +63,7 @@ def text_of(pieces: Sequence[str]) -> str:
 def spaced(pieces: Sequence[str]) -> str:
     """The words of some pieces, separated by spaces: word i of an alignment is the i-th of them, from 0.
 
-    A model may write any byte, so white space within a word and an empty word are written as U+2581.
+    A model may generate any byte, so white space within a word and an empty word are written as U+2581.
     """
     words = ("".join(_WORD_START if letter.isspace() else letter for letter in text) for text in _texts(pieces))
     return " ".join(word or _WORD_START for word in words)

@@ -27,7 +27,7 @@ class Seq2Seq(nn.Module, ABC):
     """A model of p(target | source).
 
     Memory and State are NamedTuples of tensors. Memory has one row per sentence and never changes; State has
-    sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it is given.
+    sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it receives.
     """
 
     queries: ClassVar[Mapping[str, str]]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 DIRECTION_STD = 0.01 / math.sqrt(3)
-"""Initial standard deviation of the entries of vectors of which only the direction matters (FixNorm).
+"""Initial standard deviation of the entries of vectors whose direction alone matters (FixNorm).
 
 It is that of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019): the vectors are so short that one optimizer
 step changes their direction by a large angle.

@@ -1,4 +1,4 @@
-"""What the recurrent models share: a recurrent encoder, and a decoder that reads one piece at a time."""
+"""The common parts of recurrent models: a recurrent encoder, and a decoder that reads one piece at a time."""
 
 import math
 from abc import abstractmethod

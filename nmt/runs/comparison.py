@@ -31,7 +31,7 @@ class System(NamedTuple):
     """A run or a file of translations, with its scores as in scores.json; a run also has its metrics."""
 
     settings: dict[str, str]
-    """What tells it apart from the others."""
+    """What distinguishes it from the others."""
     hypotheses: list[str]
     scores: dict[str, Any]
     metrics: dict[str, Any]
@@ -58,7 +58,7 @@ def run_system(
 ) -> tuple[System, list[list[str]]]:
     """A run as a system, and its references. The run is evaluated unless its scores are up to date.
 
-    Raises ValueError and FileNotFoundError as `load_run`, and ValueError if its references are not the given ones.
+    Raises the errors of `load_run`, and ValueError if its references are not the given ones.
     """
     run = load_run(path, device)
     test_set = split_test_set(run, split)
@@ -126,8 +126,8 @@ def report(
 ) -> str:
     """The comparison as Markdown. Writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a picture.
 
-    Where settings come with several seeds, p compares settings; otherwise it compares systems. `without_result` says
-    of further jobs why they have no row.
+    Where settings come with several seeds, p compares settings; otherwise it compares systems. `without_result` gives
+    the reason for each job that has no row.
     """
     of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
     if len(of_tokens) > 1:
@@ -223,7 +223,7 @@ def _p_cells(p_values: Sequence[float]) -> list[Cell]:
 
 
 def _figures(system: System, p: Cell) -> dict[str, Cell]:
-    """Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: peak of the training."""
+    """Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: peak in training."""
     scores, metrics = system.scores, system.metrics
     estimates: dict[str, Cell] = {
         score["name"]: Estimate(score["value"], score["interval"][0], score["interval"][1], ".2f")

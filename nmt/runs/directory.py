@@ -92,7 +92,7 @@ class RunDirectory:
                 file.unlink(missing_ok=True)
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """Writes the configuration, which makes the run a started one."""
+        """Writes the configuration, which marks the run as started."""
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / _CONFIG, text.encode())
 

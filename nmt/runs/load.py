@@ -1,4 +1,4 @@
-"""From a run directory to a finished run in memory."""
+"""Loads a finished run from its directory."""
 
 import errno
 import re
@@ -94,7 +94,7 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
             safetensors.torch.save_model(model, str(part))
             part.chmod(permissions)  # safetensors lets only the owner read a file
     except SafetensorError as error:
-        # The number of the system's error is only in its text.
+        # Only the text of this error contains the system's error number.
         number = re.search(r"os error (\d+)", str(error))
         raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
@@ -102,7 +102,7 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
 def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Trained]:
     """The finished run in a folder, or those in a list of folders for an ensemble.
 
-    Raises as `load_run`, and ValueError if their directions or vocabularies differ.
+    Raises the errors of `load_run`, and ValueError if their directions or vocabularies differ.
     """
     named = paths if isinstance(paths, list) else [paths]
     runs = [load_run(Path(str(path)), device, precision) for path in named]

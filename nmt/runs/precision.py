@@ -24,7 +24,7 @@ def check_precision(name: object, device: torch.device) -> None:
 
 
 def with_precision(model: Model, name: str, device: torch.device) -> Model:
-    """The model on a device in one of PRECISIONS, for inference only. Raises ValueError as `check_precision` does.
+    """The model on a device in one of PRECISIONS, for inference only. Raises ValueError like `check_precision`.
 
     float32 and bfloat16 convert the given model. int8 returns a copy: weights of linear layers and recurrent networks
     are rounded to 8 bits, with one scale per row of a linear layer; their inputs are rounded to 7 bits with one scale

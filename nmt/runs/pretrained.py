@@ -35,7 +35,7 @@ class Pretrained:
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
-        `search` is 'beam' or 'sampling' with its defaults; without it, the search that the run was trained with.
+        `search` is 'beam' or 'sampling' with its defaults; without it, the search stored with the run.
         `settings` replace some of its settings: beam_size=1, samples=32. With `minimum_bayes_risk` the best translation
         is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
         """

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
     """The normalized source lines of a corpus and its unchanged references; logs warnings about the references.
 
-    With `detokenize` the sources become plain text. Raises as `nmt.data.corpus.read_aligned` does.
+    With `detokenize` the sources become plain text. Raises the errors of `nmt.data.corpus.read_aligned`.
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)

@@ -1,4 +1,4 @@
-"""From a loaded run to its search and its translator."""
+"""Makes the search and the translator of a loaded run."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

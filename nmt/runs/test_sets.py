@@ -52,7 +52,7 @@ def chosen_test_set(
 ) -> TestSet:
     """The user's own files if a source is given, else a split of the run's corpus.
 
-    Raises ValueError if `out` is not writable, and as `split_test_set` and `own_test_set`.
+    Raises ValueError if `out` is not writable, and the errors of `split_test_set` and `own_test_set`.
     """
     if source is None:
         chosen = split_test_set(trained, split, out, " For files of your own give source=FILE reference=FILE.")

@@ -126,7 +126,8 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. From more than two
     million lines, `seed` draws two million. Without a size, the model has 8,000 pieces or as many as the text supports.
-    Raises as `lines` does, and ValueError for an unknown kind, no text, or a size that the text does not support.
+    Raises the errors of iterating over `lines`, and ValueError for an unknown kind, no text, or a size that the text
+    does not support.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
@@ -170,7 +171,9 @@ class _SizeError(ValueError):
 
 
 def _train(lines: list[str], kind: str, size: int) -> bytes:
-    """A SentencePiece model. Raises ValueError as `train_tokenizer`; SentencePiece itself raises only RuntimeError."""
+    """A SentencePiece model. Raises ValueError like `train_tokenizer`; SentencePiece itself raises only
+    RuntimeError.
+    """
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

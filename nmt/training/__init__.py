@@ -1,4 +1,4 @@
-"""Training with Lightning: how it begins or resumes (begin, resume), and the loop to the best weights (loop)."""
+"""Training with Lightning: a run begins or resumes (begin, resume), and the loop leads to the best weights (loop)."""
 
 from nmt.training.task import TranslationTask
 

@@ -26,7 +26,7 @@ _FOLDER = "probes"
 
 
 def probe_pairs(valid: Pairs, tokenizers: TokenizerPair, number: int) -> list[IdPair]:
-    """The first `number` validation pairs that are short enough to look at, as ids."""
+    """The first `number` validation pairs that are short enough to display, as ids."""
     ids = [
         tokenizer.encode_all([normalize(line) for line in lines])
         for tokenizer, lines in zip(tokenizers, valid, strict=True)
@@ -70,10 +70,10 @@ def write_film(run: RunDirectory) -> None:
     """Writes the page that plays the probes of all steps, if there are any."""
     path = run.path / _FOLDER
     try:
-        # A folder without a manifest is left by a process that was stopped while writing.
+        # A folder without a manifest was left by a process that was stopped while writing.
         folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
         if folders:
             write_viewer(path / "viewer.html", viewed_runs(folders))
     except (OSError, ValueError) as error:
-        # A finished training must not fail because of a picture.
+        # A finished run must not fail because of a picture.
         logger.warning("No film of the probes in %s: %s", path, error)

@@ -22,7 +22,7 @@ def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor
 
     After n earlier updates d = min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
     ExponentialMovingAverage(num_updates): until `decay` is reached, six sevenths of the average come from the last
-    fifth of the updates, so that the initial weights do not dominate a short training.
+    fifth of the updates, so that the initial weights do not dominate a short run.
     """
 
     @torch.no_grad()
@@ -34,7 +34,7 @@ def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """The state_dict with the mean of each floating-point tensor over the checkpoints; other tensors are the first's.
+    """The mean of each floating-point tensor over the checkpoints, as a state_dict; other tensors are from the first.
 
     Means are computed in float64. Raises ValueError for no files, for checkpoints with different tensors, and for
     files that are not checkpoints.

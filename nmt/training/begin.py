@@ -1,4 +1,4 @@
-"""How a new training begins: with fresh weights and tokenizers of its own corpora, or with those of a finished run."""
+"""How a new run begins: with new weights and tokenizers, or with those of a finished run."""
 
 import copy
 import logging
@@ -45,7 +45,7 @@ def run_directory(job: Job[TrainSettings]) -> RunDirectory:
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
-    """A new training: its configuration is the command line's, with `changes` made for less memory.
+    """A new run with the configuration of the command line, and with `changes` that save memory.
 
     Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
     """
@@ -64,7 +64,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     machine = choose_machine(settings.trainer)
     files = [*settings.data.train, *settings.data.held_out.values()]
     check_files(files, settings.direction)
-    # With changes it is the first attempt of this very command that is replaced.
+    # With changes, the run to replace is this command's own first attempt.
     run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
     if rank() == 0:
         check_unlocked(run.path)
@@ -117,7 +117,7 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
 
 
 def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
-    """Raises ValueError, with what to add to the command, if the model or the tokenizers differ from the run's."""
+    """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's."""
     differing: Config = {}
     for part in ("model", "tokenizer"):
         theirs, ours = leaves(start.config[part], part), leaves(config[part], part)

@@ -28,7 +28,7 @@ _NAME = re.compile(r"(best|recent)-step=\d+\.ckpt")
 class BestCheckpoints(ModelCheckpoint):
     """Keeps the `keep` best checkpoints, written only at the end of validations, in a folder that may be moved.
 
-    Of equal ones the later counts as better, because BLEU is 0 for a while at the beginning.
+    Ties go to the later checkpoint, because BLEU is 0 for a while at the beginning.
     """
 
     def __init__(self, folder: Path, monitor: str, mode: str, keep: int) -> None:
@@ -104,7 +104,8 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 class WholeFiles(TorchCheckpointIO):
     """Writes checkpoints atomically, even if the process is killed or the disk full, and keeps the previous last one.
 
-    Lightning's own writer moves the file from the system's temporary folder, which is a copy if that is another disk.
+    Lightning's own writer moves the file from the system's temporary folder, which is a copy if that is on another
+    disk.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:

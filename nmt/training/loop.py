@@ -1,4 +1,4 @@
-"""A training from its first step to its best weights."""
+"""Training from the first step to the best weights."""
 
 import logging
 import pickle
@@ -44,10 +44,10 @@ logger = logging.getLogger(__name__)
 
 
 def fit(prepared: Prepared) -> dict[str, Any]:
-    """Trains to the end and saves the best weights; what metrics.json then says, scores aside.
+    """Trains to the end and saves the best weights; returns the content of metrics.json, except the scores.
 
-    In the other processes of a distributed training it only trains, and returns nothing. Raises BatchTooLarge when the
-    device is out of memory, CheckFailed when the training cannot go on, Stopped after a signal.
+    In the other processes of a distributed run it only trains, and returns nothing. Raises BatchTooLarge when the
+    device is out of memory, CheckFailed when training cannot continue, Stopped after a signal.
     """
     run, config, settings, model = prepared.run, prepared.config, prepared.settings, prepared.model
     validation = settings.validation
@@ -94,7 +94,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         time_limit,
         stop_early,
     ]
-    # Averages swap their weights in before all that reads the validated ones, and out after it.
+    # Averages swap their weights in before any callback that uses the validated weights, and out after the last one.
     if settings.ema_decay is not None:
         callbacks.append(EMAWeightAveraging(settings.ema_decay))
     if settings.checkpoints.recent:
@@ -110,7 +110,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 
-    # The loop over the steps is Lightning's: forward, backward, optimizer step; a validation every so many.
+    # The loop over the steps is Lightning's: forward, backward, optimizer step; a validation every validation.every
+    # steps.
     trainer = build_trainer(
         settings.trainer,
         max_steps=prepared.max_steps,
@@ -148,7 +149,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if not trainer.is_global_zero:
         return {}
 
-    # The end: the weights of the best validation, and what the training took.
+    # The end: the weights of the best validation, and the cost of training.
     if not best.best_model_path:
         raise CheckFailed(f"{run.checkpoints} has lost its best checkpoint: begin again with overwrite=true.")
     used = {
@@ -201,7 +202,7 @@ def full_disk(run: RunDirectory) -> Iterator[None]:
 
 
 def where_to_resume(run: RunDirectory) -> str:
-    """The sentence on which checkpoint a stopped training resumes from."""
+    """Message: the checkpoint from which a stopped run can resume."""
     try:
         whole = newest_whole(run.checkpoints)
     except ValueError as error:
@@ -210,7 +211,7 @@ def where_to_resume(run: RunDirectory) -> str:
         command = "resume=true" if run.started else "the same command"
         return f"There is no checkpoint yet: {command} begins again."
     step = ""
-    with suppress(Exception):  # this is said while an error is on its way
+    with suppress(Exception):  # called while another error is being raised
         found = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)
         step = f" and of step {found['global_step']}"
     return f"{whole} is whole{step}: resume=true continues from it."

@@ -26,7 +26,8 @@ class Machine(NamedTuple):
 def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer ask for.
 
-    Warns of more CPU processes than cores. Raises ValueError for far more, and for options that Lightning refuses.
+    Warns if there are more CPU processes than cores. Raises ValueError if there are far more, and for options that
+    Lightning refuses.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):

@@ -9,7 +9,7 @@ from nmt.config.schema import RunSettings
 
 
 class BatchTooLarge(Exception):  # noqa: N818
-    """A training ran out of device memory; `longest` is the length of its longest sentence in tokens."""
+    """Training ran out of device memory; `longest` is the length of the longest sentence in tokens."""
 
     def __init__(self, settings: RunSettings, longest: int) -> None:
         super().__init__("out of memory")
@@ -43,7 +43,7 @@ class BatchTooLarge(Exception):  # noqa: N818
 
 @contextmanager
 def batch_too_large(settings: RunSettings, longest: int) -> Iterator[None]:
-    """Turns torch's out-of-memory error, in any process of a training, into BatchTooLarge."""
+    """Turns torch's out-of-memory error, in any training process, into BatchTooLarge."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -1,4 +1,4 @@
-"""A training that is ready for its first step, and what a new and a resumed one need alike."""
+"""A run that is ready for its first step, and the preparation that new and resumed runs share."""
 
 import logging
 import shlex
@@ -84,16 +84,16 @@ class Prepared(NamedTuple):
 
 
 class Corpora(NamedTuple):
-    """The prefixes of a training's corpora; those that data.detokenize names are plain-text copies."""
+    """The prefixes of a run's corpora; those named in data.detokenize are replaced by plain-text copies."""
 
     train: list[str]
     valid: str
     excluded: list[str]
-    """No training pair may be in one of these: the held-out corpora as they are, and as plain text."""
+    """The held-out corpora, unchanged and as plain text; no training pair may occur in them."""
 
 
 def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
-    """The corpora of a training. Warns of names in data.detokenize that are neither a corpus of it nor a file."""
+    """The corpora of a run. Warns about names in data.detokenize that are neither one of them nor a file."""
     data, direction = settings.data, settings.direction
     held_out = list(data.held_out.values())
     known = (*data.train, *held_out)
@@ -204,9 +204,9 @@ def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
 
 
 def check_buildable(settings: RunSettings) -> None:
-    """Builds model (without memory), initial weights, optimizer, schedule and search once, and drops them.
+    """Builds the model (without memory), initial weights, optimizer, schedule and search once, and discards them.
 
-    So a value that one of them refuses is reported before the corpora are read. Raises ValueError for the first.
+    This reports a value that one of them refuses before the corpora are read. Raises ValueError for the first one.
     """
     try:
         with torch.device("meta"):
@@ -238,7 +238,7 @@ def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
 
 
 def reached_limits(settings: RunSettings, record: Config) -> list[str]:
-    """The limits, epochs aside, that a training has reached according to metrics.json, with what it has used."""
+    """The limits, except epochs, that a run has reached according to metrics.json, with the amounts used."""
     trainer, patience = settings.trainer, settings.validation.patience
     steps, seconds, validations = (
         record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")
@@ -254,7 +254,7 @@ def reached_limits(settings: RunSettings, record: Config) -> list[str]:
 
 
 def finished_run(settings: RunSettings, own: Path) -> Trained | None:
-    """The run that start_from names, for a training that writes to the folder `own`.
+    """The run that start_from names, for a new run in the folder `own`.
 
     Raises ValueError or FileNotFoundError if it is not a finished run of the same direction.
     """
@@ -279,7 +279,7 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
 
 
 def start_weights(start: Trained | None, recorded: Config) -> Config:
-    """The SHA-256 of the weights that a training starts from, or what its metrics say of them."""
+    """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics."""
     if start is not None:
         return {"start_weights": file_digest(start.run.weights)}
     return {key: value for key, value in recorded.items() if key == "start_weights"}
@@ -311,13 +311,13 @@ def initial_model(settings: RunSettings, config: Config, tokenizers: TokenizerPa
 
 
 def changed_command(command: str, before: Config, after: Config) -> str:
-    """The command that gives the same result at once: the run's own, with the lengths and batches that changed."""
+    """A single command that gives the same result: the run's own, with the changed lengths and batches."""
     changed = {
         key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
     }
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
-    # A schedule that is a fraction of the training keeps the length that it began with.
+    # A schedule defined by the length of training keeps its original length.
     if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:
         kept = [word for word in kept if not word.startswith("schedule.steps=")]
         given.append(f"schedule.steps={steps}")

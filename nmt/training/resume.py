@@ -1,4 +1,4 @@
-"""How a stopped training continues: with the stored configuration, from the last checkpoint."""
+"""How a stopped run continues: with the stored configuration, from the last checkpoint."""
 
 import copy
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
-    """The training in a run directory, from its last checkpoint, or from its first step if there is none.
+    """The run in a directory, ready to continue from its last checkpoint, or from its first step if there is none.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
     """
@@ -108,7 +108,7 @@ def resumed_config(job: Job[TrainSettings], run: RunDirectory, metrics: Config) 
         config = with_values(config, {key: value})
     if run.finished:
         check_continues(stored, config, run, metrics)
-    # A schedule that is a fraction of the training keeps its length, so that the past stays as it was.
+    # A schedule defined by the length of training keeps that length, so that the steps already done stay valid.
     decay, lengths = (
         value_at(stored, "schedule.steps"),
         [value_at(each, "trainer.max_steps") for each in (stored, config)],

@@ -35,7 +35,7 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
 
 
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
-    """`step_halving` in fractions of the training's `steps`: constant for most of it, then decay to a small rate."""
+    """`step_halving` in fractions of all `steps`: constant for most of it, then decay to a small rate."""
     if steps is None or steps < 1:
         raise ValueError("schedule=late_halving takes fractions of trainer.max_steps: give it, or another schedule.")
     if not (0 < start <= 1 and 0 < every <= 1):

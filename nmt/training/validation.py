@@ -66,7 +66,7 @@ class ValidationBleu(Callback):
         return self._before + time.monotonic() - self._start
 
     def _affordable(self) -> bool:
-        # Of a share of 1 the clock is not asked: no rounding may leave one out.
+        # With a share of 1 the clock is ignored, so that rounding cannot skip a validation.
         return self._max_time_fraction == 1 or self._spent + self._latest <= self._max_time_fraction * self._elapsed()
 
     def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
