@@ -18,7 +18,7 @@ INTERRUPTED, TERMINATED, CLOSED_PIPE = 130, 143, 141
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 _PACKAGE = Path(__file__).resolve().parent
-_ANOTHER = "Give another path."
+_ANOTHER = "Choose another path."
 # What a user can do about a path that the operating system refuses.
 _REMEDIES = {
     errno.EACCES: "Fix its permissions.",

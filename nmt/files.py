@@ -140,9 +140,9 @@ def existing_file(key: str, value: Any) -> Path:
     """The file named by a configuration key. Raises FileNotFoundError, naming both, if it does not exist."""
     path = Path(str(value))
     if path.is_dir():
-        raise FileNotFoundError(f"{key} is {path}, which is a folder; give a file.")
+        raise FileNotFoundError(f"{key} is {path}, which is a folder; name a file.")
     if not path.is_file():
-        raise FileNotFoundError(f"{key} is {path}, and there is no such file; check the path.")
+        raise FileNotFoundError(f"{key} is {path}, which does not exist; check the path.")
     return path
 
 

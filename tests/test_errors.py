@@ -52,12 +52,12 @@ def test_a_failed_check_is_a_sentence_and_1(capsys: pytest.CaptureFixture[str]) 
     ("code", "sentence"),
     [
         (errno.EACCES, "Permission denied: a/b. Fix its permissions."),
-        (errno.ENOENT, "No such file or directory: a/b. Give another path."),
-        (errno.EEXIST, "File exists: a/b. Give another path."),
-        (errno.ENOTDIR, "Not a directory: a/b. Give another path."),
-        (errno.ELOOP, f"{os.strerror(errno.ELOOP)}: a/b. Give another path."),
-        (errno.ENAMETOOLONG, "File name too long: a/b. Give another path."),
-        (errno.EROFS, "Read-only file system: a/b. Give another path."),
+        (errno.ENOENT, "No such file or directory: a/b. Choose another path."),
+        (errno.EEXIST, "File exists: a/b. Choose another path."),
+        (errno.ENOTDIR, "Not a directory: a/b. Choose another path."),
+        (errno.ELOOP, f"{os.strerror(errno.ELOOP)}: a/b. Choose another path."),
+        (errno.ENAMETOOLONG, "File name too long: a/b. Choose another path."),
+        (errno.EROFS, "Read-only file system: a/b. Choose another path."),
     ],
 )
 def test_a_path_that_the_system_refuses_is_a_mistake(
@@ -79,7 +79,7 @@ def test_real_paths_that_cannot_be_folders_are_mistakes(tmp_path: Path, capsys: 
             return 0
 
         assert exit_code(make) == 2
-        assert re.fullmatch(r"error: [A-Z][^:]+: .+\. Give another path\.\n", capsys.readouterr().err)
+        assert re.fullmatch(r"error: [A-Z][^:]+: .+\. Choose another path\.\n", capsys.readouterr().err)
 
 
 def test_a_full_disk_is_a_failure_with_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,12 +66,12 @@ def test_the_folder_of_a_faster_process_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; give a file"):
+    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; name a file"):
         existing_file("input", tmp_path)
 
 
 def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, and there is no such file; check the path"):
+    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, which does not exist; check the path"):
         existing_file("input", tmp_path / "in.en")
 
 

@@ -118,9 +118,9 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if key in RENAMED:
         raise ValueError(f"{key} is called {RENAMED[key]} now.")
     if override.is_sweep_override() and not sweep:
-        raise ValueError(f"'{argument}' has several values. Give one, or add -m to run a job for each.")
+        raise ValueError(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
-        raise ValueError(f"'{argument}' removes what the command needs. Give {key} another value instead.")
+        raise ValueError(f"'{argument}' removes what the command needs. Set {key} to another value instead.")
     if _is_group(override):
         _check_choice(override, key)
     elif override.package:
@@ -143,7 +143,7 @@ def _check_choice(override: Override, key: str) -> None:
         return
     if isinstance(value, list):
         raise ValueError(
-            f"'{override.input_line}' has several choices. Give one, or -m {key}=A,B to run a job for each."
+            f"'{override.input_line}' has several choices. Use one, or -m {key}=A,B to run a job for each."
         )
     choices = [file.stem for file in (CONFIGS / group).glob("*.yaml")]
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]

@@ -115,7 +115,8 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
     kept = list(itertools.islice((i for i, pair in pairs if can_be_read(pair)), sentences))
     if not kept:
         raise ValueError(
-            "The model can read no sentence pair, because each has an empty or too long side; give other sentences."
+            "The model can read none of the sentence pairs, because each has an empty or too long side; use "
+            "other sentences."
         )
     references = [[lines[i] for i in kept] for lines in test_set.references]
     return replace(

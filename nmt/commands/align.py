@@ -29,7 +29,7 @@ def align(job: Job[AlignSettings]) -> None:
         aligned = [name for name, prefix in splits(trained).items() if gold_file(trained, prefix)]
         remedy = f"Splits that have one: {', '.join(aligned)}." if aligned else "No split of the run's data has one."
         raise ValueError(
-            f"There is no gold alignment of {settings.source or f'split {settings.split}'}. {remedy} Give "
+            f"There is no gold alignment of {settings.source or f'split {settings.split}'}. {remedy} Use "
             "alignment=FILE with files of your own, or put it beside the split as PREFIX.SOURCE-TARGET.align."
         )
     maps, valid = cross_maps(trained, test_set.gold, test_set.valid_gold, settings.batch_tokens)

@@ -74,11 +74,11 @@ def checkpoint_files(source: Trained, kind: Literal["best", "recent"], number: i
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
     if not found:
         raise ValueError(
-            f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or give checkpoints={other}."
+            f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."
         )
     if len(found) < (number or 2):
         raise ValueError(
-            f"{run.checkpoints} has {len(found)} {kind} checkpoints, but the mean is to be of {number or 2}: train "
+            f"{run.checkpoints} has {len(found)} {kind} checkpoints, but the mean needs {number or 2}: train "
             f"longer, with a smaller validation.every, or with a larger {setting}."
         )
     return found[-number:] if number else found

@@ -49,7 +49,7 @@ def download(job: Job[DownloadSettings]) -> None:
         )
     out, copies = Path(settings.out), None if settings.copies is None else Path(settings.copies)
     if copies is not None and not copies.is_dir():
-        raise FileNotFoundError(f"from is {copies}, and there is no such folder; give the folder that has the files.")
+        raise FileNotFoundError(f"from is {copies}, and there is no such folder; name the folder that has the files.")
     # Check every name before the first download.
     hub = [checked_name(name.removeprefix(_HUB)) for name in settings.what if name.startswith(_HUB)]
     names = [name for name in settings.what if not name.startswith(_HUB)]
@@ -84,7 +84,7 @@ def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list
         url = checked_address(name)
         file = unquote(PurePosixPath(urlsplit(name).path).name)
         if not file or file.startswith(".") or any(sign in file for sign in "/\\:\0\n"):
-            raise ValueError(f"{name} does not end with the name of a file; give the address of a file.")
+            raise ValueError(f"{name} does not end with the name of a file; use the address of a file.")
         path, without_suffix = out / file, stem(file)
         return [_File(url, path, file, None, path.with_name(without_suffix) if extracted and without_suffix else None)]
     if name not in known:
@@ -128,10 +128,10 @@ def _copied(file: _File, folder: Path) -> Path:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         names = " and no ".join(dict.fromkeys([places[0].name, file.published]))
-        raise FileNotFoundError(f"{folder} has no {names}; give the folder that has the files of this corpus.")
+        raise FileNotFoundError(f"{folder} has no {names}; name the folder that has the files of this corpus.")
     for place in (found, file.path):
         if file.digest and place.exists() and (objection := file.digest.objection(place)):
-            raise ValueError(f"{objection} {'Give another folder.' if place == found else 'Delete it first.'}")
+            raise ValueError(f"{objection} {'Choose another folder.' if place == found else 'Delete it first.'}")
     if not file.path.exists():
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file.path) as part:

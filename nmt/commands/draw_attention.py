@@ -31,7 +31,7 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
         return
     if settings.formats != ["viewer"]:
         raise ValueError(
-            f"{len(folders)} folders of maps can only be drawn as one page: add formats=[viewer], or give one folder."
+            f"{len(folders)} folders of maps can only be drawn as one page: add formats=[viewer], or name one folder."
         )
     if settings.out is None:
         raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")

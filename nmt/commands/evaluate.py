@@ -18,10 +18,10 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
     settings = job.settings
     runs = load_runs(settings.run_dir, settings.device, settings.precision)
     if len(runs) > 1 and settings.out is None:
-        raise ValueError("An ensemble has no folder of its own; give out=FOLDER.")
+        raise ValueError("An ensemble has no folder of its own; set out=FOLDER.")
     if len(runs) > 1 and settings.alignment is not None:
         raise ValueError(
-            f"alignment is given, but each of the {len(runs)} runs aligns in its own way: give one run_dir, or leave "
+            f"alignment is given, but each of the {len(runs)} runs aligns in its own way: use one run_dir, or leave "
             "out alignment."
         )
     test_set = chosen_test_set(

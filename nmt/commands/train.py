@@ -66,7 +66,7 @@ def train_and_score(prepared: Prepared, before: tuple[bytes, ...], in_sweep: boo
         return
     with locked(run.path), full_disk(run):
         if run.state() != before:
-            raise ValueError(f"Another training has written to {run.path} in the meantime; run the command again.")
+            raise ValueError(f"Another process has written to {run.path} in the meantime; run the command again.")
         tidy(run.checkpoints, prepared.checkpoint)
         prepared.store()
         found = fit(prepared)
@@ -80,7 +80,7 @@ def train_and_score(prepared: Prepared, before: tuple[bytes, ...], in_sweep: boo
             scores = score_test_split(trained)
         except torch.OutOfMemoryError as error:
             raise CheckFailed(
-                "Out of memory while scoring. The training is complete: resume=true trainer.accelerator=cpu scores it."
+                "Out of memory while scoring. Training is complete: resume=true trainer.accelerator=cpu scores it."
             ) from error
         test = {"test": scores_record(scores)} if scores else {}
         run.write_metrics({**prepared.record, **found, "finished": True, "scores": test, "peak_memory_mib": memory})

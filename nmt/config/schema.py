@@ -133,10 +133,10 @@ class Data(Keys):
     @check(mode="after")
     def check_corpora(self) -> "Data":
         if not self.train:
-            raise ValueError("data.train is empty; give at least one PREFIX, as in data.train=[my/train].")
+            raise ValueError("data.train is empty; name at least one PREFIX, as in data.train=[my/train].")
         if self.tokenized and self.detokenize:
             raise ValueError(
-                "data.tokenized=true scores tokens, and data.detokenize makes plain text: give data.tokenized=false, "
+                "data.tokenized=true scores tokens, and data.detokenize makes plain text: set data.tokenized=false, "
                 "or data.detokenize=[]."
             )
         return self
@@ -227,13 +227,11 @@ class TrainerSettings(Keys):
     def check_limits(self) -> "TrainerSettings":
         if self.limit_val_batches == 0:
             raise ValueError(
-                "trainer.limit_val_batches is 0, but the weights that are kept are those that were validated: give "
-                "null, and a larger validation.every for fewer validations."
+                "trainer.limit_val_batches is 0, but only validated weights are kept: set it to null, and raise "
+                "validation.every for fewer validations."
             )
         if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
-            raise ValueError(
-                "Training would never end: give trainer.max_steps, trainer.max_epochs or trainer.max_time."
-            )
+            raise ValueError("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
         return self
 
     @property
@@ -315,7 +313,7 @@ class TrainSettings(RunSettings):
     @check(mode="after")
     def check_start(self) -> "TrainSettings":
         if self.resume and self.overwrite:
-            raise ValueError("resume=true continues a run and overwrite=true deletes it: give one of them.")
+            raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
         return self
 
 
@@ -338,7 +336,7 @@ class SplitSettings(Keys):
         if self.out is not None and self.corpus is None:
             raise ValueError("split.out is given without split.corpus; name the corpus to split.")
         if self.valid == 0:
-            raise ValueError("split.valid is 0, but training needs validation pairs; give at least 1.")
+            raise ValueError("split.valid is 0, but training needs validation pairs; set it to at least 1.")
         return self
 
 
@@ -362,7 +360,7 @@ class OwnFiles(Keys):
         if self.reference == []:
             raise ValueError("reference is an empty list; name at least one file.")
         if getattr(self, "alignment", None) is not None and self.source is None:
-            raise ValueError("alignment belongs to files of your own; give source and reference too.")
+            raise ValueError("alignment belongs to files of your own; set source and reference too.")
         return self
 
 
@@ -409,7 +407,7 @@ class CompareSettings(Keys):
     def check_systems(self) -> "CompareSettings":
         if bool(self.run_dirs) == bool(self.outputs):
             raise ValueError(
-                "Give either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
+                "Set either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
             )
         if self.outputs and self.reference in (None, []):
             raise ValueError("outputs need reference=FILE, or 'reference=[A,B]', with the same lines.")
@@ -500,9 +498,9 @@ class DrawAttentionSettings(DrawingSettings):
     @check(mode="after")
     def check_lists(self) -> "DrawAttentionSettings":
         if not self.formats:
-            raise ValueError("formats is an empty list; give at least one format, as in formats=[png].")
+            raise ValueError("formats is an empty list; name at least one format, as in formats=[png].")
         if self.maps == []:
-            raise ValueError("maps is an empty list; give at least one folder that nmt.export_attention wrote.")
+            raise ValueError("maps is an empty list; name at least one folder that nmt.export_attention wrote.")
         return self
 
 
@@ -520,7 +518,7 @@ class AblateAttentionSettings(OwnFiles):
     @check(mode="after")
     def check_ways(self) -> "AblateAttentionSettings":
         if not self.ways:
-            raise ValueError("ways is an empty list; give at least one of off, uniform, shuffled, frozen.")
+            raise ValueError("ways is an empty list; name at least one of off, uniform, shuffled, frozen.")
         return self
 
 

@@ -73,7 +73,7 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             start = raw[:4] if number == 1 else b""
             if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if start.startswith(magic)), ""):
-                raise ValueError(f"{name} is {kind}, not UTF-8; give a plain text file in UTF-8.") from error
+                raise ValueError(f"{name} is {kind}, not UTF-8; use a plain text file in UTF-8.") from error
             raise ValueError(
                 f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the line."
             ) from error
@@ -86,14 +86,14 @@ def iter_lines(path: Path) -> Iterator[str]:
     ValueError for an empty file, and ValueError as `text_lines`.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"No file {path}; give the path of a text file.")
+        raise FileNotFoundError(f"There is no file {path}; check the path.")
     empty = True
     with path.open("rb") as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line
     if empty:
-        raise ValueError(f"{path} is empty; give a file with at least one line.")
+        raise ValueError(f"{path} is empty; use a file with at least one line.")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -149,7 +149,7 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
         if not path.is_file():
             folders = " or ".join(str(folder.absolute()) for folder in _roots(prefix))
             searched = "" if path.is_absolute() else f" in {folders}"
-            raise FileNotFoundError(f"No file {path}{searched}{_hint(prefix, direction, language)}")
+            raise FileNotFoundError(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
     return files
 
 
@@ -210,10 +210,10 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
     if path.is_dir():
         inside = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
         example = f", such as {path / inside[0]}" if inside else ""
-        return f": {path} is a folder; give the path of the corpus up to its language{example}."
+        return f": {path} is a folder; write the path of the corpus up to its language{example}."
     without = path.with_suffix("")
     if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
-        return f": give the corpus without its extension, as {without}."
+        return f": write the corpus without its extension, as {without}."
     names = _names(path.parent)
     there = [name for name in names if re.fullmatch(rf"{re.escape(path.name)}\.[a-z]{{2,3}}", name)]
     if len(there) == 2:

@@ -122,7 +122,7 @@ class TranslationData(lightning.LightningDataModule):
         except ValueError as error:
             raise ValueError(
                 f"The validation corpus has too few pairs ({len(self.validation)}) for {world} processes; "
-                "give a larger one, or lower trainer.devices."
+                "use a larger one, or lower trainer.devices."
             ) from error
         batches = [batch.tolist() for step in steps for batch in step[rank]]
         data = cast(torch.utils.data.Dataset[Example], self.validation)

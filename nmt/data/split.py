@@ -32,7 +32,7 @@ def split_corpus(
     ValueError for an alignment file with another number of lines and for more held-out pairs than the corpus has.
     """
     if folder.exists():
-        raise FileExistsError(f"{folder} exists; give a new folder with split.out=, or delete it.")
+        raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")
     files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
     hashes = _side_hashes(prefix, direction, seed)
     sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]

@@ -11,7 +11,7 @@ def minimum_bayes_risk(texts: Sequence[str], utility: Callable[[str, str], float
     ValueError for an empty list.
     """
     if not texts:
-        raise ValueError("There are no translations to choose from; give at least one.")
+        raise ValueError("There are no translations to choose from; pass at least one.")
     known = cache(utility)
     risks = [
         -sum(known(text, other) for place, other in enumerate(texts) if place != index)

@@ -18,7 +18,7 @@ class Ensemble:
 
     def __init__(self, models: Sequence[Decodable]) -> None:
         if not models:
-            raise ValueError("An ensemble of 0 models cannot translate; give at least one model.")
+            raise ValueError("An ensemble of 0 models cannot translate; load at least one model.")
         self.models = list(models)
 
     @property

@@ -93,7 +93,7 @@ class Translator:
         if isinstance(prefixes, str):
             raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
-            raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: give one for each line, '' for none.")
+            raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, '' for none.")
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)
 
     def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:

@@ -117,14 +117,14 @@ _SENTENCE_CHRF = Chrf()
 def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
     """Raises ValueError if there are no hypotheses, or if any of the others has a different number of lines."""
     if not others:
-        raise ValueError(f"There are no {name} to score against; give at least one file.")
+        raise ValueError(f"There are no {name} to score against; name at least one file.")
     for lines in others:
         if len(hypotheses) != len(lines):
             raise ValueError(
                 f"{len(hypotheses)} hypotheses but {len(lines)} {name}; they must be the same lines, in order."
             )
     if not hypotheses:
-        raise ValueError("There are no sentences to score; give at least one.")
+        raise ValueError("There are no sentences to score; provide at least one.")
 
 
 def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:

@@ -91,7 +91,9 @@ def selected_sites(site: str, known: Iterable[str]) -> list[str]:
     """The sites that a setting selects: one, or every one for 'all'. Raises ValueError if the model lacks the site."""
     known = list(known)
     if site not in (*known, "all"):
-        raise ValueError(f"This model has no attention at site '{site}', only at {', '.join(known)}; give one, or all.")
+        raise ValueError(
+            f"This model has no attention at site '{site}', only at {', '.join(known)}; choose one, or all."
+        )
     return known if site == "all" else [site]
 
 

@@ -54,7 +54,7 @@ class Drawing:
                 number = self.sites[site][f"{key}s"]
                 if isinstance(value, int) and value >= number:
                     there = f"{key}s 0 to {number - 1}" if number > 1 else f"one {key}, 0"
-                    raise ValueError(f"{key} is {value}; {site} has {there}: give one, or leave it out for the mean.")
+                    raise ValueError(f"{key} is {value}; {site} has {there}: choose one, or leave it out for the mean.")
 
     @property
     def drawn_sites(self) -> list[str]:

@@ -89,7 +89,7 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
     """
     if len(predicted) != len(gold):
         raise ValueError(
-            f"{len(predicted)} predicted but {len(gold)} gold alignments: give one of each for every sentence pair."
+            f"{len(predicted)} predicted but {len(gold)} gold alignments: every sentence pair needs one of each."
         )
     in_sure = in_possible = of_predicted = of_sure = 0
     for links, (sure, possible) in zip(map(frozenset, predicted), gold, strict=True):
@@ -149,7 +149,7 @@ def table(
     """
     if not weights:
         raise ValueError(
-            "There are no attention maps to choose from: give at least one sentence pair with a gold alignment."
+            "There are no attention maps to choose from: use at least one sentence pair with a gold alignment."
         )
     layers, heads = weights[0].shape[:2]
     of_heads = [None, *range(heads)] if heads > 1 else [0]

@@ -37,7 +37,7 @@ class MapFolder:
         file = path / MANIFEST
         if not file.is_file():
             raise FileNotFoundError(
-                f"{path} is not a folder of attention maps, because it has no {MANIFEST}; give the folder (out=) that "
+                f"{path} is not a folder of attention maps, because it has no {MANIFEST}; use the folder (out=) that "
                 "nmt.export_attention wrote."
             )
         try:
@@ -74,7 +74,7 @@ class MapFolder:
         if missing := sorted(wanted - set(self.lines)):
             raise ValueError(
                 f"{self.path} has no maps of line {missing[0]}; it has maps of {len(self.lines)} lines from "
-                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: give one of these."
+                f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: choose one of these."
             )
         for entry in self.manifest["sentences"]:
             if entry["line"] in wanted:

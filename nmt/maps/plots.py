@@ -94,7 +94,7 @@ def heat_map(
         least = _least_width(weights[None, None], labels, look, _Size(_LETTER, _PRINT))
         raise ValueError(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
-            f"{_PRINT:.0f} points; give at least {least}."
+            f"{_PRINT:.0f} points; use at least {least}."
         )
     return Picture(figure, look.width)
 
@@ -119,7 +119,7 @@ def heat_map_grid(
         least = _least_width(weights, labels, look, _Size(_SMALLEST, 0.0))
         raise ValueError(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns beside each other do not fit into {look.width} "
-            f"inches; give at least {least}."
+            f"inches; use at least {least}."
         )
     return Picture(figure, look.width)
 

@@ -78,7 +78,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     [0, 1].
     """
     if not runs:
-        raise ValueError("There are 0 runs to view; give at least one run with its sentences.")
+        raise ValueError("There are 0 runs to view; pass at least one run with its sentences.")
     template = (_PAGE / "page.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (_PAGE / "style.css").read_text(encoding="utf-8"))
     scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -100,7 +100,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
     for place, sentence in enumerate(run.sentences):
         key = (sentence.line, sentence.rank)
         if key in seen:
-            raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; give each sentence once.")
+            raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
         seen.add(key)
         if not sentence.maps:
             raise ValueError(f"Line {sentence.line} of run '{run.name}' has 0 maps; leave out lines without maps.")
@@ -110,7 +110,7 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
             page.write("</script>\n")
         entries.append(_entry(sentence))
     if not entries:
-        raise ValueError(f"Run '{run.name}' has 0 sentences; give at least one, or leave the run out.")
+        raise ValueError(f"Run '{run.name}' has 0 sentences; pass at least one, or leave the run out.")
     return {"name": run.name, "sentences": entries}
 
 
@@ -120,7 +120,7 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
     if not (low >= 0 and high <= 1 + _SLACK):
         raise ValueError(
             f"The weights of line {line} of run '{run}' at {item.site} go from {low:g} to {high:g}; the viewer shows "
-            "weights from 0 to 1, so give weights after the normalizer."
+            "weights from 0 to 1, so pass weights after the normalizer."
         )
     steps = np.rint(item.weights.clip(0, 1) * _STEPS).astype(np.uint8)
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)

@@ -145,7 +145,7 @@ def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
     found = sorted(forced_maps(trained, first_ranked(*ids), batch_tokens), key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
-            "The alignment error rate leaves out %d of %d pairs, with a side that is empty or too long for the model.",
+            "The alignment error rate leaves out %d of %d pairs, because a side is empty or too long for the model.",
             len(gold.alignments) - len(found),
             len(gold.alignments),
         )

@@ -61,7 +61,7 @@ class RunDirectory:
             )
         if not self.metrics().get("finished", False):
             raise ValueError(
-                f"The training in {self.path} has not ended; continue it with "
+                f"The run in {self.path} is not finished; continue it with "
                 f"'python -m nmt.train run_dir={self.path} resume=true'."
             )
         if not self.weights.is_file():

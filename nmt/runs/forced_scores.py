@@ -65,7 +65,7 @@ def log_probs(
     model computes NaN.
     """
     if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: give a target for each source.")
+        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
     source_ids, target_ids = (
         tokenizer.encode_all([normalize(line) for line in lines])
         for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)

@@ -112,7 +112,7 @@ def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Train
     for other in runs[1:]:
         if (other.direction, *_vocabularies(other)) != (first.direction, *_vocabularies(first)):
             differ = (
-                f"they translate {other.direction} and {first.direction}; give runs of one direction."
+                f"they translate {other.direction} and {first.direction}; use runs of one direction."
                 if other.direction != first.direction
                 else "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             )

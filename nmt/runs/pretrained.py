@@ -101,7 +101,7 @@ def _description(run: Trained) -> str:
 def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     lines = _strings("sources", sources), _strings("targets", targets)
     if len(lines[0]) != len(lines[1]):
-        raise ValueError(f"{len(lines[0])} sources but {len(lines[1])} targets: give a target for each source.")
+        raise ValueError(f"{len(lines[0])} sources but {len(lines[1])} targets: each source needs one target.")
     return lines
 
 

@@ -55,7 +55,7 @@ def chosen_test_set(
     Raises ValueError if `out` is not writable, and the errors of `split_test_set` and `own_test_set`.
     """
     if source is None:
-        chosen = split_test_set(trained, split, out, " For files of your own give source=FILE reference=FILE.")
+        chosen = split_test_set(trained, split, out, " For files of your own use source=FILE reference=FILE.")
     else:
         chosen = own_test_set(trained, source, reference or [], alignment, out)
     check_writable("out", chosen.out)

@@ -54,7 +54,7 @@ class Tokenizer:
     def load(cls, path: Path) -> "Tokenizer":
         """Reads a model file. Raises FileNotFoundError, or ValueError if the file is not a model."""
         if not path.is_file():
-            raise FileNotFoundError(f"No tokenizer model at {path}; give the path of a model that nmt.train wrote.")
+            raise FileNotFoundError(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
             return cls(path.read_bytes())
         except ValueError as error:
@@ -194,7 +194,7 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
             ) from error
         if "!sentences_.empty()" in message:
             raise ValueError(
-                "There is no text to train a tokenizer on; give at least one line that is not empty."
+                "There is no text to train a tokenizer on; provide at least one line that is not empty."
             ) from error
         raise
 

@@ -40,12 +40,12 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     files that are not checkpoints.
     """
     if not files:
-        raise ValueError("There are no checkpoints to average: give at least one file.")
+        raise ValueError("There are no checkpoints to average: name at least one file.")
     states = [dict(load_checkpoint(file)["state_dict"]) for file in files]
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:
-            raise ValueError(f"{file} and {files[0]} hold different weights: average checkpoints of one training.")
+            raise ValueError(f"{file} and {files[0]} hold different weights: average checkpoints of one run.")
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 

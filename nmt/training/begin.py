@@ -135,8 +135,8 @@ def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
     ]
     classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
     parts = f" Its parts are {', '.join(classes)}." if classes else ""
-    add = f", or add what it has: {' '.join(written)}" if written else ""
+    add = f", or add its settings: {' '.join(written)}" if written else ""
     raise ValueError(
-        f"start_from={settings.start_from} has another model or other tokenizers: leave out experiment=, model=, "
-        f"scorer= and tokenizer= to take over its own{add}.{parts}"
+        f"start_from={settings.start_from} has a different model or different tokenizers: leave out "
+        f"experiment=, model=, scorer= and tokenizer= to use those of the run{add}.{parts}"
     )

@@ -151,7 +151,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
 
     # The end: the weights of the best validation, and the cost of training.
     if not best.best_model_path:
-        raise CheckFailed(f"{run.checkpoints} has lost its best checkpoint: begin again with overwrite=true.")
+        raise CheckFailed(f"{run.checkpoints} no longer has the best checkpoint: begin again with overwrite=true.")
     used = {
         "steps": trainer.global_step,
         "wall_time_seconds": round(time_limit.time_elapsed(), 1),
@@ -198,7 +198,7 @@ def full_disk(run: RunDirectory) -> Iterator[None]:
         if error.errno not in FULL_DISK:
             raise
         place = error.filename or run.path
-        raise CheckFailed(f"The disk is full ({place}). Make room. {where_to_resume(run)}") from error
+        raise CheckFailed(f"The disk is full ({place}). Free some space. {where_to_resume(run)}") from error
 
 
 def where_to_resume(run: RunDirectory) -> str:
@@ -213,5 +213,5 @@ def where_to_resume(run: RunDirectory) -> str:
     step = ""
     with suppress(Exception):  # called while another error is being raised
         found = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)
-        step = f" and of step {found['global_step']}"
-    return f"{whole} is whole{step}: resume=true continues from it."
+        step = f" (step {found['global_step']})"
+    return f"{whole}{step} is intact: resume=true continues from it."

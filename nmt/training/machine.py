@@ -33,13 +33,13 @@ def choose_machine(settings: TrainerSettings) -> Machine:
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
         raise ValueError(
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
-            f"{torch.cuda.device_count()} GPUs: give the number of devices to use, one process each."
+            f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use, one process each."
         )
     trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
     device = trainer.strategy.root_device.type
     if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
-            "trainer.devices is %d, one process each, but there are %d cores: give at most %d; a single process uses "
+            "trainer.devices is %d, one process each, but there are %d cores: use at most %d; a single process uses "
             "all cores.",
             trainer.num_devices,
             cores,

@@ -100,7 +100,7 @@ def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
     for prefix in data.detokenize:
         if prefix not in known and not any(path.is_file() for path in file_pair(prefix, direction)):
             logger.warning(
-                "data.detokenize has '%s', which is neither a corpus of this training nor a file; it has no effect. "
+                "data.detokenize has '%s', which is neither a corpus of this run nor a file; it has no effect. "
                 "The corpora are %s.",
                 prefix,
                 ", ".join(known),
@@ -185,7 +185,7 @@ def check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Exampl
             if most is not None and length > most:
                 raise ValueError(
                     f"The longest {side} of the {split} data has {length} pieces with EOS, but scorer=location has "
-                    f"weights for {most}: give its max_length {length} or more, or leave out long sentences."
+                    f"weights for {most}: set its max_length to {length} or more, or leave out long sentences."
                 )
 
 
@@ -263,16 +263,16 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
         return None
     path = Path(name)
     if path.resolve() == own.resolve():
-        raise ValueError(f"start_from={name} is also the run_dir, which would be overwritten: give another run_dir.")
+        raise ValueError(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():
-        raise FileNotFoundError(f"start_from={name}: there is no such folder; give the run_dir of a finished run.")
+        raise FileNotFoundError(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
     try:
         run = load_run(path, "cpu")
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(f"start_from={name}: {error}") from error
     if run.direction != settings.direction:
         raise ValueError(
-            f"start_from={name} translates {run.direction}, not {settings.direction}: give "
+            f"start_from={name} translates {run.direction}, not {settings.direction}: set "
             f"direction={run.direction}, or another run."
         )
     return run

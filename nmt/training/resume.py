@@ -128,13 +128,13 @@ def check_continues(before: Config, now: Config, run: RunDirectory, metrics: Con
     """Raises ValueError if a finished run would end at once, because it has reached a limit."""
     if reached := reached_limits(validated(RunSettings, now), metrics):
         raise ValueError(
-            f"The run in {run.path} is finished and has reached {' and '.join(reached)}: give more to train it longer, "
-            "or overwrite=true instead of resume=true to begin again."
+            f"The run in {run.path} is finished and has reached {' and '.join(reached)}: raise every "
+            "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to begin again."
         )
     if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
         raise ValueError(
-            f"The run in {run.path} is finished: to train it longer give more of {', '.join(LENGTHS[:-1])} or "
-            f"{LENGTHS[-1]}, or overwrite=true instead of resume=true to begin again."
+            f"The run in {run.path} is finished: to train it longer raise {', '.join(LENGTHS[:-1])} or "
+            f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to begin again."
         )
 
 
@@ -142,8 +142,9 @@ def check_epochs_left(run: RunDirectory, metrics: Config, max_steps: int) -> Non
     """Raises ValueError if a finished run has done `max_steps`, the steps of all its epochs."""
     if run.finished and metrics.get("steps", 0) >= max_steps:
         raise ValueError(
-            f"The run in {run.path} is finished, and has done the {max_steps} steps of its epochs: give a larger "
-            "trainer.max_epochs, or null, to train it longer, or overwrite=true instead of resume=true to begin again."
+            f"The run in {run.path} is finished, and has done the {max_steps} steps of its epochs: raise "
+            "trainer.max_epochs or set it to null to train it longer, or use overwrite=true instead of resume=true to "
+            "begin again."
         )
 
 
@@ -152,8 +153,8 @@ def last_checkpoint(run: RunDirectory) -> Path | None:
     last = newest_whole(run.checkpoints)
     if last is None and run.finished:
         raise ValueError(
-            f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to continue from: train "
-            "another run in another run_dir."
+            f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to continue from: start "
+            "a new run in another run_dir."
         )
     if last is None:
         logger.warning("There is no checkpoint in %s to continue from: training begins again.", run.checkpoints)

@@ -37,7 +37,9 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
     """`step_halving` in fractions of all `steps`: constant for most of it, then decay to a small rate."""
     if steps is None or steps < 1:
-        raise ValueError("schedule=late_halving takes fractions of trainer.max_steps: give it, or another schedule.")
+        raise ValueError(
+            "schedule=late_halving takes fractions of trainer.max_steps: set it, or choose another schedule."
+        )
     if not (0 < start <= 1 and 0 < every <= 1):
         raise ValueError(f"schedule.start is {start}, schedule.every {every}; both must be above 0 and at most 1.")
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
@@ -49,12 +51,12 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
     Loshchilov & Hutter (2017), equation 5, without restarts; after `steps` the rate stays at lr x floor.
     """
     if steps is None or steps < 1:
-        raise ValueError("schedule=cosine ends at trainer.max_steps: give it, or choose another schedule.")
+        raise ValueError("schedule=cosine ends at trainer.max_steps: set it, or choose another schedule.")
     if not 0 <= floor <= 1:
         raise ValueError(f"schedule.floor is {floor}; it must be between 0 and 1.")
     _at_least_one(warmup, "schedule.warmup")
     if warmup >= steps:
-        raise ValueError(f"schedule.warmup is {warmup}, but training has {steps} steps: give a shorter warm-up.")
+        raise ValueError(f"schedule.warmup is {warmup}, but training has {steps} steps: use a shorter warm-up.")
 
     def factor(done: int) -> float:
         progress = min(max(0, done + 1 - warmup) / (steps - warmup), 1.0)

@@ -165,8 +165,8 @@ class TranslationTask(LightningModule):
         nll = self.nll(batch)
         if not nll.isfinite():
             raise FloatingPointError(
-                f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}: training "
-                "has diverged: lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
+                f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}, so "
+                "training has diverged: lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
             )
         self._valid_nll = self._valid_nll + nll
         self._valid_tokens += batch.tokens

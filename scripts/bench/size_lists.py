@@ -6,6 +6,6 @@ def size_list(option: str, text: str, least: int) -> list[int]:
     sizes = [int(part) if part.isdecimal() else -1 for part in text.split(",")]
     if min(sizes) < least or sizes != sorted(set(sizes)):
         raise ValueError(
-            f"{option} is '{text}'; give ascending numbers of at least {least}, such as {least},{2 * least}."
+            f"{option} is '{text}'; use ascending numbers of at least {least}, such as {least},{2 * least}."
         )
     return sizes

@@ -79,7 +79,7 @@ def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> No
             for words in (shlex.split(stored)[2:], command(name, overrides, out))
         )
         if before != now:
-            raise ValueError(f"{run.path} is a run of '{stored}'; give the same overrides, or another --out.")
+            raise ValueError(f"{run.path} is a run of '{stored}'; use the same overrides, or another --out.")
 
 
 def refused(names: Sequence[str], overrides: Sequence[str]) -> dict[str, str]:

@@ -97,7 +97,7 @@ def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
         trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}
         if trained != {part for part in overrides if part.split("=")[0] not in RESTARTS}:
             raise ValueError(
-                f"{pair.run.path} was started with {_listed(trained)}, not {_listed(overrides)}; give another --out."
+                f"{pair.run.path} was started with {_listed(trained)}, not {_listed(overrides)}; choose another --out."
             )
 
 

@@ -75,7 +75,7 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
     empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
     with pytest.raises(
-        ValueError, match="The model can read no sentence pair, because each has an empty or too long side"
+        ValueError, match="The model can read none of the sentence pairs, because each has an empty or too long side"
     ):
         measurable(trained, empty, None)
 
@@ -84,9 +84,9 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     ("changes", "sentence"),
     [
         ({"ways": ["of"]}, "Unknown ways 'of'. Did you mean 'off'?"),
-        ({"site": "self"}, "This model has no attention at site 'self', only at cross; give one, or all"),
+        ({"site": "self"}, "This model has no attention at site 'self', only at cross; choose one, or all"),
         ({"sentences": 0}, "sentences is 0; it must be a whole number of at least 1"),
-        ({"ways": []}, "ways is an empty list; give at least one of off, uniform, shuffled, frozen"),
+        ({"ways": []}, "ways is an empty list; name at least one of off, uniform, shuffled, frozen"),
         ({"source": "in.en"}, "source is given without reference"),
     ],
 )

@@ -62,8 +62,8 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, r"Give either 'run_dirs=\[A,B\]', finished runs, or 'outputs="),
-        ({"run_dirs": ["a"], "outputs": ["b"]}, r"Give either 'run_dirs=\[A,B\]'"),
+        ({}, r"Set either 'run_dirs=\[A,B\]', finished runs, or 'outputs="),
+        ({"run_dirs": ["a"], "outputs": ["b"]}, r"Set either 'run_dirs=\[A,B\]'"),
         ({"outputs": ["b"]}, "outputs need reference=FILE"),
         ({"outputs": ["b"], "reference": []}, "outputs need reference=FILE"),
     ],

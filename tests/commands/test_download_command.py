@@ -111,7 +111,7 @@ def test_an_impossible_dataset_is_refused(known: Path, given: list[str], message
 
 def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> None:
     (known / "copies" / "a.en").write_bytes(b"two\n")
-    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Give another folder\."):
+    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Choose another folder\."):
         run("what=tiny", "from=copies")
     (known / "data" / "tiny").mkdir(parents=True)
     (known / "data" / "tiny" / "a.en").write_bytes(b"mine\n")
@@ -143,7 +143,7 @@ def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> Non
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),
-        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; give the folder that has the files"),
+        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; name the folder that has the files"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* or from=FOLDER to copy"),
     ],
 )

@@ -171,7 +171,7 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
 def test_an_ensemble_takes_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run, run])
     with pytest.raises(
-        ValueError, match=r"each of the 2 runs aligns in its own way: give one run_dir, or leave out alignment\."
+        ValueError, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."
     ):
         evaluate(job(files, alignment=files / "own.align", out=files / "out"))
 

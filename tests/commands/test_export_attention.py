@@ -155,7 +155,7 @@ def test_an_export_replaces_an_earlier_one_only_with_overwrite(here: Path, tmp_p
     ("lines", "changes", "sentence"),
     [
         ("\n\n", {}, r"No line of bad\.en has maps\. Line 1: the source is empty\."),
-        ("", {}, r"bad\.en is empty; give a file with at least one line"),
+        ("", {}, r"bad\.en is empty; use a file with at least one line"),
         ("one\n", {"out": "in.en"}, "out is in.en, but in.en is a file; choose another folder"),
         (
             "one\n",

@@ -44,7 +44,7 @@ def test_the_report_counts_defects_and_what_is_left(
 def test_mistakes_are_reported_as_by_training(command: Callable[..., Any], tiny: Callable[..., list[str]]) -> None:
     ended = command("prepare", *tiny(data__train="[trian]"))
     assert (ended.code, ended.output) == (2, "")
-    assert ended.errors.startswith("error: No file trian.en in ")
+    assert ended.errors.startswith("error: There is no file trian.en in ")
     assert ended.errors.endswith("Did you mean train?\n")
 
 
@@ -82,7 +82,7 @@ def test_a_split_prints_the_command_that_trains_on_it(
     ("given", "message"),
     [
         ({"split__corpus": "train", "split__out": "train.en/a"}, r"split\.out is train\.en/a, "),
-        ({"split__corpus": "absent"}, r"No file absent\.en in "),
+        ({"split__corpus": "absent"}, r"There is no file absent\.en in "),
         ({"split__corpus": "train"}, r"split\.valid and split\.test ask for 2,000 pairs, but only \d+ of 211 pairs"),
         ({"split__corpus": "train", "split__valid": -1}, r"split\.valid is -1; it must be a number of pairs, such as"),
         ({"split__corpus": "train", "split__valid": 0}, r"split\.valid is 0, but training needs validation pairs"),
@@ -106,7 +106,9 @@ def test_a_split_refuses_to_overwrite(
     monkeypatch.chdir(corpus)
     given = {"split__corpus": "train", "split__valid": 5, "split__test": 5}
     prepare(job("prepare", **given))
-    with pytest.raises(FileExistsError, match=r"^train_split exists; give a new folder with split\.out=, or delete it"):
+    with pytest.raises(
+        FileExistsError, match=r"^train_split exists; choose a new folder with split\.out=, or delete it"
+    ):
         prepare(job("prepare", **given))
 
 

@@ -63,7 +63,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.precision", "fp8", "Unknown trainer.precision 'fp8'. Available: 16, 16-mixed, .*32-true"),
         ("train", "trainer.gradient_clip_val", -1, "trainer.gradient_clip_val is -1; it must be a number of at least"),
         ("train", "trainer.limit_val_batches", 0, "trainer.limit_val_batches is 0, but the weights that are kept"),
-        ("train", "data.train", [], "data.train is empty; give at least one PREFIX"),
+        ("train", "data.train", [], "data.train is empty; name at least one PREFIX"),
         ("train", "data.test", ["x"], "data.test is .*; it must be the PREFIX of aligned files, or null."),
         ("train", "data.talks", ["x"], "data.talks is .*; it must be the PREFIX of aligned files, or null."),
         ("train", "data.tokenized", "perhaps", "data.tokenized is perhaps; it must be true, false or null."),
@@ -81,10 +81,10 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("translate", "max_source_tokens", 1, "max_source_tokens is 1; it must be a whole number of at least 2, or"),
         ("translate", "device", "tpu", "Unknown device 'tpu'."),
         ("evaluate", "reference", "a", "reference is given without source; your own files need both."),
-        ("evaluate", "alignment", "a", "alignment belongs to files of your own; give source and reference too."),
+        ("evaluate", "alignment", "a", "alignment belongs to files of your own; set source and reference too."),
         ("evaluate", "band", -1, "band is -1; it must be a finite number of at least 0."),
         ("evaluate", "expect", "high", "expect is high; it must be a score, a number such as 26.1, or null."),
-        ("compare", "run_dirs", [], "Give either 'run_dirs=.A,B.', finished runs, or 'outputs=.a.vi,b.vi.' with refer"),
+        ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.', finished runs, or 'outputs=.a.vi,b.vi.' with refer"),
         ("align", "threshold", 0, "threshold is 0; it must be above 0 and at most 1, such as 0.2."),
         ("average", "number", 1, "number is 1; it must be a whole number of at least 2, or null for all."),
         ("export_attention", "layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the m"),
@@ -111,9 +111,9 @@ def test_a_value_that_cannot_be_used_is_one_sentence(
 
 def test_limits_that_never_end_training_are_refused(configurations: dict[str, dict[str, Any]]) -> None:
     endless = {"trainer.max_steps": None, "trainer.max_epochs": None, "trainer.max_time": None}
-    with pytest.raises(ValueError, match=r"^Training would never end: give trainer\.max_steps"):
+    with pytest.raises(ValueError, match=r"^Training would never end: set trainer\.max_steps"):
         validated(TrainSettings, with_values(configurations["train"], endless))
-    with pytest.raises(ValueError, match=r"^resume=true continues a run and overwrite=true deletes it: give one"):
+    with pytest.raises(ValueError, match=r"^resume=true continues a run and overwrite=true deletes it: use only one"):
         validated(TrainSettings, with_values(configurations["train"], {"resume": True, "overwrite": True}))
 
 

@@ -113,7 +113,7 @@ def test_a_relative_prefix_is_found_in_the_working_folder_and_then_in_the_checko
     assert alignment_file("data/my/a", direction) == checkout / "data" / "my" / "a.en-vi.align"
     Path("data/my").mkdir(parents=True)
     Path("data/my/a.vi").write_text("ours\n")
-    with pytest.raises(FileNotFoundError, match=r"No file data/my/a\.en in "):  # never one side of each corpus
+    with pytest.raises(FileNotFoundError, match=r"There is no file data/my/a\.en in "):  # never one side of each corpus
         read_aligned("data/my/a", direction)
     Path("data/my/a.en").write_text("ours\n")
     assert read_aligned("data/my/a", direction) == (["ours"], ["ours"])
@@ -133,7 +133,7 @@ def test_a_missing_corpus_says_where_it_was_searched_for(
 ) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         check_files([prefix], direction)
-    assert str(caught.value) == f"No file {prefix}.en in {Path.cwd()} or {checkout}{remedy}"
+    assert str(caught.value) == f"There is no file {prefix}.en in {Path.cwd()} or {checkout}{remedy}"
 
 
 def test_without_a_checkout_only_the_working_folder_is_searched(
@@ -141,17 +141,21 @@ def test_without_a_checkout_only_the_working_folder_is_searched(
 ) -> None:
     monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path, tmp_path / "absent"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=rf"^No file a\.en in {tmp_path}; a corpus PREFIX is the two files"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"^There is no file a\.en in {tmp_path}; a corpus PREFIX is the two files"
+    ):
         check_files(["a"], direction)
 
 
 def test_an_absolute_prefix_is_not_searched_for(checkout: Path, direction: Direction) -> None:
-    with pytest.raises(FileNotFoundError, match=rf"^No file {checkout}/a\.en; a corpus PREFIX is the two files"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"^There is no file {checkout}/a\.en; a corpus PREFIX is the two files"
+    ):
         check_files([f"{checkout}/a"], direction)
 
 
 def test_empty_files_are_named(write: Callable[..., str], corpus: str, direction: Direction) -> None:
-    with pytest.raises(ValueError, match=r"empty\.en is empty; give a file with at least one line"):
+    with pytest.raises(ValueError, match=r"empty\.en is empty; use a file with at least one line"):
         check_files([corpus, write("empty", [], ["a"])], direction)
 
 
@@ -164,12 +168,12 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
         return str(caught.value)
 
     with_extension = refused(f"{corpus}.en")
-    assert with_extension == f"No file {corpus}.en.en: give the corpus without its extension, as {corpus}."
+    assert with_extension == f"There is no file {corpus}.en.en: write the corpus without its extension, as {corpus}."
     # A file whose name only looks like a corpus file.
     (tmp_path / "absent.txt").write_text("a\n")
     assert "; a corpus PREFIX is the two files PREFIX.en and" in refused(f"{tmp_path}/absent.txt")
     for folder in (str(tmp_path), f"{tmp_path}/"):
-        assert f"{tmp_path} is a folder; give the path of the corpus up to its language, such as {corpus}." in refused(
+        assert f"{tmp_path} is a folder; write the path of the corpus up to its language, such as {corpus}." in refused(
             folder
         )
     name = Path(corpus).name
@@ -186,7 +190,7 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
 
 
 def test_a_missing_text_file_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match=r"^No file absent; give the path of a text file\.$"):
+    with pytest.raises(FileNotFoundError, match=r"^There is no file absent; check the path\.$"):
         read_lines(Path("absent"))
 
 
@@ -197,7 +201,7 @@ def test_a_missing_text_file_is_named() -> None:
 )
 def test_the_format_of_a_file_that_is_not_plain_text_is_named(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(ValueError, match=rf"a\.en is {kind}, not UTF-8; give a plain text file in UTF-8\.$"):
+    with pytest.raises(ValueError, match=rf"a\.en is {kind}, not UTF-8; use a plain text file in UTF-8\.$"):
         read_lines(tmp_path / "a.en")
 
 

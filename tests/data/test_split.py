@@ -132,7 +132,7 @@ def test_an_alignment_file_of_another_length_is_refused(repetitive, direction, t
 
 
 def test_an_existing_folder_is_not_touched(repetitive, direction, tmp_path):
-    with pytest.raises(FileExistsError, match=r" exists; give a new folder with split\.out=, or delete it"):
+    with pytest.raises(FileExistsError, match=r" exists; choose a new folder with split\.out=, or delete it"):
         split_corpus(repetitive, direction, tmp_path, valid=5, test=5, seed=1)
 
 

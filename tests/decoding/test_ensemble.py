@@ -48,5 +48,5 @@ def test_the_narrowest_member_bounds_the_lengths_and_all_change_their_mode(marko
 
 
 def test_an_ensemble_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="An ensemble of 0 models cannot translate; give at least one model"):
+    with pytest.raises(ValueError, match="An ensemble of 0 models cannot translate; load at least one model"):
         Ensemble([])

@@ -283,7 +283,7 @@ def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov:
     assert begun[0].startswith("big dog")
     assert begun[3].startswith("often!")
     assert begun[1:3] == free[1:3]
-    with pytest.raises(ValueError, match="4 lines but 3 prefixes: give one for each line"):
+    with pytest.raises(ValueError, match="4 lines but 3 prefixes: pass one for each line"):
         subject.translate(lines, prefixes[:3])
 
 

@@ -64,7 +64,7 @@ def test_invalid_settings_are_refused(key: str, value: object, sentence: str) ->
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("layer", 3, "layer is 3; cross has layers 0 to 2: give one, or leave it out for the mean"),
+        ("layer", 3, "layer is 3; cross has layers 0 to 2: choose one, or leave it out for the mean"),
         ("head", 2, "head is 2; cross has heads 0 to 1"),
         ("site", "self", "This model has no attention at site 'self', only at encoder_self, cross"),
         ("site", "decoder_self", "This model has no attention at site 'decoder_self'"),
@@ -82,7 +82,7 @@ def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.Mo
     Path("dangling").symlink_to("nowhere")
     Path("loop").symlink_to("loop")
     for name in ("absent", "dangling", "loop"):
-        with pytest.raises(FileNotFoundError, match=f"input is {name}, and there is no such file"):
+        with pytest.raises(FileNotFoundError, match=f"input is {name}, which does not exist"):
             export_attention(asked(input=name))
     for name, reason in (
         ("dangling", "dangling is a broken symbolic link; choose another folder"),

@@ -115,7 +115,7 @@ def test_one_long_label_is_not_cut_off(tmp_path: Path, place: int) -> None:
 
 
 def test_labels_that_leave_no_room_for_the_map_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"picture of 3 columns does not fit into 2 inches .* give at least \d"):
+    with pytest.raises(ValueError, match=r"picture of 3 columns does not fit into 2 inches .* use at least \d"):
         heat_map(np.eye(3), ["a"] * 3, ["x" * 90] * 3, Look(width=2)).save(tmp_path / "a.pdf")
 
 
@@ -134,7 +134,7 @@ def test_pictures_with_the_same_max_weight_have_the_same_color_scale(tmp_path: P
 
 def test_a_width_that_is_too_small_is_refused_with_one_that_fits(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"picture of 60 columns does not fit into 3.3 inches .* give at least 5"
+        ValueError, match=r"picture of 60 columns does not fit into 3.3 inches .* use at least 5"
     ) as refusal:
         heat_map(np.eye(60), ["a"] * 60, ["b"] * 60, Look(width=3.3))
     least = float(str(refusal.value).split()[-1].rstrip("."))

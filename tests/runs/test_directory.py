@@ -107,7 +107,7 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
         run.require_finished()
     run.write_config(CONFIG)
     with pytest.raises(
-        ValueError, match=r"has not ended; continue it with 'python -m nmt.train run_dir=.* resume=true'"
+        ValueError, match=r"is not finished; continue it with 'python -m nmt.train run_dir=.* resume=true'"
     ):
         run.require_finished()
     finish(run)

@@ -110,5 +110,5 @@ def test_lines_that_are_too_long_have_no_score(
     assert "1 lines have no log-probability because they are too long for the model; the first is line 2" in caplog.text
     assert perplexity(found, run, ["a", "a"]) == perplexity(found[:1], run, ["a"])
     assert perplexity(found, run, ["a", "a"]).lines == 1
-    with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
+    with pytest.raises(ValueError, match="2 sources but 1 targets: each source needs one target"):
         log_probs([run], ["a", "b"], ["a"])

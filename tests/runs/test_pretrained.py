@@ -125,7 +125,7 @@ def build_ids(run: Pretrained, line: str) -> list[int]:
 def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call: str) -> None:
     with pytest.raises(ValueError, match="sources must be a list of strings, not 'abc'"):
         getattr(run, call)("abc", "xyz")
-    with pytest.raises(ValueError, match="2 sources but 1 targets: give a target for each source"):
+    with pytest.raises(ValueError, match="2 sources but 1 targets: each source needs one target"):
         getattr(run, call)(["a", "b"], ["x"])
 
 
@@ -205,7 +205,7 @@ def test_a_stored_direction_that_is_none_is_named_with_its_file(here: Path, tmp_
 
 
 def test_an_ensemble_is_evaluated_into_a_folder_of_its_own(here: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="An ensemble has no folder of its own; give out=FOLDER"):
+    with pytest.raises(ValueError, match="An ensemble has no folder of its own; set out=FOLDER"):
         evaluate(job("evaluate", run_dir=["a", "b"]))
     evaluate(job("evaluate", run_dir=["a", "b"], out=str(tmp_path / "both")))
     assert (tmp_path / "both" / "scores.json").is_file()

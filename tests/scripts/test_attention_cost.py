@@ -64,9 +64,9 @@ def test_the_record_holds_every_scorer_way_and_length() -> None:
     ("given", "message"),
     [
         (["--heads", "0"], "Sizes and --rounds must be at least 1"),
-        (["--lengths", "16,x"], "--lengths is '16,x'; give ascending numbers of at least 1"),
-        (["--lengths", ""], "--lengths is ''; give ascending numbers"),
-        (["--lengths", "3,0"], "--lengths is '3,0'; give ascending numbers"),
+        (["--lengths", "16,x"], "--lengths is '16,x'; use ascending numbers of at least 1"),
+        (["--lengths", ""], "--lengths is ''; use ascending numbers"),
+        (["--lengths", "3,0"], "--lengths is '3,0'; use ascending numbers"),
         (
             ["--lengths", "16,2048"],
             "scorer location accepts at most 1024 keys: drop it from --scorers",

@@ -41,7 +41,7 @@ def test_the_table_counts_bytes_beyond_the_smallest_corpus() -> None:
 
 @pytest.mark.parametrize("lines", ["9999", "10000,x", "20000,10000", "10000,10000", ""])
 def test_sizes_must_be_ascending(lines: str) -> None:
-    with pytest.raises(ValueError, match=f"--lines is '{lines}'; give ascending numbers of at least 10000"):
+    with pytest.raises(ValueError, match=f"--lines is '{lines}'; use ascending numbers of at least 10000"):
         run(Namespace(lines=lines, batches=5, rounds=1))
 
 

@@ -68,10 +68,10 @@ def test_one_axis_varies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--length", "1"], "--length is '1'; give ascending numbers of at least 2, such as 2,4"),
-        (["--width", "a"], "--width is 'a'; give ascending numbers"),
+        (["--length", "1"], "--length is '1'; use ascending numbers of at least 2, such as 2,4"),
+        (["--width", "a"], "--width is 'a'; use ascending numbers"),
         (["--width", "128,200"], "--width 200 must be a multiple of 64"),
-        (["--vocabulary", "4"], "--vocabulary is '4'; give ascending numbers of at least 5"),
+        (["--vocabulary", "4"], "--vocabulary is '4'; use ascending numbers of at least 5"),
         (["--steps", "0"], "--tokens 2048 and --steps 0 must be at least 1"),
     ],
 )

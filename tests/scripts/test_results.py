@@ -163,7 +163,7 @@ def test_a_finished_run_with_different_overrides_is_refused(finished, had: list[
     command = shlex.join(["python", "-m", "nmt.train", *own, *had])
     finished.run.write_metrics({**finished.run.metrics(), "command": command})
     results.check_overrides([finished], had)
-    with pytest.raises(ValueError, match=r"was started with (a=7|no overrides), not .*; give another --out\."):
+    with pytest.raises(ValueError, match=r"was started with (a=7|no overrides), not .*; choose another --out\."):
         results.check_overrides([finished], asked)
 
 
@@ -177,7 +177,7 @@ def test_a_stopped_run_resumes_only_with_its_own_overrides(finished, changed: st
     run.last.parent.mkdir()
     run.last.touch()
     results.check_overrides([finished], ["a=7"])
-    with pytest.raises(ValueError, match=r"was started with a=7, not no overrides; give another --out\."):
+    with pytest.raises(ValueError, match=r"was started with a=7, not no overrides; choose another --out\."):
         results.check_overrides([finished], [])
 
 

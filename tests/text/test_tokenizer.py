@@ -137,7 +137,7 @@ def test_a_corpus_without_text_is_refused(nothing):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No tokenizer model at .*absent\.model"):
+    with pytest.raises(FileNotFoundError, match=r"There is no tokenizer model at .*absent\.model"):
         Tokenizer.load(tmp_path / "absent.model")
 
 

@@ -60,18 +60,18 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
     [
         (
             {"model__dim": 14},
-            r"start_from=run has another model or other tokenizers: leave out .*, or add what it has: model\.dim=12",
+            r"start_from=run has a different model or different tokenizers: .*, or add its settings: model\.dim=12",
         ),
-        ({"model__num_heads": 3}, r"add what it has: model\.num_heads=2"),
+        ({"model__num_heads": 3}, r"add its settings: model\.num_heads=2"),
         (
             {"scorer": "dot"},
-            r"has another model or other tokenizers: leave out experiment=, model=, scorer=.*ScaledDot",
+            r"has a different model or different tokenizers: leave out experiment=, model=, scorer=.*ScaledDot",
         ),
-        ({"tokenizer": "unigram"}, r"add what it has: tokenizer\.kind=bpe\."),
-        ({"tokenizer__size": 90}, r"add what it has: tokenizer\.size=293"),
-        ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: give direction=en-vi, or another run"),
+        ({"tokenizer": "unigram"}, r"add its settings: tokenizer\.kind=bpe\."),
+        ({"tokenizer__size": 90}, r"add its settings: tokenizer\.size=293"),
+        ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: set direction=en-vi, or another run"),
         ({"run_dir": "run", "overwrite": "true"}, "start_from=run is also the run_dir, which would be overwritten"),
-        ({"start_from": "none"}, "start_from=none: there is no such folder; give the run_dir of a finished run"),
+        ({"start_from": "none"}, "start_from=none: there is no such folder; use the run_dir of a finished run"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(

@@ -82,7 +82,7 @@ def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
     train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
     assert f"Training ended at step 4: {reached}" in caplog.text
     for more in ({"trainer__max_steps": 100}, {"trainer__devices": 2}, {}):
-        with pytest.raises(ValueError, match=f"finished and has reached {re.escape(reached)}: give more"):
+        with pytest.raises(ValueError, match=f"finished and has reached {re.escape(reached)}: raise every limit"):
             train(job("train", run_dir="new", resume="true", **more))
     with pytest.raises(ValueError, match=r"reached trainer\.max_steps=4 .* and validation\.patience=1 \(2 validations"):
         train(job("train", run_dir="new", resume="true", validation__patience=1, trainer__max_steps=4))
@@ -115,7 +115,7 @@ def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
     assert used > 20
     for limit, more in ((20, {"trainer__max_steps": 300}), (used, {"trainer__max_time": f"00:00:00:{used}"})):
         with pytest.raises(
-            ValueError, match=rf"has reached trainer\.max_time=00:00:00:{limit} \(\d+ seconds\): give more"
+            ValueError, match=rf"has reached trainer\.max_time=00:00:00:{limit} \(\d+ seconds\): raise every limit"
         ):
             train(job("train", run_dir="new", resume="true", **more))
     assert [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")] == before
@@ -132,7 +132,9 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
     steps = ended(corpus_copy / "new")[0]
     assert f"Training ended at step {steps}: trainer.max_epochs=1" in caplog.text
     for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
-        with pytest.raises(ValueError, match=f"done the {steps} steps of its epochs: give a larger trainer.max_epochs"):
+        with pytest.raises(
+            ValueError, match=f"done the {steps} steps of its epochs: raise trainer.max_epochs or set it to null"
+        ):
             train(job("train", run_dir="new", resume="true", **more))
 
 

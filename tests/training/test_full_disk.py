@@ -49,8 +49,8 @@ def disk(corpus: Path) -> Path:
 
 OWN = "./config.yaml ./metrics.json ./tokenizer.model"
 WHOLE = (
-    r"The disk is full .* Make room\. disk/run/checkpoints/last\.ckpt is whole and of step \d+: resume=true continues "
-    r"from it\."
+    r"The disk is full .* Free some space\. disk/run/checkpoints/last\.ckpt \(step \d+\) is intact: "
+    r"resume=true continues from it\."
 )
 
 

@@ -37,7 +37,7 @@ def test_more_processes_than_cores_are_reported(
     choose_machine(job("train", trainer="ddp", trainer__devices=2).settings.trainer)
     assert "one process each" not in caplog.text
     choose_machine(job("train", trainer="ddp", trainer__devices=3).settings.trainer)
-    assert "trainer.devices is 3, one process each, but there are 2 cores: give at most 2" in caplog.text
+    assert "trainer.devices is 3, one process each, but there are 2 cores: use at most 2" in caplog.text
 
 
 @pytest.mark.parametrize(

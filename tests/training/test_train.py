@@ -97,7 +97,7 @@ def test_a_name_in_detokenize_that_is_nothing_is_warned_of(
     job: Callable[..., Job], corpus_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(job("train", run_dir="new", data__detokenize="[trian]", trainer__max_steps=2))
-    assert "data.detokenize has 'trian', which is neither a corpus of this training nor a file" in caplog.text
+    assert "data.detokenize has 'trian', which is neither a corpus of this run nor a file" in caplog.text
 
 
 def test_a_step_that_is_not_finite_is_told_with_the_sentences_that_it_has_read(
@@ -282,7 +282,7 @@ def test_evaluation_of_a_split_and_of_files(
         ("evaluate", {"device": "gpu"}, "Unknown device 'gpu'"),
         ("evaluate", {"precision": "int4"}, "Unknown precision 'int4'"),
         ("evaluate", {"precision": "16"}, "Unknown precision '16'"),
-        ("export_attention", {"input": "absent", "out": "m"}, "input is absent, and there is no such file"),
+        ("export_attention", {"input": "absent", "out": "m"}, "input is absent, which does not exist"),
         (
             "export_attention",
             {"input": "test.en", "out": "m", "layer": 4},
@@ -338,7 +338,7 @@ def test_a_finished_run_without_its_last_checkpoint_is_not_trained_anew(job: Cal
     for name in ("last.ckpt", "previous.ckpt"):
         (trained / "checkpoints" / name).unlink(missing_ok=True)
     with pytest.raises(
-        ValueError, match=r"is finished, and .*checkpoints has no last\.ckpt to continue from: train another"
+        ValueError, match=r"is finished, and .*checkpoints has no last\.ckpt to continue from: start a new run"
     ):
         train(job("train", trainer__max_steps=12, resume="true"))
     assert {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before

@@ -15,14 +15,14 @@ from nmt.training.begin import stored_keys
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: give one of them"),
+        ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: use only one of them"),
         (
             {"resume": "true"},
-            "is finished: to train it longer give more of trainer.max_steps, .* or validation.patience",
+            "is finished: to train it longer raise trainer.max_steps, .* or validation.patience",
         ),
         (
             {"resume": "true", "trainer__max_steps": 5},
-            r"finished and has reached trainer.max_steps=5 \(9 steps\): give",
+            r"finished and has reached trainer.max_steps=5 \(9 steps\): raise every limit",
         ),
         ({"resume": "true", "scorer": "additive"}, r"^scorer\._target_ is .*Additive, but .*ScaledDot in the run that"),
         (
@@ -32,7 +32,7 @@ from nmt.training.begin import stored_keys
         ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr is 0.5, but 0.01 in the run that is resumed; only"),
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
         ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
-        ({"run_dir": "new", "data__valid": "absent"}, "No file absent.en"),
+        ({"run_dir": "new", "data__valid": "absent"}, "There is no file absent.en"),
         (
             {"run_dir": "new", "trainer__accelerator": "tpu"},
             "Lightning refuses .*accelerator=auto uses what this mach",
