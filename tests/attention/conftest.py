@@ -15,7 +15,7 @@ def scorer_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def make_scorer(scorer_name: str) -> Callable[..., Scorer]:
-    """The scorer's constructor, as its configuration gives it to an attention."""
+    """The scorer's constructor, as an attention gets it from the configuration."""
     constructor: Callable[..., Scorer] = make(
         yaml.safe_load((CONFIGS / "scorer" / f"{scorer_name}.yaml").read_text())["scorer"]
     )

@@ -18,27 +18,27 @@ WAYS = (Off, Uniform, Shuffled)
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("normalizer", [Softmax, Sparsemax])
-def test_only_one_head_changes_and_blocked_keys_stay_so(way, normalizer):
+def test_only_one_head_changes_and_blocked_keys_stay_blocked(way, normalizer):
     weights, own = way(normalizer(), 1)(SCORES, MASK), normalizer()(SCORES, MASK)
     assert weights[:, [0, 2]].equal(own[:, [0, 2]])
     assert not weights[:, 1].equal(own[:, 1])
     assert weights.masked_fill(MASK, 0).eq(0).all()
 
 
-def test_off_is_nothing_and_uniform_is_the_mean():
+def test_off_gives_zeros_and_uniform_gives_the_mean():
     assert Off(Softmax(), 1)(SCORES, MASK)[:, 1].eq(0).all()
     torch.testing.assert_close(Uniform(Softmax(), 1)(SCORES, MASK)[0, 1], MASK / torch.arange(1, 6).double()[:, None])
     nothing = torch.zeros(5, 5, dtype=torch.bool)
     assert Uniform(Softmax(), 1)(SCORES, nothing).eq(0).all()
 
 
-def test_shuffled_weights_are_the_same_ones_on_other_keys():
+def test_shuffled_weights_are_the_same_weights_on_different_keys():
     weights, own = Shuffled(Softmax(), 1)(SCORES, MASK)[:, 1], Softmax()(SCORES, MASK)[:, 1]
     torch.testing.assert_close(weights.sort(dim=-1).values, own.sort(dim=-1).values)
     assert weights[:, 0].equal(own[:, 0]), "of one key there is one order"
 
 
-def test_a_shuffle_does_not_depend_on_padding_nor_on_the_rest_of_the_batch():
+def test_a_shuffle_depends_neither_on_padding_nor_on_the_rest_of_the_batch():
     shuffled = Shuffled(Softmax(), 1)
     lengths = torch.tensor([3, 5])
     mask = (torch.arange(5) < lengths[:, None])[:, None, None]
@@ -49,7 +49,7 @@ def test_a_shuffle_does_not_depend_on_padding_nor_on_the_rest_of_the_batch():
 
 
 @pytest.mark.parametrize("scorer", [ScaledDot, General, Additive])
-def test_a_frozen_query_asks_the_same_everywhere(scorer):
+def test_a_frozen_query_is_the_same_at_every_position(scorer):
     own = scorer(query_dim=7, key_dim=7, num_heads=3).double()
     frozen = FrozenQuery(own, 2, torch.randn(7).double())
     queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 4, 7).double()
@@ -62,7 +62,7 @@ def test_a_frozen_query_asks_the_same_everywhere(scorer):
     assert (frozen.max_keys, frozen.inner_product) == (own.max_keys, own.inner_product)
 
 
-def test_an_attention_is_itself_again_afterwards_also_after_an_error():
+def test_an_attention_is_restored_afterwards_even_after_an_error():
     attention = Attention(ScaledDot, Global, Softmax, query_dim=7, key_dim=7, num_heads=3).double()
     queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 5, 7).double()
     before = attention(queries, keys, keys, MASK)
@@ -76,7 +76,7 @@ def test_an_attention_is_itself_again_afterwards_also_after_an_error():
 
 
 @pytest.mark.parametrize("renormalize", [False, True])
-def test_the_gaussian_stays_only_where_it_is_no_part_of_the_scores(renormalize):
+def test_the_gaussian_remains_only_if_it_is_not_part_of_the_scores(renormalize):
     window = partial(LocalP, half_width=2, renormalize=renormalize)
     attention = Attention(ScaledDot, window, Softmax, query_dim=7, key_dim=7, num_heads=3).double()
     queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 11, 7).double()

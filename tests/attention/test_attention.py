@@ -16,7 +16,7 @@ def attention_of(make_scorer: MakeScorer, **sizes: float) -> Attention:
 
 
 def test_equal_keys_give_the_mean_of_the_allowed_values(scorer_name: str, make_scorer: MakeScorer):
-    """By every score of the keys' content; location, which does not read them, is given a query of zeros."""
+    """For every scorer that reads the keys; location, which does not, gets a query of zeros."""
     attention = attention_of(make_scorer, query_dim=3, key_dim=3)
     keys = torch.ones(2, 1, 10, 3, dtype=torch.float64)
     values = torch.arange(40, dtype=torch.float64).view(1, 1, 10, 4).expand(2, 1, 10, 4)
@@ -40,7 +40,7 @@ def test_worked_numbers_of_self_attention():
     torch.testing.assert_close(first, torch.tensor([0, 1.70942138, 1.66986613], dtype=torch.float64), rtol=0, atol=1e-8)
 
 
-def test_weights_are_what_makes_the_context_and_what_a_watch_sees(make_scorer: MakeScorer):
+def test_the_weights_produce_the_context_and_are_what_a_watch_receives(make_scorer: MakeScorer):
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
     mask = lengths_to_mask(torch.tensor([7, 2]), 7)[:, None, None, :]
@@ -53,7 +53,7 @@ def test_weights_are_what_makes_the_context_and_what_a_watch_sees(make_scorer: M
     torch.testing.assert_close(context, weights @ keys)
 
 
-def test_the_way_a_gpu_takes_equals_the_formula_in_value_and_gradient(
+def test_the_gpu_path_equals_the_formula_in_value_and_gradient(
     make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch
 ):
     attention = attention_of(make_scorer, query_dim=5, key_dim=5, num_heads=3)
@@ -82,10 +82,10 @@ NORMALIZERS = {"softmax": normalizers.Softmax, "sparsemax": normalizers.Sparsema
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 @pytest.mark.parametrize("scorer", [scorers.ScaledDot, scorers.Additive])
-def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
+def test_the_gpu_path_keeps_the_window_and_the_normalizer(
     scorer: MakeScorer, window: str, normalizer: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """And only an inner product through the softmax, of keys that are seen alike, is fused."""
+    """Only an inner product with the softmax and a window without a prior is fused."""
     torch.manual_seed(1)
     site = Attention(scorer, WINDOWS[window], NORMALIZERS[normalizer], query_dim=5, key_dim=5, num_heads=3).double()
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
@@ -101,14 +101,14 @@ def test_no_window_and_no_normalizer_is_lost_on_the_way_a_gpu_takes(
 
 
 class ArgMax(normalizers.Normalizer):
-    """All the weight on the allowed key with the highest score, which no fused kernel computes."""
+    """Puts all weight on the allowed key with the highest score, which no fused kernel computes."""
 
     def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
         best = scores.masked_fill(~mask, -torch.inf).argmax(dim=-1)
         return nn.functional.one_hot(best, scores.shape[-1]).to(scores.dtype) * mask
 
 
-def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: pytest.MonkeyPatch):
+def test_a_normalizer_without_a_fused_kernel_takes_the_explicit_path(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_: True)
     attention = Attention(scorers.Dot, windows.Global, ArgMax, query_dim=3, key_dim=3)
     queries, keys = torch.randn(2, 1, 4, 3), torch.randn(2, 1, 5, 3)
@@ -127,7 +127,7 @@ def test_a_normalizer_without_a_fused_kernel_goes_the_explicit_way(monkeypatch: 
         (torch.float64, 0.0, False, False),
     ],
 )
-def test_the_cpu_takes_the_fused_kernel_where_it_wins(
+def test_the_cpu_uses_the_fused_kernel_where_it_is_faster(
     dtype: torch.dtype, dropout: float, training: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ):
     calls, fused = [], fused_attention.inner_product_context
@@ -138,7 +138,7 @@ def test_the_cpu_takes_the_fused_kernel_where_it_wins(
     assert bool(calls) == expected
 
 
-def test_multihead_equals_torchs_own():
+def test_multihead_equals_torchs():
     site = partial(Attention, scorers.ScaledDot, windows.Global, normalizers.Softmax)
     ours = MultiHeadAttention(site, query_dim=6, key_dim=6, num_heads=3, dropout=0.0).double()
     theirs = nn.MultiheadAttention(6, 3, batch_first=True).double()

@@ -9,5 +9,5 @@ def test_lengths_per_sentence_and_per_query():
     assert per_query.sum(dim=-1).tolist() == [[1, 2], [3, 0]]
 
 
-def test_causal_mask_lets_each_query_see_itself_and_what_was_before():
+def test_causal_mask_lets_each_query_see_itself_and_earlier_positions():
     assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]

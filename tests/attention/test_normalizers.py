@@ -21,7 +21,7 @@ def test_blocked_keys_get_exactly_zero_and_rows_sum_to_one():
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 2).double())
 
 
-def test_content_of_blocked_scores_changes_nothing(normalizer: Normalizer):
+def test_the_values_of_blocked_scores_change_nothing(normalizer: Normalizer):
     mask = torch.tensor([True, False, True])
     scores = torch.randn(1, 1, 3)
     other = scores.clone()
@@ -29,7 +29,7 @@ def test_content_of_blocked_scores_changes_nothing(normalizer: Normalizer):
     assert normalizer(scores, mask).equal(normalizer(other, mask))
 
 
-def test_a_row_with_nothing_allowed_is_zeros_with_zero_gradient(normalizer: Normalizer):
+def test_a_row_without_allowed_keys_is_zeros_with_zero_gradient(normalizer: Normalizer):
     scores = torch.tensor([[[0.1, 0.2, 0.3], [0.4, 0.1, 0.7]]], requires_grad=True)
     mask = torch.tensor([[False, False, False], [True, True, False]])
     weights = normalizer(scores, mask)
@@ -45,7 +45,7 @@ def test_half_precision_stays_finite(normalizer: Normalizer):
 
 
 def simplex_projection(scores: list[float]) -> list[float]:
-    """max(score - tau, 0) with the tau that makes them sum to 1, found by halving."""
+    """max(score - tau, 0), with tau found by bisection so that the weights sum to 1."""
     low, high = min(scores) - 1, max(scores)
     for _ in range(200):
         tau = (low + high) / 2
@@ -53,8 +53,8 @@ def simplex_projection(scores: list[float]) -> list[float]:
     return [max(s - high, 0) for s in scores]
 
 
-def test_sparsemax_is_the_projection_on_the_simplex():
-    """Of the allowed scores (Martins & Astudillo 2016, equation 2), far apart and equal ones among them."""
+def test_sparsemax_is_the_projection_onto_the_simplex():
+    """Of the allowed scores (Martins & Astudillo 2016, equation 2), including distant and equal scores."""
     torch.manual_seed(1)
     mask = torch.tensor([True, True, False, True, True])
     rows = torch.cat([torch.randn(20, 5).double() * 2, torch.zeros(1, 5).double(), torch.randn(3, 5).double() * 1e4])
@@ -66,7 +66,7 @@ def test_sparsemax_is_the_projection_on_the_simplex():
     assert weights[:, mask].eq(0).any(), "it gives exact zeros"
 
 
-def test_the_gradient_is_the_numerical_one(normalizer: Normalizer):
+def test_the_gradient_equals_the_numerical_one(normalizer: Normalizer):
     scores = torch.tensor([[0.3, 0.1, 5.0, 0.2, -4.0], [0.3, 0.1, 5.0, 0.2, -4.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, False, True, True], [False] * 5])
 
@@ -76,7 +76,7 @@ def test_the_gradient_is_the_numerical_one(normalizer: Normalizer):
     assert torch.autograd.gradcheck(normalise, [scores.requires_grad_()])
 
 
-def test_sparsemax_of_bfloat16_sums_in_float32():
+def test_sparsemax_sums_bfloat16_in_float32():
     torch.manual_seed(1)
     scores = (torch.randn(7, 61) / 50).bfloat16()
     mask = torch.ones(61, dtype=torch.bool)

@@ -40,10 +40,10 @@ FORMULAS = {
 
 @pytest.mark.parametrize("num_heads", [1, 2])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_projecting_makes_nothing_as_large_as_a_matrix_for_each_sentence(
+def test_projecting_allocates_no_matrix_per_sentence(
     scorer_name: str, make_scorer: MakeScorer, num_heads: int, autocast: bool, largest_made: Callable[[], Any]
 ):
-    """A recurrent decoder projects a query of each sentence at every step: such gradients were most of its time."""
+    """A recurrent decoder projects one query per sentence at every step; such gradients took most of its time."""
     torch.manual_seed(1)
     scorer = make_scorer(query_dim=16, key_dim=16, num_heads=num_heads)
     inputs = torch.randn(64, num_heads, 1, 16, requires_grad=True)
@@ -58,7 +58,7 @@ def test_projecting_makes_nothing_as_large_as_a_matrix_for_each_sentence(
 def test_weights_and_gradients_equal_the_formula_in_plain_loops(
     scorer_name: str, make_scorer: MakeScorer, vectors: Vectors
 ):
-    """Weights and not scores, because a scorer may leave out what is the same for all keys of a query."""
+    """Weights, not scores, because a scorer may leave out a term that is the same for all keys of a query."""
     scorer, formula = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double(), FORMULAS[scorer_name]
     inputs = [*vectors, *scorer.parameters()]
     scores = torch.zeros(BATCH, HEADS, QUERIES, KEYS, dtype=torch.float64)
@@ -77,7 +77,7 @@ def test_weights_and_gradients_equal_the_formula_in_plain_loops(
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
-def test_unequal_widths_are_scored_or_refused_with_both_widths(make_scorer: MakeScorer):
+def test_unequal_widths_are_scored_or_refused_naming_both(make_scorer: MakeScorer):
     try:
         scorer = make_scorer(query_dim=3, key_dim=5, num_heads=1)
         found = tuple(score_of(scorer, torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5)).shape)
@@ -86,7 +86,7 @@ def test_unequal_widths_are_scored_or_refused_with_both_widths(make_scorer: Make
     assert found in ((2, 1, 7, 11), "queries are 3 wide and keys 5: make the widths equal")
 
 
-def test_what_says_that_it_is_an_inner_product_is_one(make_scorer: MakeScorer, vectors: Vectors):
+def test_a_scorer_marked_as_inner_product_is_one(make_scorer: MakeScorer, vectors: Vectors):
     scorer = make_scorer(query_dim=DIM, key_dim=DIM, num_heads=HEADS).double()
     queries, keys = scorer.project_queries(vectors[0]), scorer.project_keys(vectors[1])
     if scorer.inner_product:
@@ -106,7 +106,7 @@ def test_location_refuses_a_sentence_that_is_too_long():
 
 @pytest.mark.parametrize("make", [scorers.Gaussian, scorers.GaussianLearned])
 def test_two_columns_keep_a_distance_exact_enough_in_bfloat16(make: MakeScorer):
-    """The inner product of what is rounded to bfloat16, in float32 as matrix units sum it; one column is too coarse."""
+    """The inner product of bfloat16 vectors, summed in float32 as matrix units do; one column is too coarse."""
     torch.manual_seed(1)
     queries, keys = torch.randn(7, 1, 11, 64).bfloat16(), torch.randn(7, 1, 13, 64).bfloat16()
     scorer = make(64, 64, 1)
@@ -121,8 +121,8 @@ def test_two_columns_keep_a_distance_exact_enough_in_bfloat16(make: MakeScorer):
     assert projected[0].shape[-1] % 8 == 0
 
 
-def test_a_distance_is_as_exact_where_autocast_rounds_products():
-    """As on a GPU in bf16-mixed where a window or normaliser takes the explicit way."""
+def test_a_distance_stays_exact_where_autocast_rounds_products():
+    """As on a GPU in bf16-mixed when a window or normalizer needs the explicit path."""
     torch.manual_seed(1)
     queries, keys = torch.randn(7, 1, 11, 64).bfloat16(), torch.randn(7, 1, 13, 64).bfloat16()
     scorer = scorers.Gaussian(64, 64, 1)
@@ -136,12 +136,12 @@ def test_a_distance_is_as_exact_where_autocast_rounds_products():
     assert (found - exact).abs().max() < 2 * ((bfloat16 / 2) ** 2 * column + 66 * float32 * (column + largest))
 
 
-def test_the_learned_width_starts_as_the_scaled_dot_s():
+def test_the_learned_width_starts_with_the_scale_of_scaled_dot():
     assert scorers.GaussianLearned(64, 64, 1).width.square().item() == pytest.approx(1 / math.sqrt(64))
 
 
-def test_without_tanh_every_query_attends_alike(vectors: Vectors):
-    """The trap of definitions, section 2: the query's term cancels in the softmax; with tanh it does not."""
+def test_without_tanh_every_query_has_the_same_weights(vectors: Vectors):
+    """Without tanh the query's term cancels in the softmax; with tanh it does not."""
     scorer = scorers.Additive(DIM, DIM, HEADS, HIDDEN).double()
     q, k = scorer.project_queries(vectors[0]), scorer.project_keys(vectors[1])
     linear = torch.einsum("bhqkd,hd->bhqk", q.unsqueeze(3) + k.unsqueeze(2), scorer.vector).softmax(dim=-1)

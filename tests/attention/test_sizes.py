@@ -4,10 +4,10 @@ from nmt.attention.sizes import require_positive
 
 
 @pytest.mark.parametrize(("value", "written"), [(0, "0"), (-4, "-4"), (1.5, "1.5"), ("abc", "'abc'"), (None, "None")])
-def test_what_is_no_size_is_named(value: object, written: str) -> None:
+def test_an_invalid_size_is_named(value: object, written: str) -> None:
     with pytest.raises(ValueError, match=f"^scorer.hidden_dim is {written}; it must be a whole number of at least 1"):
         require_positive({"dim": 7, "scorer.hidden_dim": value})
 
 
-def test_sizes_pass() -> None:
+def test_valid_sizes_pass() -> None:
     require_positive({"dim": 1, "scorer.hidden_dim": 512})

@@ -40,7 +40,7 @@ def test_local_m_sees_the_keys_around_the_target_position(mask: Tensor, asking: 
 
 
 def test_a_local_m_window_is_never_empty(mask: Tensor) -> None:
-    """Though the target is longer than source + D."""
+    """Even if the target is longer than source + D."""
     far = windows.Asking(torch.zeros(2, 40, STATE), torch.arange(40).unsqueeze(0))
     for half_width in (0, 1, 10):
         assert windows.LocalM(STATE, HEADS, half_width)(mask, far).mask.any(dim=-1).all()
@@ -61,7 +61,7 @@ def test_local_p_is_equations_9_and_10(mask: Tensor, asking: windows.Asking) -> 
                     assert math.exp(view.log_prior[b, h, i, s]) == pytest.approx(math.exp(-((s - p) ** 2) / 2))
 
 
-def test_p_t_stays_inside_the_sentence_s_own_length(mask: Tensor, asking: windows.Asking) -> None:
+def test_p_t_stays_within_the_length_of_its_sentence(mask: Tensor, asking: windows.Asking) -> None:
     window = local_p()
     window.place.weight.data.mul_(100)
     centers = window.center(mask, asking)
@@ -92,7 +92,7 @@ def vectors() -> tuple[Tensor, Tensor]:
     return torch.randn(2, HEADS, QUERIES, 3).double(), torch.randn(2, HEADS, KEYS, 3).double()
 
 
-def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalized(
+def test_the_gaussian_multiplies_the_weights_after_the_softmax_without_renormalization(
     mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
@@ -107,7 +107,7 @@ def test_the_gaussian_multiplies_after_the_softmax_and_nothing_is_renormalized(
     assert share.lt(1).all()
 
 
-def test_renormalize_adds_the_gaussian_s_exponent_to_the_scores(
+def test_renormalize_adds_the_exponent_of_the_gaussian_to_the_scores(
     mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
@@ -118,7 +118,7 @@ def test_renormalize_adds_the_gaussian_s_exponent_to_the_scores(
     torch.testing.assert_close(weights, scores.masked_fill(~view.mask, -torch.inf).softmax(dim=-1))
 
 
-def test_the_gradient_reaches_what_predicts_the_position(
+def test_the_gradient_reaches_the_weights_that_predict_the_position(
     mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
@@ -141,6 +141,6 @@ def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
 
 
 @pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
-def test_a_local_window_wants_to_know_who_asks(window: nn.Module, mask: Tensor) -> None:
+def test_a_local_window_needs_the_queries(window: nn.Module, mask: Tensor) -> None:
     with pytest.raises(ValueError, match="needs the states and positions of the queries, which only cross"):
         window(mask, None)

@@ -1,4 +1,4 @@
-"""A model of a few lines, so that search is tested without the models it is made for."""
+"""A model of a few lines, so that search is tested without the real models."""
 
 from typing import NamedTuple
 
@@ -57,18 +57,18 @@ class Markov:
         return self.table[rows], State(key, (Position(steps),))
 
     def attending_step(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
-        """Attends to a source position that the prefix chooses, mostly."""
+        """Attends mostly to a source position that depends on the prefix."""
         log_probs, state = self.step(tokens, state, memory)
         lengths = memory.mask.sum(1, keepdim=True)
         chosen = torch.nn.functional.one_hot(state.key.view(tokens.shape) % lengths, memory.mask.shape[1])
         return log_probs, (chosen * 0.7 + 0.3 / lengths[:, None]) * memory.mask[:, None], state
 
     def next_weights(self, source: list[int], prefix: list[int]) -> Tensor:
-        """What the step after `prefix` attends to."""
+        """The attention weights of the step after `prefix`."""
         return self._after(source, prefix)[1]
 
     def next_log_probs(self, source: list[int], prefix: list[int]) -> Tensor:
-        """Of the token after `prefix`, from the beginning."""
+        """The log-probabilities of the token after `prefix`, computed from the beginning."""
         return self._after(source, prefix)[0]
 
     def _after(self, source: list[int], prefix: list[int]) -> tuple[Tensor, Tensor]:

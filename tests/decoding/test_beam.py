@@ -40,7 +40,7 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def coverage(model: Any, source: list[int], ids: list[int]) -> float:
-    """sum_s log min(sum_t a_ts, 1), over the source but its EOS."""
+    """sum_s log min(sum_t a_ts, 1), over the source without its EOS."""
     sums = sum(model.next_weights(source, ids[:t]) for t in range(len(ids) + 1))
     return sum(math.log(min(max(float(sums[s]), 1e-3), 1)) for s in range(len(source) - 1))
 
@@ -65,7 +65,7 @@ def plain_beam_search(
     ngram: int = 0,
     prefix: list[int] | None = None,
 ) -> list[Hypothesis]:
-    """The definition in lists, for one sentence, without the early end."""
+    """The definition of beam search in plain lists, for one sentence, without the early end."""
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[Hypothesis] = []
     for length in range(1, limit + 1):
@@ -144,7 +144,7 @@ def test_equals_the_definition_in_lists(
     oracle: dict[str, Any],
     prefixes: list[list[int]] | None,
 ) -> None:
-    """The best one with an early end, and all of them where all are asked for."""
+    """The best hypothesis with the early end, and all of them if n_best asks for all."""
     for seed in range(2):
         model = markov(vocab=13, seed=seed, sharpness=5.0)
         shared = {"prefixes": prefixes, "beam_size": beam, "constraints": constraints, **settings}
@@ -157,7 +157,7 @@ def test_equals_the_definition_in_lists(
             assert best[index] == all_of_them[index][:1]
 
 
-def test_a_long_prefix_makes_room_for_itself(markov: Callable[..., Any]) -> None:
+def test_a_long_prefix_raises_the_maximum_length(markov: Callable[..., Any]) -> None:
     prefix = [5, 6] * 8
     found = search(markov(vocab=13, seed=1), [[4, EOS]], [prefix], constraints={"max_length": 4})[0][0]
     assert found.ids == prefix
@@ -165,7 +165,7 @@ def test_a_long_prefix_makes_room_for_itself(markov: Callable[..., Any]) -> None
     assert limited.ids == prefix[:5]
 
 
-def test_the_least_length_goes_before_the_most_by_that_of_the_source(markov: Callable[..., Any]) -> None:
+def test_min_length_overrides_the_maximum_from_the_source_length(markov: Callable[..., Any]) -> None:
     found = search(markov(vocab=13, seed=1), [[4, EOS]], constraints={"min_length": 41, "max_length": 41})
     assert len(found[0][0].ids) == 40
 
@@ -180,12 +180,12 @@ def test_n_best_does_not_change_the_best_ones(markov: Callable[..., Any]) -> Non
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_batch_of_n_is_n_batches_of_1(markov: Callable[..., Any], beam: int) -> None:
+def test_a_batch_of_n_equals_n_batches_of_1(markov: Callable[..., Any], beam: int) -> None:
     model = markov(vocab=13, seed=5)
     assert search(model, SOURCES, beam_size=beam) == [search(model, [ids], beam_size=beam)[0] for ids in SOURCES]
 
 
-def test_log_prob_and_score_are_those_of_the_whole_sentence(markov: Callable[..., Any]) -> None:
+def test_log_prob_and_score_cover_the_whole_sentence(markov: Callable[..., Any]) -> None:
     model = markov(vocab=13, seed=6)
     for source, found in zip(SOURCES, search(model, SOURCES, beam_size=3, n_best=3, length_penalty=0.6), strict=True):
         for hypothesis in found:
@@ -202,7 +202,7 @@ def test_special_tokens_are_never_generated_even_when_they_are_likely(markov: Ca
         assert all(not {PAD, BOS, EOS} & set(hypothesis.ids) for hypothesis in found)
 
 
-def test_without_eos_in_sight_every_sentence_is_closed_at_its_own_longest_output(markov: Callable[..., Any]) -> None:
+def test_without_eos_every_sentence_ends_at_its_own_maximum_length(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=8)
     model.table[:, EOS] = -50.0
     found = search(model, SOURCES, beam_size=2, constraints={"max_length_ratio": 1.5, "max_length_offset": 3})
@@ -226,7 +226,7 @@ def test_an_eos_candidate_below_the_first_beam_ranks_does_not_finish(markov: Cal
     assert search(model, [[4, EOS]], beam_size=3, length_penalty=0.0)[0][0].ids == []
 
 
-def test_ends_as_soon_as_no_live_hypothesis_can_win(markov: Callable[..., Any]) -> None:
+def test_search_ends_as_soon_as_no_unfinished_hypothesis_can_win(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=10)
     model.table[:] = torch.tensor([0, 0, 0, 0.9, 0.05, 0.03, 0.02]).log()
     assert [h.ids for h in search(model, [[4, EOS]], beam_size=5, length_penalty=0.0)[0]] == [[]]
@@ -243,15 +243,15 @@ def test_finished_sentences_leave_the_batch(markov: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
-def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
+def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any], value: float) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = value
     with pytest.raises(ValueError, match="Sentence 0 of the batch has no translation"):
         search(model, [[4, EOS]])
 
 
-def test_probabilities_that_are_lost_on_the_way_are_refused_too(markov: Callable[..., Any]) -> None:
-    """Though a hypothesis has ended before."""
+def test_probabilities_that_become_invalid_later_are_refused_too(markov: Callable[..., Any]) -> None:
+    """Even if a hypothesis has finished before."""
     model = markov(vocab=7, seed=12)
     model.table[:] = torch.tensor([0, 0, 0, 0.1, 0.4, 0.3, 0.2]).log()
     whole = model.step
@@ -293,7 +293,7 @@ def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str
         search(None, [[EOS]], **setting)
 
 
-def test_a_parent_s_best_continuation_takes_its_place() -> None:
+def test_the_best_continuation_of_a_parent_keeps_its_row() -> None:
     torch.manual_seed(3)
     parents = torch.randint(5, (211, 5))
     log_probs, tokens = torch.randn(211, 5).sort(dim=1, descending=True).values, torch.arange(211 * 5).view(211, 5)
@@ -306,8 +306,8 @@ def test_a_parent_s_best_continuation_takes_its_place() -> None:
             assert after[parent] == max(each for each in before if each[1] == parent)
 
 
-def test_an_unknown_piece_never_comes(markov: Callable[..., Any]) -> None:
-    """Byte fallback writes any text, so that UNK is no target, whatever the model thinks of it."""
+def test_unk_is_never_generated(markov: Callable[..., Any]) -> None:
+    """Byte fallback can write any text, so UNK is never a target, however probable the model makes it."""
     model = markov(vocab=13, seed=1)
     model.table[:, UNK] = 1.0
     for beam_size in (1, 3):

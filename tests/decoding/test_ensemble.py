@@ -17,7 +17,7 @@ def found(model: Any) -> Any:
     return BeamSearch(beam_size=3, n_best=3)(model, SOURCE, torch.ones_like(SOURCE, dtype=torch.bool))
 
 
-def test_an_ensemble_of_one_and_of_equal_models_is_that_model(markov: Callable[..., Any]) -> None:
+def test_an_ensemble_of_one_or_of_equal_models_equals_that_model(markov: Callable[..., Any]) -> None:
     alone = found(markov(vocab=13, seed=1))
     for number in (1, 3):
         together = found(Ensemble([markov(vocab=13, seed=1) for _ in range(number)]))
@@ -26,7 +26,7 @@ def test_an_ensemble_of_one_and_of_equal_models_is_that_model(markov: Callable[.
             assert [hypothesis.score for hypothesis in other] == pytest.approx([h.score for h in one])
 
 
-def test_each_step_is_the_mean_of_the_probabilities_and_weights(markov: Callable[..., Any]) -> None:
+def test_each_step_averages_the_probabilities_and_weights(markov: Callable[..., Any]) -> None:
     models = [markov(vocab=13, seed=seed) for seed in (1, 2, 3)]
     together = Ensemble(models)
     memory = together.encode(SOURCE, torch.ones_like(SOURCE, dtype=torch.bool))
@@ -39,7 +39,7 @@ def test_each_step_is_the_mean_of_the_probabilities_and_weights(markov: Callable
     torch.testing.assert_close(together.step(tokens, state, memory)[0], log_probs)
 
 
-def test_the_narrowest_member_bounds_the_lengths_and_all_change_their_mode(markov: Callable[..., Any]) -> None:
+def test_the_smallest_limit_of_its_members_applies_and_all_change_their_mode(markov: Callable[..., Any]) -> None:
     together = Ensemble([markov(vocab=13, seed=1, max_target=limit) for limit in (None, 7, 5)])
     assert (together.max_source, together.max_target) == (None, 5)
     assert together.train(False) is together
@@ -47,6 +47,6 @@ def test_the_narrowest_member_bounds_the_lengths_and_all_change_their_mode(marko
     assert not any(model.training for model in together.models)
 
 
-def test_an_ensemble_of_nothing_is_refused() -> None:
+def test_an_empty_ensemble_is_refused() -> None:
     with pytest.raises(ValueError, match="An ensemble of 0 models cannot translate; load at least one model"):
         Ensemble([])

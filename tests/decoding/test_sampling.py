@@ -1,4 +1,4 @@
-"""Samples come as often as the model says, and nothing but the seed and the source changes them."""
+"""Samples follow the model's probabilities, and depend only on the seed and the source."""
 
 import math
 from collections import Counter
@@ -26,7 +26,7 @@ def first_pieces(found: list[Hypothesis]) -> Counter[int]:
     return Counter(hypothesis.ids[0] if hypothesis.ids else EOS for hypothesis in found)
 
 
-def test_drawing_in_parts_changes_nothing(markov: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sorting_in_parts_changes_no_sample(markov: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model = markov(vocab=8, seed=1)
     whole = sample(model, SOURCES, samples=3)
     monkeypatch.setattr("nmt.decoding.sampling._DRAWN_AT_ONCE", 1)
@@ -45,10 +45,10 @@ def test_drawing_in_parts_changes_nothing(markov: Callable[..., Any], monkeypatc
         ({"top_k": 3, "top_p": 0.75}, 3, 1.0),
     ],
 )
-def test_pieces_come_as_often_as_their_probability(
+def test_pieces_are_drawn_in_proportion_to_their_probability(
     markov: Callable[..., Any], settings: dict[str, Any], kept: int, temperature: float
 ) -> None:
-    """Within four standard errors; `kept` pieces of highest probability are left of 0.4, 0.3, 0.15, 0.1 and 0.05."""
+    """Within four standard errors; of the probabilities 0.4, 0.3, 0.15, 0.1 and 0.05 the `kept` highest remain."""
     probabilities = {5: 0.4, EOS: 0.3, 4: 0.15, 7: 0.1, 6: 0.05}
     model = markov(vocab=8, seed=1)
     model.table[:] = -torch.inf
@@ -66,7 +66,7 @@ def test_pieces_come_as_often_as_their_probability(
         assert abs(counts[piece] / number - expected) <= 4 * error + 1e-12
 
 
-def test_later_pieces_follow_their_own_prefix(markov: Callable[..., Any]) -> None:
+def test_later_pieces_depend_on_the_prefix_of_their_sample(markov: Callable[..., Any]) -> None:
     model, source, number = markov(vocab=7, seed=3), [4, EOS], 6000
     found = sample(model, [source], samples=number)[0]
     pairs = Counter(tuple(hypothesis.ids[:2]) for hypothesis in found if len(hypothesis.ids) >= 2)
@@ -78,7 +78,7 @@ def test_later_pieces_follow_their_own_prefix(markov: Callable[..., Any]) -> Non
         assert abs(count / number - expected) <= 4 * math.sqrt(expected * (1 - expected) / number)
 
 
-def test_log_prob_is_the_model_s_own_whatever_the_temperature(markov: Callable[..., Any]) -> None:
+def test_log_prob_is_the_model_s_at_any_temperature(markov: Callable[..., Any]) -> None:
     model = markov(vocab=11, seed=4)
     for source, found in zip(SOURCES, sample(model, SOURCES, samples=3, temperature=0.7, top_k=4), strict=True):
         for hypothesis in found:
@@ -89,7 +89,7 @@ def test_log_prob_is_the_model_s_own_whatever_the_temperature(markov: Callable[.
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
 
 
-def test_the_batch_changes_no_sample_and_equal_sources_have_equal_ones(markov: Callable[..., Any]) -> None:
+def test_the_batch_changes_no_sample_and_equal_sources_get_equal_samples(markov: Callable[..., Any]) -> None:
     model = markov(vocab=11, seed=5)
     together = sample(model, SOURCES, samples=3)
     assert together == [sample(model, [source], samples=3)[0] for source in SOURCES]
@@ -97,7 +97,7 @@ def test_the_batch_changes_no_sample_and_equal_sources_have_equal_ones(markov: C
     assert sample(model, SOURCES, samples=3, seed=2) != together
 
 
-def test_samples_hold_to_their_prefix_and_their_longest_output(markov: Callable[..., Any]) -> None:
+def test_samples_keep_to_their_prefix_and_maximum_length(markov: Callable[..., Any]) -> None:
     model = markov(vocab=11, seed=6)
     model.table[:, EOS] = -50
     found = sample(
@@ -109,7 +109,7 @@ def test_samples_hold_to_their_prefix_and_their_longest_output(markov: Callable[
             assert len(hypothesis.ids) == 5
 
 
-def test_a_model_that_gives_no_probabilities_is_refused(markov: Callable[..., Any]) -> None:
+def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = math.nan
     with pytest.raises(ValueError, match="log-probabilities are NaN"):

@@ -33,13 +33,13 @@ def test_the_result_shares_no_memory() -> None:
     assert a.sum() == 0
 
 
-def test_another_leaf_is_refused() -> None:
+def test_an_invalid_leaf_is_refused() -> None:
     with pytest.raises(ValueError, match="not list"):
         select_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [0, 4, 2], [4, 3, 2, 1, 0], [2, 2, 2, 2, 2], []])
-def test_moving_is_selecting_in_place(rows: list[int]) -> None:
+def test_moving_equals_selecting_in_place(rows: list[int]) -> None:
     order = torch.tensor(rows, dtype=torch.long)
     a, b = torch.randn(5, 3), torch.randn(5, 2, 7)
     expected = select_rows(Outer(Inner(a), (b, (a[:, 0].clone(),))), order)
@@ -50,6 +50,6 @@ def test_moving_is_selecting_in_place(rows: list[int]) -> None:
     assert not rows or moved.pair[0].data_ptr() == start
 
 
-def test_another_leaf_is_refused_in_place_too() -> None:
+def test_an_invalid_leaf_is_refused_in_place_too() -> None:
     with pytest.raises(ValueError, match="not list"):
         move_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))

@@ -105,7 +105,7 @@ def test_lines_keep_their_order_and_empty_ones_stay_empty(tokenizers: TokenizerP
     assert translator(tokenizers)[0].translate([]) == []
 
 
-def test_weights_that_are_made_anew_at_each_use_are_made_once(
+def test_parametrized_weights_are_computed_only_once(
     tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = nn.Embedding(5, 3)
@@ -141,7 +141,7 @@ def test_neither_batches_nor_windows_change_a_translation(
     ],
     ids=["beam 15", "beam 16", "of which all are asked for", "16 samples"],
 )
-def test_what_a_search_holds_at_a_time_makes_its_batches(
+def test_the_number_of_hypotheses_limits_the_batches(
     tokenizers: TokenizerPair, markov: Callable[..., Any], search: Search, batches: list[int]
 ) -> None:
     model, found = markov(vocab=tokenizers.target.size, seed=3), []
@@ -151,7 +151,7 @@ def test_what_a_search_holds_at_a_time_makes_its_batches(
     assert found == batches
 
 
-def test_batches_hold_the_budget_and_every_sentence_once() -> None:
+def test_batches_keep_to_the_budget_and_contain_every_sentence_once() -> None:
     lengths = [3, 7, 0, 2, 5, 11, 3, 0, 13]
     batches = batches_by_length(lengths, batch_tokens=11)
     assert sorted(index for batch in batches for index in batch) == [0, 1, 3, 4, 5, 6, 8]
@@ -164,7 +164,7 @@ def test_a_single_string_is_refused(tokenizers: TokenizerPair) -> None:
         translator(tokenizers)[0].translate("red cat")
 
 
-def test_searches_in_evaluation_mode_without_gradients_and_gives_the_mode_back(tokenizers: TokenizerPair) -> None:
+def test_search_runs_in_evaluation_mode_without_gradients_and_restores_the_mode(tokenizers: TokenizerPair) -> None:
     for training in (True, False):
         subject, model = translator(tokenizers)
         model.training = training
@@ -173,7 +173,7 @@ def test_searches_in_evaluation_mode_without_gradients_and_gives_the_mode_back(t
         assert model.training is training
 
 
-def test_the_mode_comes_back_after_an_error(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+def test_the_mode_is_restored_after_an_error(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model = markov(vocab=tokenizers.target.size, seed=3)
     model.table[:] = torch.nan
     with pytest.raises(ValueError, match="no translation"):
@@ -182,7 +182,7 @@ def test_the_mode_comes_back_after_an_error(tokenizers: TokenizerPair, markov: C
 
 
 @pytest.mark.parametrize(("max_source_tokens", "max_source"), [(13, None), (13, 99), (99, 13)])
-def test_an_over_long_line_is_translated_in_parts_with_one_warning(
+def test_a_line_that_is_too_long_is_translated_in_parts_with_one_warning(
     tokenizers: TokenizerPair, caplog: pytest.LogCaptureFixture, max_source_tokens: int, max_source: int | None
 ) -> None:
     model = Echo(tokenizers.target.size, max_source)
@@ -202,7 +202,7 @@ def test_a_source_that_the_model_cannot_read_is_not_searched(tokenizers: Tokeniz
 
 
 class Script(Echo):
-    """Says the same ids to every source."""
+    """Gives the same ids for every source."""
 
     def __init__(self, vocab: int, ids: list[int]) -> None:
         super().__init__(vocab)
@@ -213,7 +213,9 @@ class Script(Echo):
 
 
 @pytest.mark.parametrize("separator", ["\n", "\r", "\t", "\r\n", "\u2028", "\x85", "\xa0"])
-def test_a_line_stays_a_line_whatever_bytes_the_model_writes(tokenizers: TokenizerPair, separator: str) -> None:
+def test_a_translation_is_a_single_line_whatever_bytes_the_model_generates(
+    tokenizers: TokenizerPair, separator: str
+) -> None:
     ids = tokenizers.target.encode(f"red{separator}cat") + tokenizers.target.encode("\n")
     assert "<0x0A>" in tokenizers.target.pieces(ids)
     assert tokenizers.target.decode(ids) != "red cat"
@@ -239,7 +241,7 @@ def test_stream_reads_no_further_than_its_window_and_windows_grow(tokenizers: To
 
 
 @pytest.mark.parametrize("good", [0, 1, 2, 5, 7])
-def test_an_error_of_the_input_comes_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
+def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
     def lines() -> Iterator[tuple[str, str]]:
         yield from plain(["red cat"] * good)
         raise ValueError("line is broken")
@@ -287,7 +289,7 @@ def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov:
         subject.translate(lines, prefixes[:3])
 
 
-def test_what_is_chosen_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
+def test_the_chosen_translation_comes_first(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model, search = markov(vocab=tokenizers.target.size, seed=3), BeamSearch(beam_size=3, n_best=3)
     plain_order = Translator(model, tokenizers, search).n_best(["red cat"])[0]
     chosen = Translator(model, tokenizers, search, choose=lambda found: len(found) - 1).n_best(["red cat"])[0]
@@ -305,13 +307,13 @@ def split_characters(text: str, longest: int) -> list[str]:
 
 @pytest.mark.parametrize("longest", [1, 2, 7, 19, 1000])
 @pytest.mark.parametrize("text", [" ".join(WORDS * 3), "x" * 37, "One. Two? Three! " * 5 + "end", "a"])
-def test_parts_hold_the_text_and_the_length(text: str, longest: int) -> None:
+def test_parts_contain_the_text_and_fit_the_length(text: str, longest: int) -> None:
     parts = split_characters(text, longest)
     assert all(0 < len(part) <= longest for part in parts)
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_line_is_cut_at_sentence_ends_before_spaces() -> None:
+def test_a_line_is_cut_at_sentence_ends_in_preference_to_spaces() -> None:
     assert split_characters("one two three. four five six seven", 20) == ["one two three.", "four five six seven"]
     assert split_characters('He said "no." and left the house', 20) == ['He said "no."', "and left the house"]
     assert split_characters("one two three four", 10) == ["one two", "three four"]
@@ -346,7 +348,7 @@ class Recording(BeamSearch):
 
 
 def test_every_line_and_every_part_of_a_long_line_is_encoded_once(tokenizers: TokenizerPair) -> None:
-    """And the ids that are searched are those of each part encoded by itself."""
+    """The ids that are searched are those of each part encoded by itself."""
     source, search, long = Counting(tokenizers.source.model), Recording(), " ".join(WORDS)
     pair = TokenizerPair(source, tokenizers.target)
     subject = Translator(Echo(tokenizers.target.size), pair, search, max_source_tokens=6)
@@ -365,6 +367,6 @@ def test_sizes_out_of_range_are_refused(tokenizers: TokenizerPair, setting: dict
         translator(tokenizers, **setting)
 
 
-def test_a_window_of_no_lines_is_refused(tokenizers: TokenizerPair) -> None:
+def test_a_window_of_zero_lines_is_refused(tokenizers: TokenizerPair) -> None:
     with pytest.raises(ValueError, match="read_ahead is 0"):
         next(translator(tokenizers)[0].stream(plain(["red"]), read_ahead=0))

@@ -30,7 +30,7 @@ def test_blocks_of_any_size_give_the_plain_formula(block: int, monkeypatch: pyte
     ("block", "number"),
     [(1, 11 * QUERIES), (3 * PAIRS_OF_A_QUERY, 22), (2 * QUERIES * PAIRS_OF_A_QUERY, 6), (2**20, 1)],
 )
-def test_blocks_hold_every_query_once_and_no_more_than_fits(block: int, number: int, monkeypatch: pytest.MonkeyPatch):
+def test_blocks_contain_every_query_once_and_fit_the_limit(block: int, number: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(kernel.BLOCK, "cpu", block)
     queries, keys = torch.zeros(11, HEADS, QUERIES, HIDDEN), torch.zeros(11, HEADS, KEYS, HIDDEN)
     found = list(kernel.blocks(queries, keys))

@@ -1,4 +1,4 @@
-"""Which casts happen under which autocast."""
+"""The casts that happen under each kind of autocast."""
 
 import pytest
 import torch

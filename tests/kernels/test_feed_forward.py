@@ -12,7 +12,7 @@ from nmt.models.transformer_layers import FeedForward
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("p", [0.25, 0.0])
-def test_it_is_the_formula_with_dropout(p: float, training: bool):
+def test_it_equals_the_formula_with_dropout(p: float, training: bool):
     """max(0, x W1 + b1) W2 + b2 (Vaswani et al. 2017, equation 2), in value and in every gradient."""
     torch.manual_seed(1)
     net, x = FeedForward(6, 24, p).double().train(training), torch.randn(3, 5, 6, dtype=torch.double)

@@ -7,7 +7,7 @@ from nmt.kernels import fused_attention
 
 
 @pytest.mark.parametrize("shape", [(7,), (1, 7), (4, 7), (2, 1, 1, 7), (2, 3, 4, 7)])
-def test_it_is_the_formula_with_any_mask_that_broadcasts(shape: tuple[int, ...]):
+def test_it_equals_the_formula_for_any_mask_that_broadcasts(shape: tuple[int, ...]):
     """Queries without allowed keys get zeros."""
     torch.manual_seed(3)
     queries, keys, values = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7, 7))
@@ -19,7 +19,7 @@ def test_it_is_the_formula_with_any_mask_that_broadcasts(shape: tuple[int, ...])
     torch.testing.assert_close(found, scores.softmax(dim=-1).nan_to_num(0) @ values)
 
 
-def test_nan_from_a_kernel_becomes_zeros_where_no_key_is_allowed(monkeypatch: pytest.MonkeyPatch):
+def test_nan_from_a_kernel_becomes_zero_if_no_key_is_allowed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         fused_attention.F, "scaled_dot_product_attention", lambda q, *_, **__: torch.full_like(q, torch.nan)
     )

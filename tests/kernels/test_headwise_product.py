@@ -8,7 +8,7 @@ import torch
 from nmt.kernels.headwise_product import headwise_product
 
 
-def test_it_is_the_batched_product_in_value_and_gradient():
+def test_it_equals_the_batched_product_in_value_and_gradient():
     vectors = torch.randn(2, 3, 4, 5, dtype=torch.float64, requires_grad=True)
     matrices = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
     found, expected = headwise_product(vectors, matrices), vectors @ matrices

@@ -5,13 +5,13 @@ import torch
 from nmt.kernels.key_value_cache import CACHE_BLOCK, append
 
 
-def test_appending_is_concatenation_in_a_row_s_own_place():
+def test_appending_equals_concatenation_at_the_position_of_each_row():
     """Rows may have read different numbers of positions."""
     torch.manual_seed(1)
     steps, ahead = 2 * CACHE_BLOCK + 3, 2
     new = torch.randn(2, 3, steps + ahead, 5)
     cache, sizes = torch.zeros(2, 3, 0, 5), set()
-    for step in range(ahead):  # the second row begins alone
+    for step in range(ahead):  # the second row begins first
         cache = append(cache, new[:, :, step : step + 1], torch.tensor([0, step]), step + 1)
     for step in range(steps):
         position = torch.tensor([step, step + ahead])

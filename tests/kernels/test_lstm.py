@@ -1,4 +1,4 @@
-"""LSTMs under bfloat16 autocast run on every CPU, also on one that oneDNN's bfloat16 LSTM does not support."""
+"""LSTMs under bfloat16 autocast run on every CPU, even on one that oneDNN's bfloat16 LSTM does not support."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ EPS = torch.finfo(torch.bfloat16).eps
 @pytest.mark.parametrize("supported", [True, False])
 @pytest.mark.parametrize("lengths", [(7, 7), (7, 5)])
 def test_equal_and_unequal_lengths_run(lengths: tuple[int, int], supported: bool, monkeypatch: pytest.MonkeyPatch):
-    """And are close to float32, whether oneDNN is used or not."""
+    """They are also close to float32, with and without oneDNN."""
     if not supported:
         monkeypatch.setattr(lstm, "_has_bfloat16_lstm", lambda: False)
     torch.manual_seed(1)
@@ -29,7 +29,7 @@ def test_equal_and_unequal_lengths_run(lengths: tuple[int, int], supported: bool
     assert network.weight_hh_l0.grad.isfinite().all()
 
 
-def test_onednn_is_left_out_only_for_an_lstm_in_bfloat16_that_it_cannot_compute(monkeypatch: pytest.MonkeyPatch):
+def test_onednn_is_disabled_only_for_a_bfloat16_lstm_that_it_cannot_compute(monkeypatch: pytest.MonkeyPatch):
     enabled = torch.backends.mkldnn.enabled
     monkeypatch.setattr(lstm, "_has_bfloat16_lstm", lambda: False)
     for network, dtype, expected in [
@@ -44,7 +44,7 @@ def test_onednn_is_left_out_only_for_an_lstm_in_bfloat16_that_it_cannot_compute(
         assert torch.backends.mkldnn.enabled is enabled
 
 
-def test_the_support_is_found_without_drawing_random_numbers():
+def test_detecting_the_support_draws_no_random_numbers():
     before = torch.get_rng_state()
     lstm._has_bfloat16_lstm.cache_clear()
     lstm._has_bfloat16_lstm()

@@ -8,7 +8,7 @@ from nmt.kernels.masked_softmax import masked_softmax
 BFLOAT16 = torch.finfo(torch.bfloat16).eps
 
 
-def test_it_is_the_softmax_of_the_allowed_scores_alone():
+def test_it_equals_the_softmax_of_the_allowed_scores():
     torch.manual_seed(1)
     scores, mask = torch.randn(7, 11, dtype=torch.float64, requires_grad=True), torch.rand(7, 11) < 0.7
     weights, direction = masked_softmax(scores, mask), torch.randn(7, 11, dtype=torch.float64)
@@ -21,7 +21,7 @@ def test_it_is_the_softmax_of_the_allowed_scores_alone():
 
 
 @pytest.mark.parametrize("length", [31, 32], ids=["below torch's fast length", "at it"])
-def test_bfloat16_differs_from_exact_numbers_by_rounding_alone(length: int):
+def test_bfloat16_differs_from_exact_numbers_only_by_rounding(length: int):
     """d a_i / d s_j = a_i ([i = j] - a_j) (Bridle 1990). Each rounding changes a number by eps / 2 at most."""
     torch.manual_seed(1)
     scores, mask = torch.randn(7, length).bfloat16(), torch.rand(7, length) < 0.8

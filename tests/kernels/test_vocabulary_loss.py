@@ -1,4 +1,4 @@
-"""The losses over the vocabulary are those of the formula on all logits at once, in value and in every gradient."""
+"""The losses over the vocabulary equal the formula on all logits at once, in value and in every gradient."""
 
 import copy
 from collections.abc import Callable
@@ -35,7 +35,7 @@ Weights = tuple[float, float]
 
 
 def second(features: Tensor) -> Tensor:
-    """Another pass, which depends on the first, so that one gradient tells of both."""
+    """A second pass, which depends on the first, so that one gradient covers both."""
     return (2 * features.flip(-1)).sin()
 
 
@@ -67,7 +67,7 @@ WEIGHTS = {
 LOSSES: dict[str, tuple[Loss, Loss]] = {"nll": (summed_nll, plain_nll)} | {
     name: (partial(agreement, *weights), partial(plain_agreement, *weights)) for name, weights in WEIGHTS.items()
 }
-"""Each as it is computed, and by the formula."""
+"""Each loss as computed in blocks, and by the formula."""
 every_loss = pytest.mark.parametrize(("ours", "plain"), LOSSES.values(), ids=LOSSES)
 
 
@@ -82,7 +82,7 @@ def with_parts(monkeypatch: pytest.MonkeyPatch, part: int, block: int) -> None:
 
 @pytest.fixture
 def features() -> Tensor:
-    torch.manual_seed(2)  # of the layer too, which a test makes next
+    torch.manual_seed(2)  # also for the layer that a test makes next
     return torch.randn(3, 4, WIDTH).requires_grad_()
 
 
@@ -90,7 +90,7 @@ def features() -> Tensor:
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize(("part", "block"), [(1, 1), (3, 3), (3, 2), (5, 4), (512, 3), (512, 512)])
-def test_loss_and_gradients_are_those_of_the_formula(
+def test_loss_and_gradients_equal_those_of_the_formula(
     features: Tensor,
     ours: Loss,
     plain: Loss,
@@ -108,13 +108,13 @@ def test_loss_and_gradients_are_those_of_the_formula(
 
 
 @every_loss
-def test_the_gradient_is_that_of_finite_differences(ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gradient_equals_finite_differences(ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     with_parts(monkeypatch, 4, 2)
     output, targets = nn.Linear(3, 7).double(), torch.tensor([[1, 6, 2, 2, 4]])
     inputs = [torch.randn(1, 5, 3, dtype=torch.double).requires_grad_(), *output.parameters()]
 
     def loss(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        # Parameters would be copies of what gradcheck changes.
+        # Parameters would be copies of the tensors that gradcheck changes.
         del output.weight, output.bias
         output.weight, output.bias = weight, bias
         return ours(features, output, targets, 0.2)
@@ -123,7 +123,7 @@ def test_the_gradient_is_that_of_finite_differences(ours: Loss, plain: Loss, mon
 
 
 @every_loss
-def test_under_autocast_it_differs_from_float32_by_its_roundings(features: Tensor, ours: Loss, plain: Loss) -> None:
+def test_under_autocast_it_differs_from_float32_only_by_rounding(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
     exact = gradients(plain(features, output, TARGETS, 0.1), features, output)
     with torch.autocast("cpu", torch.bfloat16):
@@ -134,10 +134,10 @@ def test_under_autocast_it_differs_from_float32_by_its_roundings(features: Tenso
 
 
 @every_loss
-def test_bfloat16_features_of_many_parts_lose_nothing_in_the_sum(
+def test_sums_over_many_parts_lose_nothing_with_bfloat16_features(
     ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Weights' gradients of a thousand parts summed in bfloat16 would be off by about sqrt(1000 / 3) = 18 roundings."""
+    """Gradients of a thousand parts, summed in bfloat16, would be off by about sqrt(1000 / 3) = 18 roundings."""
     with_parts(monkeypatch, 2, 1)
     torch.manual_seed(3)
     output, targets = nn.Linear(WIDTH, VOCAB), torch.randint(PAD, VOCAB, (2, 1000))
@@ -152,9 +152,9 @@ def test_bfloat16_features_of_many_parts_lose_nothing_in_the_sum(
 
 
 @every_loss
-def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, ours: Loss, plain: Loss) -> None:
+def test_autocast_to_float16_loses_no_small_gradient(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
-    # Nearly sure of the first of its pieces, and the others' gradients are small.
+    # The first pieces have almost all probability, so the gradients of the others are small.
     nn.init.constant_(output.bias, -22.0)
     nn.init.zeros_(output.bias[:3])
     exact = gradients(plain(features, output, TARGETS, 0.0), features, output)
@@ -165,7 +165,7 @@ def test_under_autocast_to_float16_no_small_gradient_is_lost(features: Tensor, o
 
 
 @every_loss
-def test_features_in_float16_get_the_small_gradients_that_a_loss_scaler_saves(
+def test_float16_features_get_the_small_gradients_that_a_loss_scaler_saves(
     features: Tensor, ours: Loss, plain: Loss
 ) -> None:
     output, scale = nn.Linear(WIDTH, VOCAB), 2.0**20
@@ -186,7 +186,7 @@ def test_features_in_float16_get_the_small_gradients_that_a_loss_scaler_saves(
 
 
 @every_loss
-def test_more_tokens_than_a_block_have_the_right_gradients_at_the_sizes_in_use(ours: Loss, plain: Loss) -> None:
+def test_gradients_are_right_for_more_tokens_than_a_block_at_the_default_sizes(ours: Loss, plain: Loss) -> None:
     torch.manual_seed(5)
     features = torch.randn(2, 1601, WIDTH, dtype=torch.float64, requires_grad=True)
     output, targets = nn.Linear(WIDTH, VOCAB).double(), torch.randint(PAD + 1, VOCAB, (2, 1601))
@@ -218,10 +218,10 @@ def test_large_logits_do_not_overflow(features: Tensor, ours: Loss, plain: Loss)
 
 
 @every_loss
-def test_what_all_logits_have_in_common_rounds_no_loss(
+def test_a_constant_in_all_logits_does_not_round_the_loss(
     ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Summed over the tokens of a block it would be ten thousand times the loss."""
+    """Its sum over the tokens of a block would be ten thousand times the loss."""
     with_parts(monkeypatch, 4096, 4096)
     torch.manual_seed(2)
     output, features = nn.Linear(WIDTH, VOCAB), torch.randn(1, 4000, WIDTH)
@@ -235,7 +235,7 @@ def test_what_all_logits_have_in_common_rounds_no_loss(
 
 
 @every_loss
-def test_no_target_is_no_loss(features: Tensor, ours: Loss, plain: Loss) -> None:
+def test_no_target_gives_no_loss(features: Tensor, ours: Loss, plain: Loss) -> None:
     output = nn.Linear(WIDTH, VOCAB)
     loss = ours(features, output, torch.full_like(TARGETS, PAD), 0.0)
     assert loss == 0
@@ -246,7 +246,7 @@ def test_no_target_is_no_loss(features: Tensor, ours: Loss, plain: Loss) -> None
 def test_memory_does_not_grow_with_the_tokens(
     ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch, largest_made: Callable[[], Any]
 ) -> None:
-    """The logits of one part exist at a time, however many tokens there are."""
+    """Only the logits of one part exist at a time, however many tokens there are."""
     with_parts(monkeypatch, 16, 16)
     output, largest = nn.Linear(WIDTH, 1000, bias=False), []
     for tokens in (160, 480):

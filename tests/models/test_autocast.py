@@ -1,4 +1,4 @@
-"""A Transformer's residual stream under a CPU's autocast: where it is rounded, and what that costs its gradients.
+"""A Transformer's residual stream under autocast on a CPU: where it is rounded, and how that affects its gradients.
 
 Bounds follow from the number format: each rounding changes a number by EPS / 2 at most, independently of the others, so
 that the errors of n roundings in a row add up to sqrt(n) EPS / 2.
@@ -54,7 +54,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     ("autocast", "expected"),
     [(torch.bfloat16, torch.bfloat16), (torch.float16, torch.float32), (None, torch.float32)],
 )
-def test_the_stream_is_bfloat16_under_autocast_to_it_alone(
+def test_the_stream_is_bfloat16_only_under_bfloat16_autocast(
     model: Transformer, sentences: Sentences, autocast: torch.dtype | None, expected: torch.dtype, training: bool
 ):
     seen: list[torch.dtype] = []
@@ -67,7 +67,7 @@ def test_the_stream_is_bfloat16_under_autocast_to_it_alone(
     assert set(seen) == {expected}
 
 
-def test_gradients_differ_from_float32_by_their_roundings(
+def test_gradients_differ_from_float32_only_by_rounding(
     model: Transformer, sentences: Sentences, monkeypatch: pytest.MonkeyPatch
 ):
     def gradients() -> Tensor:
@@ -84,7 +84,7 @@ def test_gradients_differ_from_float32_by_their_roundings(
     assert relative_error(rounded, exact) < bound(2 * (FORWARD + STREAM))
 
 
-def test_step_by_step_is_within_the_roundings_of_the_whole_forward(model: Transformer, sentences: Sentences):
+def test_step_by_step_equals_the_whole_forward_up_to_rounding(model: Transformer, sentences: Sentences):
     source, mask, target = sentences
     exact = model(source, mask, target).log_softmax(dim=-1)
     with torch.autocast("cpu", torch.bfloat16):

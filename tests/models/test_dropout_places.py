@@ -1,4 +1,4 @@
-"""One dropout for all places, or another for some."""
+"""One dropout for all places, with exceptions at some."""
 
 import re
 
@@ -25,19 +25,19 @@ def rates(*overrides: str) -> dict[str, float]:
     return {name: module.p for name, module in model.named_modules() if isinstance(module, Dropout)}
 
 
-def test_a_place_without_its_own_has_that_of_all() -> None:
+def test_a_place_without_a_value_uses_the_common_one() -> None:
     assert dropout_rates(("a", "b", "c"), 0.3, {"a": 0.0, "b": None}) == {"a": 0.0, "b": 0.3, "c": 0.3}
 
 
 @pytest.mark.parametrize("rate", [1.0, -0.1, True, "abc"])
-def test_what_is_no_probability_is_refused_under_its_own_name(rate: object) -> None:
+def test_a_value_that_is_no_probability_is_refused_by_name(rate: object) -> None:
     with pytest.raises(ValueError, match=f"model.dropout_at.b is {rate}; it must be a number of at least 0 and below"):
         dropout_rates(("a", "b"), 0.3, {"b": rate})
     with pytest.raises(ValueError, match=f"model.dropout is {rate}; it must be a number of at least 0 and below 1"):
         dropout_rates(("a", "b"), rate, None)
 
 
-def test_a_place_that_is_not_there_is_refused() -> None:
+def test_an_unknown_place_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("model.dropout_at has no place 'd'; choose from a, b.")):
         dropout_rates(("a", "b"), 0.3, {"d": 0.1})
 
@@ -62,7 +62,7 @@ def test_each_place_is_used(model: str, place: str, sentences: tuple[torch.Tenso
         assert made(*sentences).equal(made(*sentences)) is same
 
 
-def test_together_the_places_are_all_there_is() -> None:
+def test_together_the_places_cover_all_dropout() -> None:
     for model, places in PLACES.items():
         found = rates(f"model={model}", *(f"model.dropout_at.{place}=0.5" for place in places))
         assert {rate for name, rate in found.items() if model == "transformer" or "attention" not in name} == {0.5}

@@ -1,4 +1,4 @@
-"""Embeddings and output layers whose rows have one length, and what is left of them after training."""
+"""Embeddings and output layers whose rows have one norm, and their plain weights after training."""
 
 import math
 from collections.abc import Callable
@@ -22,20 +22,20 @@ Sentences = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     + [(name, table, 11**0.5) for name in RECURRENT for table in ("target_embedding", "source_embedding")]
     + [("luong", "output", 5.0), ("bahdanau", "output", 1.0)],
 )
-def test_rows_are_the_trained_vectors_at_one_length(
+def test_rows_are_the_trained_vectors_scaled_to_one_norm(
     make_model: Callable[..., Seq2Seq], name: str, layer: str, length: float
 ) -> None:
     module = getattr(make_model(name, "scaled_dot", fix_norm=True), layer)
     trained = dict(module.named_parameters())["parametrizations.weight.original"]
     torch.testing.assert_close(module.weight, length * F.normalize(trained, dim=-1))
     assert module.weight.norm(dim=-1).allclose(torch.tensor(length, dtype=torch.double))
-    # short, so that a step of the optimiser turns it far
+    # short, so that an optimizer step turns it far
     assert trained.square().mean().sqrt() < 0.01
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("joint", [False, True])
-def test_the_tables_share_what_they_shared(make_model: Callable[..., Seq2Seq], name: str, joint: bool) -> None:
+def test_shared_tables_stay_shared(make_model: Callable[..., Seq2Seq], name: str, joint: bool) -> None:
     tied, free = (make_model(name, "dot", fix_norm=fix_norm, joint=joint) for fix_norm in (True, False))
     assert len(list(tied.parameters())) == len(list(free.parameters()))
     assert sum(each.numel() for each in tied.parameters()) == sum(each.numel() for each in free.parameters())

@@ -1,4 +1,4 @@
-"""What an initializer changes, by how much, and what it leaves alone."""
+"""The weights that each initializer changes, their distribution, and the weights that it does not change."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from nmt.models import Seq2Seq
 from nmt.models.initializers import default, small, uniform, xavier
 
 MODELS = ["bahdanau", "luong", "transformer"]
-# Of a scorer and of norms, and embeddings, which the Transformer's output layer is too.
+# Parameters of scorers and norms, and embeddings, which are also the Transformer's output layer.
 KEPT = ("scorer", "norm", "embedding")
 
 
@@ -29,7 +29,7 @@ def test_default_changes_nothing(make_model: Callable[..., Seq2Seq], model: str)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_uniform_is_within_its_bound_and_reaches_nearly_to_it(make_model: Callable[..., Seq2Seq], model: str) -> None:
+def test_uniform_stays_within_its_bound_and_nearly_reaches_it(make_model: Callable[..., Seq2Seq], model: str) -> None:
     made = make_model(model, "additive")
     before = values(made)
     uniform(made, 0.01)
@@ -43,7 +43,7 @@ def test_uniform_is_within_its_bound_and_reaches_nearly_to_it(make_model: Callab
 
 @pytest.mark.parametrize("initializer", [xavier, partial(small, dim=12)])
 @pytest.mark.parametrize("model", MODELS)
-def test_biases_become_nothing_and_embeddings_stay(
+def test_biases_become_zero_and_embeddings_stay(
     make_model: Callable[..., Seq2Seq], model: str, initializer: Callable[[Seq2Seq], None]
 ) -> None:
     made = make_model(model, "additive")
@@ -58,7 +58,7 @@ def test_biases_become_nothing_and_embeddings_stay(
             assert not value.equal(before[name]), name
 
 
-def test_small_has_the_deviation_of_the_paper(make_model: Callable[..., Seq2Seq]) -> None:
+def test_small_has_the_standard_deviation_of_the_paper(make_model: Callable[..., Seq2Seq]) -> None:
     made = make_model("transformer", "scaled_dot")
     small(made, 512)
     drawn = torch.cat([each.flatten() for name, each in values(made).items() if each.dim() > 1 and "emb" not in name])
@@ -68,7 +68,7 @@ def test_small_has_the_deviation_of_the_paper(make_model: Callable[..., Seq2Seq]
     torch.testing.assert_close(drawn.std().item(), math.sqrt(2 / (512 + 4 * 512)), rtol=error, atol=0)
 
 
-def test_xavier_is_that_of_each_gate_by_itself(make_model: Callable[..., Seq2Seq]) -> None:
+def test_xavier_treats_each_gate_separately(make_model: Callable[..., Seq2Seq]) -> None:
     made = make_model("luong", "dot")
     xavier(made)
     for gate in made.cells[0].weight_ih.split(14):
@@ -84,7 +84,7 @@ def test_xavier_is_that_of_each_gate_by_itself(make_model: Callable[..., Seq2Seq
         (partial(small, dim=-1), "initializer.dim is -1; it must be above 0 and finite"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_values_are_refused(
     make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("initializer", [default, partial(uniform, bound=0.1), xavier, partial(small, dim=12)])
-def test_weights_of_which_the_direction_counts_stay(
+def test_weights_under_fix_norm_stay(
     make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], model: str
 ) -> None:
     made = make_model(model, "dot", fix_norm=True)

@@ -27,7 +27,7 @@ def test_step_by_step_equals_the_whole_forward(model, sentences, close):
         close(log_probs.double(), whole[:, t : t + 1].float().double().log_softmax(-1), atol=LOG_PROB)
 
 
-def test_an_attending_step_is_a_step_that_shows_its_weights(model, sentences, close):
+def test_an_attending_step_is_a_step_that_also_returns_its_weights(model, sentences, close):
     source, mask, target = sentences
     seen = {}
     model(source, mask, target, watch=lambda site, layer, weights, _: seen.update({(site, layer): weights}))
@@ -53,7 +53,7 @@ def test_beams_are_independent_prefixes_of_their_sentence(model, sentences, clos
         close(log_probs[:, beam].double(), whole, atol=LOG_PROB)
 
 
-def test_selected_rows_go_on_as_the_rows_they_were(model, sentences, close):
+def test_selected_rows_continue_unchanged(model, sentences, close):
     source, mask, target = sentences
     memory = model.encode(source, mask)
     state = model.start(memory, beams=2)
@@ -79,14 +79,14 @@ def test_blocked_keys_change_nothing(model, sentences, close):
     close(model(other, mask, target), model(source, mask, target))
 
 
-def test_unblocked_keys_do_change_something(model, sentences):
+def test_unblocked_keys_change_the_result(model, sentences):
     source, mask, target = sentences
     other = source.clone()
     other[0, 6] = 4 + (source[0, 6] - 3) % 15
     assert not torch.allclose(model(other, mask, target)[0], model(source, mask, target)[0])
 
 
-def test_a_future_token_changes_nothing_earlier(model, sentences, close):
+def test_a_future_token_does_not_change_earlier_positions(model, sentences, close):
     source, mask, target = sentences
     other = target.clone()
     other[:, 4:] = 4 + (target[:, 4:] - 3) % 19
@@ -95,7 +95,7 @@ def test_a_future_token_changes_nothing_earlier(model, sentences, close):
     assert not torch.allclose(after[:, 4], before[:, 4])
 
 
-def test_a_batch_of_n_is_n_batches_of_one(model, sentences, close):
+def test_a_batch_of_n_equals_n_batches_of_one(model, sentences, close):
     source, mask, target = sentences
     whole = model(source, mask, target)
     for i, length in enumerate(mask.sum(dim=1)):
@@ -136,7 +136,7 @@ def test_watching_changes_no_result_and_sees_distributions(model, sentences, clo
             close(sums, torch.ones_like(sums))
 
 
-def test_the_sites_are_those_that_are_watched_and_described(model, sentences):
+def test_the_sites_are_exactly_those_watched_and_described(model, sentences):
     seen, attending = [], []
     attentions = [attention for layers in model.sites.values() for attention in layers]
     for attention in attentions:
@@ -148,7 +148,7 @@ def test_the_sites_are_those_that_are_watched_and_described(model, sentences):
 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize(("name", "scorer"), [("luong", "general"), ("bahdanau", "dot"), ("transformer", "scaled_dot")])
-def test_a_step_copies_nothing_that_was_kept_of_the_source(make_model, name, scorer, autocast, largest_made):
+def test_a_step_does_not_copy_the_memory_of_the_source(make_model, name, scorer, autocast, largest_made):
     model = make_model(name, scorer, num_heads=2).float()
     source = torch.randint(4, 19, (2, 150))
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
@@ -163,12 +163,12 @@ def test_every_parameter_gets_a_gradient(model, sentences):
     source, mask, target = sentences
     model(source, mask, target).square().sum().backward()
     idle = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 1e-12}
-    # A key's bias adds the same to all of a query's inner products, and the softmax does not see it.
+    # A key's bias adds the same number to all inner products of a query, which cancels in the softmax.
     assert {name for name in idle if not name.endswith("key.bias")} == not_asked(model)
 
 
 def not_asked(model):
-    """The projections that a scorer leaves out: location reads no keys, none reads nothing."""
+    """The projections that a scorer does not use: location reads no keys, none reads neither queries nor keys."""
     names = set()
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
@@ -176,7 +176,7 @@ def not_asked(model):
             names |= {f"{name}.{part}.weight" for part in parts}
             names |= {f"{name}.query.bias" for part in parts if part == "query"}
             if "query" in parts and name.endswith(".cross"):
-                # The norm before cross attention makes queries, and nothing else.
+                # The norm before cross attention is used only for queries.
                 names |= {f"{name.removesuffix('cross')}around_cross.norm.{part}" for part in ("weight", "bias")}
     return names
 
@@ -188,7 +188,7 @@ def test_training_drops_units_and_evaluation_does_not(model, sentences):
     assert not model(source, mask, target).equal(model(source, mask, target))
 
 
-def test_maps_of_a_whole_sentence_are_those_of_its_steps(model, sentences, close):
+def test_maps_of_a_whole_sentence_equal_those_of_its_steps(model, sentences, close):
     source, mask, target = sentences
     whole, steps = {}, []
     model(source, mask, target, watch=lambda site, layer, weights, _: whole.update({(site, layer): weights}))
@@ -215,7 +215,7 @@ def test_maps_of_a_prefix_are_the_first_rows(model, sentences, close):
         close(part[site, layer], rows[..., :3] if site == "decoder_self" else rows)
 
 
-def test_a_view_tells_what_is_blocked_and_what_the_gaussian_takes(model, sentences, close):
+def test_a_view_contains_the_blocked_keys_and_the_gaussian(model, sentences, close):
     source, mask, target = sentences
     seen = []
     model(source, mask, target, watch=lambda site, layer, weights, view: seen.append((site, weights, view)))
@@ -229,7 +229,7 @@ def test_a_view_tells_what_is_blocked_and_what_the_gaussian_takes(model, sentenc
             close(shares, torch.ones_like(shares))
 
 
-def test_the_fused_and_the_explicit_way_translate_alike(model, sentences, monkeypatch):
+def test_the_fused_and_the_explicit_path_give_the_same_translations(model, sentences, monkeypatch):
     source, mask, _ = sentences
     found = []
     for fused in (True, False):

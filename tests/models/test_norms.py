@@ -8,7 +8,7 @@ import torch
 from nmt.models.norms import ScaleNorm
 
 
-def test_every_vector_has_the_learned_length() -> None:
+def test_every_vector_gets_the_learned_norm() -> None:
     torch.manual_seed(1)
     norm, x = ScaleNorm(7).double(), torch.randn(3, 5, 7, dtype=torch.double)
     found = norm(x)
@@ -18,13 +18,13 @@ def test_every_vector_has_the_learned_length() -> None:
     torch.testing.assert_close(norm(x), 2 * found / math.sqrt(7))
 
 
-def test_the_gradient_is_that_of_finite_differences() -> None:
+def test_the_gradient_equals_finite_differences() -> None:
     norm = ScaleNorm(5).double()
     x = torch.randn(3, 5, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(norm, x)
 
 
-def test_nothing_stays_nothing() -> None:
+def test_a_zero_vector_stays_zero() -> None:
     x = torch.zeros(2, 3, requires_grad=True)
     ScaleNorm(3)(x).sum().backward()
     assert x.grad is not None
@@ -32,5 +32,5 @@ def test_nothing_stays_nothing() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_the_type_of_the_numbers_stays(dtype: torch.dtype) -> None:
+def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
     assert ScaleNorm(3)(torch.ones(2, 3, dtype=dtype)).dtype == dtype

@@ -1,4 +1,4 @@
-"""What tells the three wirings apart, each against its equation."""
+"""The differences between the three models, each tested against its equation."""
 
 import math
 
@@ -17,7 +17,7 @@ def cross_map(model, source, mask, target):
 
 
 @pytest.mark.parametrize(("name", "asks_with_previous_state"), [("bahdanau", True), ("luong", False)])
-def test_bahdanau_asks_with_the_previous_state_and_luong_with_the_current(
+def test_the_query_is_the_previous_state_in_bahdanau_and_the_current_in_luong(
     name, asks_with_previous_state, sentences, make_model
 ):
     source, mask, target = sentences
@@ -53,8 +53,8 @@ def test_luong_input_feeding_is_a_switch(input_feeding, sentences, make_model):
     assert state.attentional.eq(0).all(), "zeros at t = 0"
 
 
-def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_over(sentences, close, make_model):
-    """Each layer's last states begin the decoder's unchanged; annotations stay where their pieces are."""
+def test_the_reversed_encoder_of_luong_passes_its_final_states_to_the_decoder(sentences, close, make_model):
+    """It reads the source backwards; the decoder starts from its final states, and annotations stay at their pieces."""
     model, (source, mask, _) = make_model("luong", "dot", encoder="reversed"), sentences
     memory, below = model.encode(source, mask), model.source_embedding(source[1, :3])
     for index, layer in enumerate(model.encoder):
@@ -71,7 +71,7 @@ def test_luongs_own_encoder_reads_the_source_reversed_and_hands_its_last_states_
     assert "encoder = reversed" in model.extra_repr(), "as the key is called"
 
 
-def test_an_encoder_that_does_not_fit_is_refused(make_model):
+def test_an_encoder_of_the_wrong_kind_or_width_is_refused(make_model):
     with pytest.raises(
         ValueError, match=r"^encoder=reversed needs encoder_dim equal to decoder_dim, but they are 14 and 15; make"
     ):
@@ -96,7 +96,7 @@ def test_bahdanau_first_state_and_readout(sentences, close, make_model):
 
 
 def test_luong_first_states(sentences, close, make_model):
-    """In every layer h_0 = tanh(W_h [h_forward; h_backward]), and c_0 the same of the cells with weights of its own."""
+    """In every layer h_0 = tanh(W_h [h_forward; h_backward]); c_0 is the same for the cells, with separate weights."""
     model, (source, mask, _) = make_model("luong", "dot"), sentences
     first = model.encode(source[1:2], mask[1:2]).first
     inputs = model.source_embedding(source[1:2, : int(mask[1].sum())])
@@ -110,7 +110,7 @@ def test_luong_first_states(sentences, close, make_model):
 
 
 def test_transformer_input(sentences, close, make_model):
-    """sqrt(d) E x + PE(pos) (Vaswani et al. 2017, sections 3.4 and 3.5): what the first encoder layer is given."""
+    """sqrt(d) E x + PE(pos) (Vaswani et al. 2017, sections 3.4 and 3.5) is the input of the first encoder layer."""
     model, (source, mask, _) = make_model("transformer", "scaled_dot"), sentences
     given = []
     model.encoder[0].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
@@ -120,7 +120,7 @@ def test_transformer_input(sentences, close, make_model):
 
 
 def test_sinusoids():
-    """PE for d = 4, pos = 0 is [0, 1, 0, 1]; cosines at odd places; 10000^(2i/d) as the wave length."""
+    """PE for d = 4 and pos = 0 is [0, 1, 0, 1]: cosines at odd places, and wavelengths of 2 pi 10000^(2i/d)."""
     assert sinusoids(torch.tensor([0]), 4).tolist() == [[0, 1, 0, 1]]
     embedding = torch.tensor([0.1, 0.2, 0.3, 0.4]) + sinusoids(torch.tensor([0]), 4)[0]
     torch.testing.assert_close(embedding, torch.tensor([0.1, 1.2, 0.3, 1.4]))
@@ -135,8 +135,8 @@ def test_transformer_ties_its_output_to_the_target_embedding(make_model):
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_normalisation_place(norm_first, sentences, make_model):
-    """Post-norm (the paper's) ends each sub-layer normalised; pre-norm has one norm at the end of the stack."""
+def test_place_of_the_normalization(norm_first, sentences, make_model):
+    """Post-norm (the paper's) normalizes after each sub-layer; pre-norm has one norm at the end of the stack."""
     model = make_model("transformer", "scaled_dot", norm_first=norm_first)
     x = torch.randn(2, 5, 12, dtype=torch.float64) * 9
     out = model.encoder[0](x, torch.ones(2, 1, 1, 5, dtype=torch.bool))
@@ -151,8 +151,8 @@ def test_an_odd_encoder_width_is_refused():
         direction_dim(15)
 
 
-def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_model):
-    """A search of 17 steps works with 17 positions, though keys and values are kept in blocks of more."""
+def test_location_counts_the_pieces_read_and_not_the_unused_cache(make_model):
+    """A search of 17 steps works with 17 positions, although the cache grows in larger blocks."""
     model = make_model("transformer", "location")
     for module in model.modules():
         if isinstance(module, Location):
@@ -164,7 +164,7 @@ def test_location_counts_the_pieces_read_and_not_the_room_kept_for_more(make_mod
     state = model.start(memory, beams=1)
     for step in range(17):
         log_probs, state = model.step(tokens[:, step : step + 1], state, memory)
-        # The step's float32: logits below 32 are rounded, and the softmax sums 23 terms.
+        # The step returns float32: logits below 32 are rounded, and the softmax sums 23 terms.
         tolerance = 64 * torch.finfo(torch.float32).eps
         torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=tolerance)
     with pytest.raises(ValueError, match="has weights for 17 positions, but the sentence has 18"):
