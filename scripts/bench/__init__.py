@@ -1,1 +1,1 @@
-"""What trainings, translations and their parts cost on this machine."""
+"""Measurements of training, translation and their parts on this machine."""

@@ -143,7 +143,7 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
 
 
 def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence[Batch], rows: int) -> str:
-    """A table of the operations that take the most time of their own, in the precision of the training."""
+    """A table of the operations with the largest self time, in the precision of the measured training."""
     with torch.profiler.profile() as found:
         for batch in batches:
             with trainer.precision_plugin.forward_context():

@@ -166,7 +166,7 @@ def same_sex(person: NounPhrase, noun: Noun) -> bool:
 def may_end_in_adjective(phrase: Phrase | None) -> bool:
     """Whether an adjective may be the last word in Vietnamese: no owner and no demonstrative follows it.
 
-    An adverb or a place behind the adjective is overlooked.
+    An adverb or a place after the adjective is ignored.
     """
     if phrase is None:
         return False

@@ -165,7 +165,7 @@ class Grammar:
     def derive(self, name: str) -> Pair | None:
         """Return a sentence pair of the template, or None if the draw could not be completed.
 
-        Nor does a draw fit that repeats a word, has `all` or `some` under a negation, asks about `many`, or leaves open
+        A draw also fails if it repeats a word, has `all` or `some` under a negation, asks about `many`, or leaves open
         who `his` is.
         """
         end, make, _ = self.templates[name]

@@ -1,4 +1,4 @@
-"""Watch a long training of a tiny model for leaks of memory, open files and threads.
+"""Watch a long training run of a tiny model for leaks of memory, open files and threads.
 
     python -m scripts.studies.soak --steps 20000
 
