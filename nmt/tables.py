@@ -83,7 +83,7 @@ class Table(NamedTuple):
         return self._formatted("latex_booktabs", self.header, [[str(cell) for cell in row] for row in self.rows])
 
     def csv(self) -> str:
-        """Numbers are plain: without separators of thousands, and each in a column of its own."""
+        """Numbers are not formatted: they have no thousands separators, and each has its own column."""
         columns: list[list[object]] = []
         for name, cells in zip(self.header, self._columns(), strict=True):
             parts = next((list(cell.parts()) for cell in cells if not isinstance(cell, str)), [""])

@@ -21,9 +21,9 @@ def command(
 ) -> NoReturn:
     """Runs a command with the arguments in sys.argv, and exits.
 
-    `name` is that of its YAML file. `run` names the function of the Job as 'module:function'; it is imported only after
-    the arguments have been validated, so that a mistake is reported before torch is imported, which takes seconds.
-    `after_sweep` names a function of a sweep's records; its result is printed when all jobs have ended.
+    `name` is the name of its YAML file. `run` names the function of the Job as 'module:function'; it is imported only
+    after the arguments have been validated, so that a mistake is reported before torch is imported, which takes
+    seconds. `after_sweep` names a function of a sweep's records; its result is printed when all jobs have ended.
     Arguments without a key become the list under the key `words`, if a command has one.
     """
     # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes.

@@ -77,7 +77,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
 def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for anything that Hydra refuses; `overrides` are those of a sweep, to find the reason.
+    Raises ValueError for anything that Hydra refuses; `overrides` are the sweep's, to find the reason.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()

@@ -81,7 +81,7 @@ def _description(file: Path) -> str:
 
 
 def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of all groups, and other keys whose value is not that of the command's file."""
+    """The keys of all groups, and other keys whose value differs from the command's file."""
     for group in groups:
         yield from _plain_values(group, config.get(group, {}), inside=True)
     own = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}

@@ -28,7 +28,7 @@ _MANY = 1000
 def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """Writes the maps of each line, then the chosen formats, and prints their paths.
 
-    The maps are those of forced decoding: of the lines of `target`, or of the hypotheses of the search. Raises
+    The maps come from forced decoding of the lines of `target`, or of the hypotheses of the search. Raises
     ValueError before the search for settings that do not fit the run or the files, and if no line has maps.
     """
     settings = job.settings

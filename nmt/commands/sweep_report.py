@@ -12,7 +12,7 @@ from nmt.runs.directory import RunDirectory
 def sweep_report(records: Sequence[JobRecord]) -> str:
     """The comparison, written to the folder of the sweep, with the reason for every job that has no result.
 
-    A run whose test corpus differs from the first one's has none either.
+    A run whose test corpus differs from that of the first run has no result either.
     """
     columns = varying_overrides(records)
     systems, without_result, references = [], {}, None

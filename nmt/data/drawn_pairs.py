@@ -1,4 +1,4 @@
-"""Training pairs as an epoch draws them: joined with another pair or segmented anew, if configured."""
+"""Training pairs as an epoch draws them: joined with another pair or segmented at random, if configured."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Draw(NamedTuple):
 
 
 class SubwordSampling:
-    """Segments a training pair anew in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
+    """A new segmentation of a training pair in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
 
     A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch
     has the same one. A side that would exceed its `longest` pieces, EOS counted, keeps its usual segmentation.
@@ -47,7 +47,7 @@ class SubwordSampling:
 
 
 class DrawnPairs(torch.utils.data.Dataset[Example]):
-    """The example of each draw: the stored pair, joined with its partner and segmented anew where configured.
+    """The example of each draw: the stored pair, joined with its partner and segmented at random if configured.
 
     mixing: how an epoch draws pairs and partners; sampling: how they are segmented. A batch may exceed its budget with
     sampling, because batches are planned with the lengths of the usual segmentation.

@@ -218,7 +218,7 @@ class BeamSearch:
         return self.coverage_penalty * penalties.gather(1, parents)
 
     def _unfinished(self, candidates: Candidates, ending: Bool[Tensor, "sentences candidates"]) -> Candidates:
-        """Moves the candidates that end in EOS, of which there are at most `beam_size`, behind all others."""
+        """Moves the candidates that end in EOS, of which there are at most `beam_size`, after all others."""
         order = ending.byte().argsort(dim=1, stable=True)
         return Candidates(*(part.gather(1, order) for part in candidates))
 

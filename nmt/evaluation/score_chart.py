@@ -23,7 +23,7 @@ def shortened(names: Sequence[str]) -> list[str]:
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
     """Draws (value, low, high) of each system as a bar with its interval, the first system on top, as PNG.
 
-    Raises ValueError if there are none, or if their number is not that of the names.
+    Raises ValueError if there are none, or if there are not as many as names.
     """
     if not names or len(names) != len(scores):
         raise ValueError(f"{len(names)} names and {len(scores)} scores; every system needs one of each.")

@@ -29,7 +29,7 @@ def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = Fal
     """A map whose rows are labeled by the pieces that they predict, or by those that they read.
 
     With `words`, the columns of a word are summed and its rows averaged, so that each row keeps its sum. BOS and EOS
-    are words of their own.
+    count as words.
     """
     rows = item.inputs if row == "reads" else item.outputs
     if not words:
@@ -42,7 +42,7 @@ def labeled(item: AttentionMap, row: PieceRow = "predicts", *, words: bool = Fal
 def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
     """Start and end of each word. U+2581 starts a word; every other piece, such as punctuation, continues one.
 
-    BOS and EOS are words of their own.
+    BOS and EOS count as words.
     """
     starts = [
         i

@@ -256,7 +256,7 @@ def _number(value: int | float | None, spec: str) -> Cell:
 
 
 def _perplexity(system: System) -> float | None:
-    """Per word; None if it leaves out lines, because those of the other systems may count them."""
+    """Per word; None if it leaves out lines, because the other systems' perplexities may include them."""
     found = system.scores.get("perplexity", {})
     return found.get("word") if found.get("lines") == len(system.hypotheses) else None
 

@@ -50,7 +50,7 @@ class BestCheckpoints(ModelCheckpoint):
 
     def check_monitor_top_k(self, trainer: Trainer, current: torch.Tensor | None = None) -> bool:
         worst = self.best_k_models.get(self.kth_best_model_path)
-        # Every process decides the same, because the metric is reduced over all of them.
+        # Every process makes the same decision, because the metric is reduced over all of them.
         equal = current is not None and worst is not None and bool(current == worst)
         return equal or super().check_monitor_top_k(trainer, current)
 

@@ -190,7 +190,7 @@ def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def _given_keys(job: Job[TrainSettings], stored: Config) -> list[tuple[str, str]]:
-    """What the command line gives, and each key below it; those that name a whole part, such as a model, first."""
+    """The keys that the command line sets, and each key below them; keys of a whole part, such as model, come first."""
     return [
         (given, leaf)
         for given in job.given

@@ -227,7 +227,7 @@ class Panel {
     if (had) stop.focus();
   }
 
-  // Tells two panels apart.
+  // Distinguishes two panels.
   get title() {
     if (!view.compare) return "";
     const run = panels[0].wish.run === panels[1].wish.run ? "" : `${runs[this.wish.run].name}, `;
