@@ -38,7 +38,7 @@ _LARGEST = 2**63 - 1
 
 
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
-    """The job that arguments for Hydra describe; `typed` are the same as the user typed them, to repeat the command.
+    """The job described by arguments for Hydra; `typed` are the user's own arguments, to repeat the command.
 
     Raises ValueError for an argument, a key or a value that cannot be used.
     """
@@ -68,7 +68,7 @@ def configuration(name: str, arguments: Sequence[str]) -> Config:
 
 
 def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[str, str | None], Config]:
-    """The choice of each group, and the configuration with interpolations as they are written."""
+    """The choice of each group, and the configuration with unresolved interpolations."""
     composed = _composed(name, overrides)
     plain: Config = OmegaConf.to_container(composed, resolve=False)  # type: ignore[assignment]
     return _choices(composed), plain

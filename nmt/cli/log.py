@@ -5,7 +5,7 @@ import sys
 
 
 class NamedLevels(logging.Formatter):
-    """Puts the level before warnings and errors."""
+    """Prefixes warnings and errors with their level."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)

@@ -136,7 +136,7 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
 
     attentions = [attention for layers in trained.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
-    # One sentence at a time, so that there are no queries of padding.
+    # One sentence at a time, so that no padding is counted among the queries.
     log_probs([trained], test_set.sources, test_set.references[0], batch_tokens=1)
     for hook in hooks:
         hook.remove()

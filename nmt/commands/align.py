@@ -17,8 +17,9 @@ _RATES = ["AER", "precision", "recall"]
 def align(job: Job[AlignSettings]) -> None:
     """Prints and saves the rates of the argmax links of every row, layer and head of the cross attention.
 
-    Maps are sorted by their AER on the validation split, or on the sentences themselves if that has no alignments. A
-    second table has the other kinds of links of the chosen map. Raises ValueError if there are no gold alignments.
+    Maps are sorted by their AER on the validation split, or on these sentences if the validation split has no
+    alignments. A second table has the other kinds of links of the chosen map. Raises ValueError if there are no gold
+    alignments.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)

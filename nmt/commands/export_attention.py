@@ -124,7 +124,7 @@ def _with_progress(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int)
 
 
 def _why_left_out(pair: IdPair, trained: Trained, max_tokens: int) -> str:
-    """Why a pair has no maps, whose size grows with the product of both lengths; '' if it has maps."""
+    """Why a pair gets no maps, or ''; the size of its maps would grow with the product of both lengths."""
     limits = trained.model.max_source, trained.model.max_target
     for side, ids, limit in zip(("source", "target"), (pair.source, pair.target), limits, strict=True):
         pieces = f"the {side} has {len(ids) + 1} pieces with EOS"

@@ -16,7 +16,7 @@ _KINDS = {
     "dict": "a group of settings",
     "model": "a group of settings",
 }
-# The most names that a sentence lists beside the nearest one.
+# The largest number of names that a sentence lists besides the nearest one.
 _FEW = 12
 
 

@@ -410,7 +410,7 @@ class CompareSettings(Keys):
                 "Set either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
             )
         if self.outputs and self.reference in (None, []):
-            raise ValueError("outputs need reference=FILE, or 'reference=[A,B]', with the same lines.")
+            raise ValueError("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
         return self
 
 

@@ -51,7 +51,7 @@ def split_corpus(
 
 
 def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -> Int8[np.ndarray, " pairs"]:
-    """The part of each pair: an index into PARTS, or one more for a duplicate of a held-out pair.
+    """The part of each pair: an index into PARTS, or len(PARTS) for a duplicate of a held-out pair.
 
     A held-out pair shares neither its source nor its target with any other pair, except duplicates of itself. The hash
     of a pair decides whether it is held out, so most of the choice stays the same when a corpus grows. Raises

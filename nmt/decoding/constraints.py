@@ -50,7 +50,7 @@ class Constraints:
         if self.min_length > most:
             raise ValueError(
                 f"search.constraints.min_length is {self.min_length}, but a source of {longest_source} pieces, the "
-                f"longest of one search, gives at most {most} (max_length_ratio x source + max_length_offset): use a "
+                f"longest of one search, allows at most {most} (max_length_ratio x source + max_length_offset): use a "
                 f"min_length of at most {most}."
             )
 

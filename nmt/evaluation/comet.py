@@ -34,8 +34,8 @@ class Comet:
             self.model: Any = load_from_checkpoint(checkpoint)
         except Exception as error:  # COMET raises Exception itself for a folder without a model
             raise ValueError(
-                f"comet={model} cannot be loaded: {' '.join(str(error).split())} Use a model of the hub, such as "
-                "Unbabel/wmt22-comet-da, with access to the hub, or the path of a checkpoint."
+                f"comet={model} cannot be loaded: {' '.join(str(error).split())} Use the path of a "
+                "checkpoint, or a model of the hub, such as Unbabel/wmt22-comet-da, and check the network connection."
             ) from error
         self.name, self.gpu = model, gpu
 

@@ -20,7 +20,7 @@ References = Sequence[Sequence[str]]
 
 
 class PlainNumbers:
-    """Gives a sacrebleu metric Python's numbers: in resampling it gets numpy's, whose mean with a plain 0.0 fails."""
+    """Gives Python's numbers to a sacrebleu metric: resampling passes numpy's, whose mean with a plain 0.0 fails."""
 
     def _compute_score_from_stats(self, stats: Iterable[Any]) -> Any:
         return super()._compute_score_from_stats([float(number) for number in stats])  # type: ignore[misc]

@@ -108,7 +108,7 @@ def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | 
 
 
 def clear(out: Path) -> None:
-    """Deletes the files that `draw` makes, known by their names, and folders left empty; nothing else."""
+    """Deletes the files that `draw` makes, recognized by their names, and folders left empty; nothing else."""
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
     for name, pattern in _FOLDERS.items():

@@ -122,7 +122,7 @@ def threshold_links(weights: Float[np.ndarray, "target_words source_words"], lea
 
 
 def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
-    """A baseline that knows only the lengths: links each target word to the source word at its relative position."""
+    """A baseline that uses only the lengths: links each target word to the source word at its relative position."""
     stretch = (source_words - 1) / max(1, target_words - 1)
     return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
 

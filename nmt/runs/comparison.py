@@ -78,7 +78,7 @@ def run_system(
 
 
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
-    """Files of translations as systems, scored against one or more reference files, and the references.
+    """The systems of files of translations, scored against one or more reference files, and these references.
 
     Raises FileNotFoundError, and ValueError if a file has another number of lines than a reference.
     """

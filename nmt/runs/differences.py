@@ -17,8 +17,8 @@ _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "check
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     """The keys whose values differ between the configurations that have them, with the printed value in each.
 
-    A choice of a group is named by its option, such as `dot`. A key that the sites of a model take over from the whole
-    configuration, such as the scorer, appears once.
+    An object of a group is printed as its option, such as `dot`. A key that the sites of a model take over from the
+    whole configuration, such as the scorer, appears once.
     """
     printed = [
         {key: _printed(key, value) for key, value in leaves(config).items() if key.split(".")[0] not in _NOT_COMPARED}

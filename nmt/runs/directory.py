@@ -71,7 +71,7 @@ class RunDirectory:
             )
 
     def require_free(self, overwrite: bool) -> None:
-        """Raises FileExistsError if a new run would overwrite something; with `overwrite` it may overwrite a run."""
+        """Raises FileExistsError if a new run would overwrite something; `overwrite` allows it to replace a run."""
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "an unfinished run (resume=true continues it)"
             raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")

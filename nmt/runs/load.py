@@ -41,7 +41,7 @@ class Trained(NamedTuple):
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model with fresh weights, its vocabularies as large as the tokenizers'."""
+    """The model with fresh weights, for vocabularies of the tokenizers' sizes."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     return make(config["model"])(vocabulary=sizes)
 

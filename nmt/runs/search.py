@@ -67,7 +67,7 @@ def named_search(name: str) -> Config:
 
 
 def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search") -> Config:
-    """The search that `asked` describes; if it names none, the stored one with those settings that are not None.
+    """The search that `asked` describes; if it names none, the stored one with the settings that are not None.
 
     Raises ValueError for a setting that the stored search does not have, or whose type differs.
     """

@@ -85,7 +85,7 @@ class _Ends(NamedTuple):
 
 
 class UnigramSampling:
-    """Segmentations in proportion to their probability to the power of `alpha` (Kudo 2018, section 3.3).
+    """Segmentations drawn in proportion to their probability to the power of `alpha` (Kudo 2018, section 3.3).
 
     Draws from all segmentations: forward sums over the pieces that end at each position, then pieces from the end to
     the start. The sums of recent words are cached.

@@ -69,7 +69,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     if rank() == 0:
         check_unlocked(run.path)
     if faster := faster_precision(settings.trainer, machine.device):
-        logger.info("This CPU trains faster, and as well, with trainer.precision=%s", faster)
+        logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
 
     hashes = corpus_hashes(files, settings.direction)
     cache = cache_folder(job.settings.cache_dir)

@@ -61,7 +61,7 @@ def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
 
 
 def faster_precision(settings: TrainerSettings, device: str) -> str | None:
-    """A trainer.precision with which this CPU trains faster and as well, or None."""
+    """A trainer.precision with which this CPU trains faster and equally well, or None."""
     able = torch.cpu.get_capabilities() if device == "cpu" else {}
     in_float32 = settings.precision.startswith("32")
     return "bf16-mixed" if in_float32 and (able.get("amx_bf16") or able.get("avx512_bf16")) else None

@@ -88,8 +88,8 @@ class StopOnSignal(Checkpoint):
         self._signal: int | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Lightning has set its own handlers by now, and restores the earlier ones in the end. Python handles signals in
-        # its main thread only.
+        # Lightning has set its own handlers by now, and restores the earlier ones at the end. Python handles signals
+        # only in its main thread.
         if threading.current_thread() is threading.main_thread():
             signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
             for each in signals:

@@ -64,8 +64,8 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
     [
         ({}, r"Set either 'run_dirs=\[A,B\]', finished runs, or 'outputs="),
         ({"run_dirs": ["a"], "outputs": ["b"]}, r"Set either 'run_dirs=\[A,B\]'"),
-        ({"outputs": ["b"]}, "outputs need reference=FILE"),
-        ({"outputs": ["b"], "reference": []}, "outputs need reference=FILE"),
+        ({"outputs": ["b"]}, "outputs need a reference: set reference=FILE"),
+        ({"outputs": ["b"], "reference": []}, "outputs need a reference: set reference=FILE"),
     ],
 )
 def test_runs_and_outputs_exclude_each_other_and_outputs_need_references(

@@ -156,7 +156,7 @@ def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
         ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be from 1, which is greedy search, to 1000"),
         (
             {"constraints": {"min_length": 100000}},
-            r"min_length is 100000, but a source of 256 pieces, the longest of one search, gives at most 522 .* of at "
+            r"min_length is 100000, but a source of 256 pieces, the longest of one search, allows at most 522 .* of at "
             r"most 522",
         ),
     ],
