@@ -1,33 +1,73 @@
 """A run that is killed in the middle of an epoch and resumed ends with the very weights of one that was not."""
 
+import contextlib
+import io
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.commands.train import train
+from nmt.config.job import Job
+
 CHANGES = {
-    "trainer__max_steps": 42,
+    "trainer__max_steps": 28,
     "trainer__accumulate_grad_batches": 2,
     "trainer__log_every_n_steps": 2,
-    "validation__every": 14,
+    "validation__every": 7,
     "validation__monitor": "bleu",
     "model__dropout": 0.3,
 }
+
+
+STOPPED = {**CHANGES, "trainer__max_steps": 12, "validation__every": 10, "ema_decay": 0.9}
+
+
+class Whole(NamedTuple):
+    """A run that was not stopped."""
+
+    run: Path
+    output: str
+
+
+def trained_whole(job: Callable[..., Job], corpus: Path, name: str, changes: dict[str, object]) -> Whole:
+    output = io.StringIO()
+    with contextlib.chdir(corpus), contextlib.redirect_stdout(output):
+        train(job("train", **changes, run_dir=name))
+    return Whole(corpus / name, output.getvalue())
+
+
+@pytest.fixture(scope="module")
+def whole(job: Callable[..., Job], session_corpus: Path) -> Whole:
+    return trained_whole(job, session_corpus, "whole", CHANGES)
+
+
+@pytest.fixture(scope="module")
+def whole_averaged(job: Callable[..., Job], session_corpus: Path) -> Whole:
+    return trained_whole(job, session_corpus, "whole_averaged", STOPPED)
 
 
 def checkpoint(run_dir: Path) -> dict[str, object]:
     return torch.load(run_dir / "checkpoints" / "last.ckpt", weights_only=True)
 
 
+def assert_same(one: Path, other: Path) -> None:
+    states = checkpoint(one), checkpoint(other)
+    for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens", "global_step"):
+        torch.testing.assert_close(states[0][key], states[1][key], rtol=0, atol=0)
+    best = [load_file(run / "model.safetensors") for run in (one, other)]
+    torch.testing.assert_close(*best, rtol=0, atol=0)
+
+
 def test_a_killed_and_resumed_run_ends_with_identical_weights(
-    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
+    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]], whole: Whole
 ) -> None:
     killed = start("train", *tiny(**CHANGES, run_dir="killed"), sent=(signal.SIGKILL, 20))
-    whole = start("train", *tiny(**CHANGES, run_dir="whole"))
     said = killed.communicate()[1]
     assert killed.returncode == -signal.SIGKILL, said
     assert checkpoint(corpus / "killed")["global_step"] == 14
@@ -35,44 +75,38 @@ def test_a_killed_and_resumed_run_ends_with_identical_weights(
     output, errors = resumed.communicate()
     assert "resumed from last.ckpt" in errors
     assert output.startswith("killed\ntest BLEU")
-    assert whole.communicate()[0].splitlines()[1:] == output.splitlines()[1:]
-
-    one, other = checkpoint(corpus / "whole"), checkpoint(corpus / "killed")
-    assert one["global_step"] == other["global_step"] == 42
-    for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens"):
-        torch.testing.assert_close(one[key], other[key], rtol=0, atol=0)
-    best = [load_file(corpus / name / "model.safetensors") for name in ("whole", "killed")]
-    torch.testing.assert_close(*best, rtol=0, atol=0)
+    assert whole.output.splitlines()[1:] == output.splitlines()[1:]
+    assert checkpoint(whole.run)["global_step"] == 28
+    assert_same(whole.run, corpus / "killed")
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGUSR1, 143)])
 def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
-    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]], sent: int, code: int
+    corpus: Path,
+    start: Callable[..., subprocess.Popen[str]],
+    tiny: Callable[..., list[str]],
+    whole_averaged: Whole,
+    sent: int,
+    code: int,
 ) -> None:
-    changes = {**CHANGES, "trainer__max_steps": 25, "validation__every": 20, "ema_decay": 0.9}
-    whole = start("train", *tiny(**changes, run_dir="whole"))
-    stopped = start("train", *tiny(**changes, run_dir="stopped"), sent=(sent, 5))
+    stopped = start("train", *tiny(**STOPPED, run_dir="stopped"), sent=(sent, 5))
     errors = stopped.communicate()[1]
     assert stopped.returncode == code, errors
     step = checkpoint(corpus / "stopped")["global_step"]
     assert step in (5, 6)
     assert f"Stopped at step {step}, and saved; resume=true continues from there." in errors
-    resumed = start("train", *tiny(**changes, run_dir="stopped"), "resume=true")
-    assert whole.communicate()[0].splitlines()[1:] == resumed.communicate()[0].splitlines()[1:]
-    one, other = checkpoint(corpus / "whole"), checkpoint(corpus / "stopped")
-    for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens", "global_step"):
-        torch.testing.assert_close(one[key], other[key], rtol=0, atol=0)
-    best = [load_file(corpus / name / "model.safetensors") for name in ("whole", "stopped")]
-    torch.testing.assert_close(*best, rtol=0, atol=0)
-    kept = [sorted(path.name for path in (corpus / name / "checkpoints").iterdir()) for name in ("whole", "stopped")]
+    resumed = start("train", *tiny(**STOPPED, run_dir="stopped"), "resume=true")
+    assert whole_averaged.output.splitlines()[1:] == resumed.communicate()[0].splitlines()[1:]
+    runs = whole_averaged.run, corpus / "stopped"
+    assert_same(*runs)
+    kept = [sorted(path.name for path in (run / "checkpoints").iterdir()) for run in runs]
     assert kept[0] == kept[1]
 
 
 def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
-    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]]
+    corpus: Path, start: Callable[..., subprocess.Popen[str]], tiny: Callable[..., list[str]], whole: Whole
 ) -> None:
-    whole = start("train", *tiny(**CHANGES, run_dir="whole"))
-    killed = start("train", *tiny(**CHANGES, run_dir="killed"), sent=(signal.SIGKILL, 32))
+    killed = start("train", *tiny(**CHANGES, run_dir="killed"), sent=(signal.SIGKILL, 24))
     said = killed.communicate()[1]
     assert killed.returncode == -signal.SIGKILL, said
     last = corpus / "killed" / "checkpoints" / "last.ckpt"
@@ -81,6 +115,4 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     errors = resumed.communicate()[1]
     assert "last.ckpt is damaged and is now called last.damaged.ckpt; continuing from the one before it." in errors
     assert "resumed from previous.ckpt" in errors
-    whole.communicate()
-    best = [load_file(corpus / name / "model.safetensors") for name in ("whole", "killed")]
-    torch.testing.assert_close(*best, rtol=0, atol=0)
+    assert_same(whole.run, corpus / "killed")
