@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["nmt.commands.train", "nmt.commands.translate"])
+CONTEXT.set_forkserver_preload(["nmt.commands.train", "nmt.commands.translate", "preloaded"])
 
 
 class Forked:
