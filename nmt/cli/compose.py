@@ -188,7 +188,7 @@ def _chooses_files(override: Override) -> bool:
     return override.is_hydra_override() or (_is_group(override) and not isinstance(override.value(), dict))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)  # about 0.6 MB each
 def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
     known = GlobalHydra.instance()
     sweep, known.hydra = known.hydra, None
