@@ -44,15 +44,19 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     """
     overrides = parsed(name, arguments)
     config = _plain(_composed(name, overrides), whole=True)
+    settings = validated(COMMANDS[name], config)  # first, because a node may repeat a key: schedule.steps
     groups = [override for override in overrides if _is_group(override)]
-    defaults = _plain(_composed(name, groups), whole=False)
+    # What is given outside of nodes is part of their defaults: that of schedule.steps is trainer.max_steps.
+    nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
+    outside = [each for each in overrides if each in groups or each.key_or_group.split(".")[0] not in nodes]
+    defaults = _plain(_composed(name, outside), whole=False)
     for key, node in config.items():
         if isinstance(node, dict) and "_target_" in node and isinstance(defaults.get(key), dict):
             check_node(key, node, defaults[key])
     values = [override.key_or_group for override in overrides if override not in groups]
     return Job(
         config=config,
-        settings=validated(COMMANDS[name], config),
+        settings=settings,
         given=(*(group.package or group.key_or_group.replace("/", ".") for group in groups), *values),
         command=shlex.join(["python", "-m", f"nmt.{name}", *typed]),
         sweep_dir=sweep_dir,

@@ -93,6 +93,31 @@ def test_one_site_takes_a_scorer_of_its_own(compose: Compose) -> None:
     assert job.config["model"]["encoder_self"]["scorer"]["_target_"].endswith("ScaledDot")
 
 
+@pytest.mark.parametrize("limit", ["trainer.max_epochs=2", "trainer.max_time=4h"])
+def test_a_run_need_not_be_limited_by_steps(compose: Compose, limit: str) -> None:
+    """Also if a schedule has the steps of the trainer."""
+    code, [job] = compose("train", "trainer.max_steps=null", limit)
+    assert code == 0
+    assert job.config["schedule"]["steps"] is None
+
+
+@pytest.mark.parametrize("written", ["1e3", "abc"])
+def test_steps_that_are_no_number_are_refused_by_the_key_that_was_typed(
+    compose: Compose, capsys: pytest.CaptureFixture[str], written: str
+) -> None:
+    assert compose("train", f"trainer.max_steps={written}") == (2, [])
+    shown = "1000.0" if written == "1e3" else written
+    expected = f"error: trainer.max_steps is {shown}; it must be a whole number of at least 1, or null for no limit."
+    assert expected in capsys.readouterr().err
+
+
+def test_a_value_in_a_node_does_not_change_what_that_node_takes(
+    compose: Compose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose("train", "model.dim=16.0") == (2, [])
+    assert "error: model.dim must be a whole number, not '16.0'." in capsys.readouterr().err
+
+
 def test_a_norm_is_chosen_by_a_word_where_there_is_one(compose: Compose, capsys: pytest.CaptureFixture[str]) -> None:
     _, [job] = compose("train", "model=transformer", "norm@model=scale_norm")
     assert job.config["model"]["norm"]["_target_"] == "nmt.models.norms.ScaleNorm"
@@ -161,7 +186,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["--seed", "3"], "Unknown option '--seed'. Write key=value without dashes: seed=VALUE."),
         (["-x"], "Unknown option '-x'."),
         (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
-        (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'."),
+        (["optimizer.lr=fast"], "optimizer.lr is fast; it must be a number above 0, such as 0.001."),
         (["search.beam_size=99999999999999999999"], "search.beam_size is 99999999999999999999; it must be at most"),
         (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'"),
         (["data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the command."),
