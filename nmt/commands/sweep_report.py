@@ -17,15 +17,17 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
     columns = varying_overrides(records)
     systems, without_result, references = [], {}, None
     for place, record in enumerate(records):
-        settings = {key: values[place] for key, values in columns.items()}
+        differing = {key: values[place] for key, values in columns.items()}
         run = RunDirectory(Path(record.folder))
-        name = ", ".join(f"{key} {value}" for key, value in settings.items())
+        name = ", ".join(f"{key} {value}" for key, value in differing.items())
         if record.exit_code or not run.finished:
             without_result[name] = (record.error.splitlines() or ["not finished"])[0]
             continue
         try:
-            split = "test" if validated(RunSettings, run.config()).data.test else "valid"
-            system, references = run_system(run.path, "auto", split, settings, references)
+            trained = validated(RunSettings, run.config())
+            split = "test" if trained.data.test else "valid"
+            device = "cpu" if trained.trainer.accelerator == "cpu" else "auto"  # as the run was scored
+            system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
         except (ValueError, FileNotFoundError) as error:
             without_result[name] = f"not compared: {error}"

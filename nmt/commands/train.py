@@ -50,8 +50,10 @@ def train(job: Job[TrainSettings]) -> None:
     logger.warning(
         "Out of memory: beginning again with %s.", " ".join(f"{key}={value}" for key, value in changes.items())
     )
+    before = run.state()
+    prepared = prepare(job, run, changes)
     try:
-        train_and_score(prepare(job, run, changes), run.state(), in_sweep)
+        train_and_score(prepared, before, in_sweep)
     except BatchTooLarge as error:
         raise CheckFailed(error.remedy(halved_before=True)) from error
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +117,13 @@ class RunDirectory:
         for name, model in _tokenizer_files(tokenizers, direction).items():
             write_bytes(self.path / name, model)
 
-    def tokenizers(self, direction: Direction) -> TokenizerPair:
+    def tokenizers(self, direction: Direction, metrics: Mapping[str, Any]) -> TokenizerPair:
         """The stored tokenizers; one object for both sides if they are joint.
 
-        Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in
-        metrics.json: with another tokenizer a model translates into garbage.
+        Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in the run's
+        metrics: with another tokenizer a model translates into garbage.
         """
-        recorded = self.metrics().get("tokenizers", {})
+        recorded = metrics.get("tokenizers", {})
         joint = _JOINT in recorded if recorded else (self.path / _JOINT).is_file()
         loaded = []
         for name in [_JOINT] if joint else _tokenizer_names(direction):

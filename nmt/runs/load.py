@@ -62,7 +62,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         direction = validated(RunSettings, config).direction
     except ValueError as error:
         raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
-    tokenizers = run.tokenizers(direction)
+    tokenizers = run.tokenizers(direction, run.metrics())
     try:
         model = build_model(config, tokenizers)
         make(config["search"])

@@ -2,19 +2,21 @@
 
 import logging
 import shutil
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from nmt.data.corpus import Pairs, file_pair
+from nmt.data.batch import Example
+from nmt.data.corpus import file_pair
 from nmt.maps.map_files import MapFolder, map_folders, write_maps
 from nmt.maps.viewer import viewed_runs, write_viewer
 from nmt.runs.directory import RunDirectory
 from nmt.runs.forced_maps import IdPair, forced_maps
 from nmt.runs.load import Trained
 from nmt.runs.provenance import described_files, described_run, described_sites
-from nmt.text import TokenizerPair, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +27,10 @@ _MOST_STEPS = 100
 _FOLDER = "probes"
 
 
-def probe_pairs(valid: Pairs, tokenizers: TokenizerPair, number: int) -> list[IdPair]:
-    """The first `number` validation pairs that are short enough to display, as ids."""
-    ids = [
-        tokenizer.encode_all([normalize(line) for line in lines])
-        for tokenizer, lines in zip(tokenizers, valid, strict=True)
-    ]
-    pairs = [IdPair(line, 1, *pair) for line, pair in enumerate(zip(*ids, strict=True), start=1)]
-    return [pair for pair in pairs if all(0 < len(side) < _MOST_PIECES for side in (pair.source, pair.target))][:number]
+def probe_pairs(validation: Sequence[Example], number: int) -> list[IdPair]:
+    """The first `number` validation pairs that are short enough to display."""
+    short = (pair for pair in validation if all(0 < len(side) < _MOST_PIECES for side in pair[1:]))
+    return [IdPair(index + 1, 1, source, target) for index, source, target in islice(short, number)]
 
 
 class AttentionProbes(Callback):

@@ -55,10 +55,12 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     settings = validated(RunSettings, config)
     if start is not None:
         check_same(start, settings, config)
-    if "data" in job.given and "experiment" not in job.given:
+    if settings.data.name != "sample" and "data" in job.given and "experiment" not in job.given:
+        taken = "Schedule" if start else "Vocabulary, schedule"
         logger.warning(
-            "Vocabulary, schedule and length of training are those of experiment=sample, which suits the embedded "
-            "corpus: choose an experiment=, or experiment=none for the general defaults."
+            "%s and length of training are those of experiment=sample, which suits the embedded corpus: choose an "
+            "experiment=, or experiment=none for the general defaults.",
+            taken,
         )
     check_buildable(settings)
     machine = choose_machine(settings.trainer)

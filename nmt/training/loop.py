@@ -70,7 +70,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     # What decides when to stop and which weights are best must not depend on the clock.
     fraction = 1.0 if validation.monitor == "bleu" else validation.max_time_fraction
     trained = Trained(run, config, settings.direction, prepared.tokenizers, model, torch.device("cpu"))
-    probes = probe_pairs(valid, prepared.tokenizers, validation.probes)
+    probes = probe_pairs(prepared.data.validation, validation.probes)
 
     # What happens around the steps, in Lightning's order of calls.
     bar = sys.stderr.isatty()

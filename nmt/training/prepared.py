@@ -162,6 +162,8 @@ def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing,
         steps += len(plan_epoch(settings.seed, epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
+        if steps >= limit:
+            break
     length = limit if trainer.max_epochs is None else min(steps, limit)
     if (decay := settings.schedule.get("steps")) and length < decay:
         logger.warning(
@@ -315,7 +317,7 @@ def changed_command(command: str, before: Config, after: Config) -> str:
     changed = {
         key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
     }
-    kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in changed]
+    kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
     given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
     # A schedule defined by the length of training keeps its original length.
     if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:

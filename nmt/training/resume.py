@@ -41,8 +41,15 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
     """
-    metrics = run.metrics() if run.started else {}
-    config = with_values(resumed_config(job, run, metrics), changes)
+    if not run.started:
+        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
+    stored, metrics = run.config(), run.metrics()
+    finished = metrics.get("finished", False) and run.weights.is_file()
+    check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
+    config = resumed_config(job, stored, metrics, run.path)
+    if finished:
+        check_continues(stored, config, run.path, metrics)
+    config = with_values(config, changes)
     settings = validated(RunSettings, config)
     check_buildable(settings)
     machine = choose_machine(settings.trainer)
@@ -58,39 +65,35 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
 
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
-    checkpoint = last_checkpoint(run)
+    checkpoint = last_checkpoint(run, finished)
     # A checkpoint has weights of its own, and the run that they once came from may be gone.
     start = None if checkpoint else finished_run(settings, run.path)
     if metrics:
-        tokenizers = run.tokenizers(settings.direction)
+        tokenizers = run.tokenizers(settings.direction, metrics)
     elif start is not None:
         tokenizers = start.tokenizers
     else:  # killed while its first files were written
         tokenizers = learned_tokenizers(settings, corpora.train, cache)
     model = initial_model(settings, config, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
-    check_epochs_left(run, metrics, max_steps)
+    if finished:
+        check_epochs_left(run.path, metrics, max_steps)
     record = {
         **training_record(settings, tokenizers, model, machine.processes, hashes),
         **start_weights(start, metrics),
-        "command": changed_command(metrics.get("command", job.command), run.config(), config),
-        "asked": metrics.get("asked", {key: value_at(run.config(), key) for key in BATCHES}),
+        "command": changed_command(metrics.get("command", job.command), stored, config),
+        "asked": metrics.get("asked", {key: value_at(stored, key) for key in BATCHES}),
     }
     return Prepared(
         run, config, settings, tokenizers, model, data, max_steps, checkpoint, machine.processes, record, is_new=False
     )
 
 
-def resumed_config(job: Job[TrainSettings], run: RunDirectory, metrics: Config) -> Config:
+def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, path: Path) -> Config:
     """The stored configuration with the training length and the machine that the command line gives.
 
-    Raises FileNotFoundError if there is no run to resume, ValueError if the command line sets anything else to another
-    value, and if the run is finished and would not be trained any longer.
+    Raises ValueError if the command line sets anything else to another value. `path` is for a warning.
     """
-    if not run.started:
-        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
-    stored = run.config()
-    check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
     asked = metrics.get("asked", {})
     config = copy.deepcopy(stored)
     for given, key in _given_keys(job, stored):
@@ -106,52 +109,48 @@ def resumed_config(job: Job[TrainSettings], run: RunDirectory, metrics: Config) 
                 f"{', '.join(MAY_CHANGE)} may differ: leave out {given}=, or start a new run."
             )
         config = with_values(config, {key: value})
-    if run.finished:
-        check_continues(stored, config, run, metrics)
     # A schedule defined by the length of training keeps that length, so that the steps already done stay valid.
-    decay, lengths = (
-        value_at(stored, "schedule.steps"),
-        [value_at(each, "trainer.max_steps") for each in (stored, config)],
-    )
-    if decay is not None and lengths[0] != lengths[1]:
+    decay = value_at(stored, "schedule.steps")
+    before, now = (value_at(each, "trainer.max_steps") for each in (stored, config))
+    if decay is not None and before != now:
         logger.warning(
             "trainer.max_steps is %s now, but the learning rate decays over %s steps as before; for another schedule "
             "start a new run with start_from=%s.",
-            lengths[1],
+            now,
             decay,
-            run.path,
+            path,
         )
     return config
 
 
-def check_continues(before: Config, now: Config, run: RunDirectory, metrics: Config) -> None:
+def check_continues(before: Config, now: Config, path: Path, metrics: Config) -> None:
     """Raises ValueError if a finished run would end at once, because it has reached a limit."""
     if reached := reached_limits(validated(RunSettings, now), metrics):
         raise ValueError(
-            f"The run in {run.path} is finished and has reached {' and '.join(reached)}: raise every "
+            f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
             "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to begin again."
         )
     if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
         raise ValueError(
-            f"The run in {run.path} is finished: to train it longer raise {', '.join(LENGTHS[:-1])} or "
+            f"The run in {path} is finished: to train it longer raise {', '.join(LENGTHS[:-1])} or "
             f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to begin again."
         )
 
 
-def check_epochs_left(run: RunDirectory, metrics: Config, max_steps: int) -> None:
+def check_epochs_left(path: Path, metrics: Config, max_steps: int) -> None:
     """Raises ValueError if a finished run has done `max_steps`, the steps of all its epochs."""
-    if run.finished and metrics.get("steps", 0) >= max_steps:
+    if metrics.get("steps", 0) >= max_steps:
         raise ValueError(
-            f"The run in {run.path} is finished, and has done the {max_steps} steps of its epochs: raise "
+            f"The run in {path} is finished, and has done the {max_steps} steps of its epochs: raise "
             "trainer.max_epochs or set it to null to train it longer, or use overwrite=true instead of resume=true to "
             "begin again."
         )
 
 
-def last_checkpoint(run: RunDirectory) -> Path | None:
+def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
     """Where a run continues; None if it begins again. Raises ValueError if that would lose a finished run."""
     last = newest_whole(run.checkpoints)
-    if last is None and run.finished:
+    if last is None and finished:
         raise ValueError(
             f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to continue from: start "
             "a new run in another run_dir."

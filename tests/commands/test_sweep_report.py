@@ -6,6 +6,7 @@ import pytest
 
 from nmt.commands.sweep_report import sweep_report, varying_overrides
 from nmt.config.job import JobRecord
+from nmt.runs.directory import RunDirectory
 
 
 @pytest.fixture
@@ -33,3 +34,22 @@ def test_jobs_without_a_result_are_listed_with_the_reason(records: list[JobRecor
     assert len(lines) == 2 + 11
     assert lines[5] == "- job 3, seed 3: Unknown key 'a|b'."
     assert lines[12] == "- job 10, seed 10: not finished"
+
+
+@pytest.mark.parametrize(("accelerator", "device"), [("cpu", "cpu"), ("auto", "auto")])
+def test_runs_are_compared_on_the_device_on_which_they_were_scored(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, accelerator: str, device: str
+) -> None:
+    """Scores of another device would not be up to date."""
+    asked = []
+
+    def compared(path: Path, device: str, *_: object) -> None:
+        asked.append(device)
+        raise ValueError
+
+    monkeypatch.setattr("nmt.commands.sweep_report.run_system", compared)
+    run = RunDirectory(trained)
+    config = run.config()
+    run.write_config({**config, "trainer": {**config["trainer"], "accelerator": accelerator}})
+    sweep_report([JobRecord(0, str(trained), [], 0, "")])
+    assert asked == [device]

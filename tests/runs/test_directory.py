@@ -47,7 +47,7 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
     pair = TokenizerPair(models[0], models[0] if joint else models[1])
     run.write_config(CONFIG)
     run.write_tokenizers(pair, EN_VI)
-    read = run.tokenizers(EN_VI)
+    read = run.tokenizers(EN_VI, run.metrics())
     assert read.joint is joint
     assert [side.model for side in read] == [side.model for side in pair]
 
@@ -93,10 +93,10 @@ def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> No
     with pytest.raises(
         ValueError, match=rf"{name} is not the tokenizer of this run \(its SHA-256 is not the one in met"
     ):
-        run.tokenizers(EN_VI)
+        run.tokenizers(EN_VI, run.metrics())
     (run.path / name).unlink()
     with pytest.raises(FileNotFoundError, match=rf"run has no {name}: copy it back, or train the run again"):
-        run.tokenizers(EN_VI)
+        run.tokenizers(EN_VI, run.metrics())
 
 
 def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:

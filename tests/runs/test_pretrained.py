@@ -269,3 +269,18 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:
         (here / "b" / "config.yaml").write_text(config, encoding="utf-8")
+
+
+def test_an_interrupted_evaluation_leaves_no_scores_of_an_earlier_one(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
+    assert (tmp_path / "scores.json").is_file()
+    monkeypatch.setattr("nmt.runs.evaluation.write_json", stop)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
+    assert (tmp_path / "hypotheses.txt").is_file()
+    assert not (tmp_path / "scores.json").exists()

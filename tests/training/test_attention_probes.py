@@ -3,16 +3,21 @@
 import itertools
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from attention_runs import export, job
+from jobs import job_of
 
+from nmt.cli.compose import configuration
 from nmt.commands.draw_attention import draw_attention
+from nmt.commands.train import train
 from nmt.maps.map_files import MapFolder
 from nmt.runs.directory import RunDirectory
-from nmt.training.attention_probes import thin_out, write_film
+from nmt.runs.forced_maps import IdPair
+from nmt.training.attention_probes import probe_pairs, thin_out, write_film
 
 
 def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run: str) -> None:
@@ -84,3 +89,24 @@ def test_a_damaged_probe_costs_the_film_and_not_the_run(here: Path, caplog: pyte
     assert (
         f"No film of the probes in {run.path / 'probes'}: {file} is missing or differs from its manifest" in caplog.text
     )
+
+
+def test_the_probes_are_the_first_validation_pairs_that_are_short_enough() -> None:
+    long = [7] * 60
+    pairs = [(0, long, [5]), (1, [4], [5]), (2, [4], []), (3, [6, 7], long[:59]), (4, [8], [9])]
+    assert probe_pairs(pairs, 2) == [IdPair(2, 1, [4], [5]), IdPair(4, 1, [6, 7], long[:59])]
+    assert probe_pairs(pairs, 9)[2:] == [IdPair(5, 1, [8], [9])]
+    assert probe_pairs(pairs, 0) == []
+
+
+def test_the_probes_of_detokenized_validation_pairs_are_plain_text(
+    corpus: Path, tiny: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the training pairs and the pairs whose loss is validated are."""
+    monkeypatch.chdir(corpus)
+    (corpus / "valid.en").write_text("one two .\n", encoding="utf-8")
+    (corpus / "valid.vi").write_text("một hai .\n", encoding="utf-8")
+    composed = configuration("train", tiny(data__detokenize="[valid]", validation__probes=1, trainer__max_steps=2))
+    train(job_of("train", composed))
+    [sentence] = MapFolder(corpus / "run" / "probes" / "step_0000002").sentences()
+    assert "".join(sentence.target_pieces).startswith("▁một▁hai.")

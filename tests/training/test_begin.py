@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from jobs import job_of
 from safetensors.torch import load_file, save_file
 
+from nmt.cli.compose import configuration
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.runs.directory import RunDirectory
+from nmt.training.begin import begin
 
 # So small a rate that the weights stay what they were.
 STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new"}
@@ -125,3 +129,14 @@ def test_the_model_and_the_tokenizers_of_the_run_are_taken_over(job: Callable[..
     assert config["scorer"]["_target_"].endswith("Additive")
     assert config["tokenizer"]["size"] == 295
     torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
+
+
+@pytest.mark.parametrize(("data", "warned"), [("sample", False), ("envi", True)])
+def test_a_recipe_for_another_corpus_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, data: str, warned: bool
+) -> None:
+    (tmp_path / "config.yaml").touch()
+    composed = configuration("train", [f"data.name={data}"])
+    with pytest.raises(FileExistsError):
+        begin(job_of("train", composed, ("data",)), RunDirectory(tmp_path), {})
+    assert ("Vocabulary, schedule and length of training are those of experiment=sample" in caplog.text) == warned

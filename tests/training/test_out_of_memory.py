@@ -12,6 +12,8 @@ from nmt.config.job import Job
 from nmt.data.batch import Batch
 from nmt.errors import CheckFailed
 from nmt.runs.directory import RunDirectory
+from nmt.training.begin import begin
+from nmt.training.prepared import Prepared
 from nmt.training.task import TranslationTask
 
 Limit = Callable[[int, int], None]
@@ -101,3 +103,20 @@ def test_steps_that_were_made_are_not_thrown_away(
     with pytest.raises(CheckFailed, match=told):
         train(job("train", trainer__max_steps=6, validation__every=2))
     assert (corpus / "run" / "checkpoints" / "last.ckpt").is_file()
+
+
+def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
+    corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin_beside_another(job: Job, run: RunDirectory, changes: dict[str, object]) -> Prepared:
+        prepared = begin(job, run, changes)
+        if changes:
+            run.write_metrics({"finished": False, "by": "another"})
+        return prepared
+
+    monkeypatch.chdir(corpus)
+    monkeypatch.setattr("nmt.commands.train.begin", begin_beside_another)
+    limit(60, since=0)
+    with pytest.raises(ValueError, match="Another process has written to run in the meantime; run the command again"):
+        train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
+    assert RunDirectory(Path("run")).metrics()["by"] == "another"

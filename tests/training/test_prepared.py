@@ -9,9 +9,9 @@ import torch
 
 from nmt.config.job import Job
 from nmt.data.dataset import TrainingData
-from nmt.data.plan import Mixing, plan
+from nmt.data.plan import Mixing, plan, plan_epoch
 from nmt.training.machine import choose_machine, faster_precision
-from nmt.training.prepared import check_buildable, steps_of_training
+from nmt.training.prepared import changed_command, check_buildable, steps_of_training
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -86,3 +86,27 @@ def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(
 def test_a_cpu_that_is_fast_in_bfloat16_is_named(job, able, precision, device, expected, monkeypatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
     assert faster_precision(job("train", trainer__precision=precision).settings.trainer, device) == expected
+
+
+def test_epochs_beyond_the_last_step_are_not_planned(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+
+    def plan_one(seed: int, epoch: int, *rest: Any) -> Any:
+        planned.append(epoch)
+        return plan_epoch(seed, epoch, *rest)
+
+    monkeypatch.setattr("nmt.training.prepared.plan_epoch", plan_one)
+    rows = TrainingData.__new__(TrainingData)
+    rows.lengths, rows.parts = np.full((101, 2), 7), [101]
+    first = len(plan(1, 0, rows.lengths, 101, 1, 1))
+    settings = job("train", trainer__max_epochs=1000, trainer__max_steps=first + 1).settings
+    assert steps_of_training(settings, rows, Mixing(), 1) == first + 1
+    assert planned == [0, 1]
+
+
+def test_the_recorded_command_does_not_resume() -> None:
+    """It gives the same result at once, and may be that of a resumed run whose record was lost."""
+    before, after = ({"trainer": {"max_steps": steps}} for steps in (4, 6))
+    command = "python -m nmt.train resume=true seed=2 trainer.max_steps=4"
+    assert changed_command(command, before, after) == "python -m nmt.train seed=2 trainer.max_steps=6"
+    assert changed_command(command, before, before) == "python -m nmt.train seed=2 trainer.max_steps=4"

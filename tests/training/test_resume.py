@@ -4,9 +4,10 @@ import contextlib
 import io
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from safetensors.torch import load_file
 
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.runs.directory import RunDirectory
+from nmt.training.resume import resume
 
 CHANGES = {
     "trainer__max_steps": 28,
@@ -116,3 +119,21 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     assert "last.ckpt is damaged and is now called last.damaged.ckpt; continuing from the one before it." in errors
     assert "resumed from previous.ckpt" in errors
     assert_same(whole.run, corpus / "killed")
+
+
+def test_the_record_and_the_configuration_are_read_once(
+    job: Callable[..., Job], trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Counter[str]()
+
+    def counted(name: str, own: Callable[[RunDirectory], Any]) -> Callable[[RunDirectory], Any]:
+        def count(run: RunDirectory) -> Any:
+            read[name] += 1
+            return own(run)
+
+        return count
+
+    for name in ("metrics", "config"):
+        monkeypatch.setattr(RunDirectory, name, counted(name, getattr(RunDirectory, name)))
+    resume(job("train", trainer__max_steps=12, resume="true"), RunDirectory(Path("run")), {})
+    assert read == {"metrics": 1, "config": 1}
