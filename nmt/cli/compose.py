@@ -27,6 +27,7 @@ from omegaconf.errors import (
 
 from nmt.cli.arguments import for_hydra
 from nmt.config.job import Job
+from nmt.config.keys import normal_form
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
@@ -43,7 +44,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     Raises ValueError for an argument, a key or a value that cannot be used.
     """
     overrides = parsed(name, arguments)
-    config = _plain(_composed(name, overrides), whole=True)
+    config = normal_form(_plain(_composed(name, overrides), whole=True))
     settings = validated(COMMANDS[name], config)  # first, because a node may repeat a key: schedule.steps
     groups = [override for override in overrides if _is_group(override)]
     # What is given outside of nodes is part of their defaults: that of schedule.steps is trainer.max_steps.

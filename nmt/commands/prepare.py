@@ -58,7 +58,7 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
             prefix = str(folder / part)
             if not re.fullmatch(r"[A-Za-z0-9_./-]+", prefix):  # characters that Hydra reads only in quotes
                 prefix = '"' + prefix.replace("\\", "\\\\").replace('"', '\\"') + '"'
-            words.append(f"data.{part}={prefix}")
+            words.append(f"data.{part}=[{prefix}]" if part == "train" else f"data.{part}={prefix}")
     print("\nTo train on these files:\n")
     print(shlex.join(words))
 

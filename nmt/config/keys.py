@@ -16,6 +16,12 @@ def value_at(config: Config, key: str, default: Any = None) -> Any:
     return value
 
 
+def normal_form(config: Config) -> Config:
+    """The configuration of a training with data.train as a list, so that a prefix equals the list of only it."""
+    train = value_at(config, "data.train")
+    return with_values(config, {"data.train": [train]}) if isinstance(train, str) else config
+
+
 def leaves(value: Any, key: str = "") -> Config:
     """The values below a dotted key that are not groups, by their full dotted keys."""
     if not isinstance(value, dict):

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from nmt.config.direction import Direction
+from nmt.config.keys import normal_form
 from nmt.data.cache import file_digest
 from nmt.files import PART, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
@@ -110,7 +111,7 @@ class RunDirectory:
                 f"{file} is not the configuration of a run: it lacks {', '.join(missing)}; "
                 "run_dir is the folder that nmt.train printed."
             )
-        return config
+        return normal_form(config)
 
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
         """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""

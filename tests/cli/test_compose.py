@@ -128,7 +128,7 @@ def test_a_norm_is_chosen_by_a_word_where_there_is_one(compose: Compose, capsys:
 def test_a_set_of_the_hub_is_read_from_the_folder_of_its_name(compose: Compose) -> None:
     code, [job] = compose("train", "data=hub", "data.name=some/set")
     assert code == 0
-    assert job.config["data"]["train"] == "data/hub/some/set/train"
+    assert job.config["data"]["train"] == ["data/hub/some/set/train"]
 
 
 def test_splits_may_be_added_to_the_data(compose: Compose) -> None:

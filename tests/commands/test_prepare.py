@@ -68,6 +68,7 @@ def test_a_split_prints_the_command_that_trains_on_it(
     assert train + valid + test + int(cells(output, "left out: duplicates of validation and test pairs")[0]) == 211
     python, *words = shlex.split(output.splitlines()[-1])
     assert [python, *words[:2]] == ["python", "-m", "nmt.train"]
+    assert "'data.train=[" in output.splitlines()[-1]
     data = validated(COMMANDS["train"], configuration("train", [*words[2:], "run_dir=none"])).data  # type: ignore[attr-defined]
     prefixes = {"train": data.train[0], "valid": data.valid, "test": data.test}
     assert prefixes == {part: f"{folder}/all_split/{part}" for part in prefixes}

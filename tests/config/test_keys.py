@@ -1,6 +1,6 @@
 """Dotted keys of a configuration."""
 
-from nmt.config.keys import leaves, value_at, with_values
+from nmt.config.keys import leaves, normal_form, value_at, with_values
 
 CONFIG = {"model": {"dropout": 0.1, "dropout_at": {"ffn": None}, "norm": {}}, "seed": 1}
 
@@ -26,3 +26,10 @@ def test_other_values_make_a_copy() -> None:
     changed = with_values(CONFIG, {"model.dropout_at.ffn": 0.3, "seed": 2})
     assert (value_at(changed, "model.dropout_at.ffn"), changed["seed"]) == (0.3, 2)
     assert (value_at(CONFIG, "model.dropout_at.ffn"), CONFIG["seed"]) == (None, 1)
+
+
+def test_one_training_corpus_has_one_form() -> None:
+    listed = {"data": {"train": ["my/train"], "valid": "my/valid"}}
+    assert normal_form({"data": {"train": "my/train", "valid": "my/valid"}}) == listed
+    assert normal_form(listed) == listed
+    assert normal_form({"run_dir": "x"}) == {"run_dir": "x"}

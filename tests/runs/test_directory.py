@@ -74,6 +74,11 @@ def test_missing_weights_of_a_finished_run_are_named(run: RunDirectory) -> None:
         run.require_finished()
 
 
+def test_a_prefix_reads_back_as_the_list_of_only_it(run: RunDirectory) -> None:
+    run.write_config({**CONFIG, "data": {"train": "a"}})
+    assert run.config()["data"] == {"train": ["a"]}
+
+
 def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
     run.write_config(CONFIG)
     run.weights.write_bytes(b"weights")
