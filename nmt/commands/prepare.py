@@ -49,6 +49,14 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
     folder = Path(split.out or f"{corpus.removeprefix('sample:')}_split")
     check_writable("split.out", folder)
     counts = split_corpus(corpus, settings.direction, folder, valid=split.valid, test=split.test, seed=settings.seed)
+    if counts["train"] < sum(counts.values()) / 2:
+        logger.warning(
+            "Only %d of %d pairs are left for training: to keep more, delete %s and give a smaller split.valid and "
+            "split.test, such as 0.05.",
+            counts["train"],
+            sum(counts.values()),
+            folder,
+        )
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     rows[-1][0] = "left out: duplicates of validation and test pairs"
     print(Table(["", "pairs"], rows).markdown())

@@ -101,6 +101,20 @@ def test_a_split_that_is_not_possible_is_refused(
     assert sorted(corpus.iterdir()) == before
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_a_split_warns_if_most_pairs_are_held_out(
+    corpus: Path,
+    job: Callable[..., Job],
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(corpus)
+    prepare(job("prepare", split__corpus="train", split__valid=share, split__test=share))
+    warned = re.search(r"Only \d+ of 211 pairs are left for training: to keep more, delete train_split", caplog.text)
+    assert bool(warned) == (share == 0.3)
+
+
 def test_a_split_refuses_to_overwrite(
     corpus: Path, job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     long = SentenceMaps(1, 1, ["▁0", *["0"] * 44], ["▁0"], cross(np.full((1, 1, 2, 46), 1 / 46)).maps, -0.75)
     one_word = replace(long, maps=[replace(long.maps[0], columns=[*long.source_pieces, EOS])])
     write_viewer(folder / "whole.html", [ViewedRun(f"step {i}", [one_word]) for i in range(2)])
+    write_viewer(folder / "two.html", [ViewedRun(name, [sentence(1)]) for name in ("runs/a", "runs/b")])
     return folder
 
 
@@ -303,7 +304,7 @@ def test_a_film_keeps_sentence_head_and_pinned_word(visit: Open) -> None:
     assert page.locator("#play").inner_text() == "Play"
     choose(page, sentence="1")
     page.wait_for_selector("#missing:visible")
-    assert page.locator("#missing").inner_text() == "This run has no line 2, translation 1."
+    assert page.locator("#missing").inner_text() == "This step has no line 2, translation 1."
 
 
 def test_an_address_restores_the_view(visit: Open) -> None:
@@ -367,6 +368,14 @@ def test_a_film_has_one_color_scale(visit: Open, unit: str) -> None:
         darkness.append(-sum(map(int, re.findall(r"\d+", cell))))
         token(page, "target", 1).hover()
     assert darkness == sorted(set(darkness))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("whole.html", "step"), ("two.html", "run")])
+def test_steps_of_a_run_are_a_film_and_two_runs_are_compared(visit: Open, name: str, kind: str) -> None:
+    page = visit(name)
+    assert page.locator("#subject").inner_text() == f"2 {kind}s"
+    assert page.locator("#run-kind").inner_text() == kind
+    assert page.locator("#compare").is_checked() == (kind == "run")
 
 
 def test_a_word_of_many_pieces_may_exceed_a_weight_of_1(visit: Open) -> None:

@@ -51,8 +51,8 @@ class Panel {
     if (!site) {
       this.pair.replaceChildren();
       this.missing.textContent = this.sentence
-        ? `This run has no attention at ${view.site}.`
-        : `This run has no line ${pairs[view.pair].line}, translation ${pairs[view.pair].rank}.`;
+        ? `This ${kind} has no attention at ${view.site}.`
+        : `This ${kind} has no line ${pairs[view.pair].line}, translation ${pairs[view.pair].rank}.`;
       return null;
     }
     return { site, bytes: await weightsOf(this.wish.run, this.place, view.site) };
@@ -80,6 +80,7 @@ class Panel {
   fillSelects() {
     fillSelect(this.run, runs.map((run, i) => [i, run.name]), this.wish.run);
     this["run-label"].hidden = runs.length < 2;
+    this["run-kind"].textContent = kind;
     fillSelect(this.layer, choicesOf(this.site?.layers ?? 1).map((choice) => [choice, choice]), this.layerShown);
     fillSelect(this.head, choicesOf(this.site?.heads ?? 1).map((choice) => [choice, choice]), this.headShown);
   }

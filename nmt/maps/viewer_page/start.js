@@ -90,7 +90,8 @@ function openSecond() {
 function start() {
   panels.push(new Panel(""), new Panel("-2"));
   element.panels.append(...panels.map((panel) => panel.root));
-  element.subject.textContent = runs.length === 1 ? runs[0].name : `${runs.length} runs`;
+  element.subject.textContent = runs.length === 1 ? runs[0].name : `${runs.length} ${kind}s`;
+  element.film.setAttribute("aria-label", kind);
   element["film-bar"].hidden = runs.length < 2;
   element.film.max = runs.length - 1;
   const on = (id, name, act) => element[id].addEventListener(name, () => act(element[id].value));
@@ -108,8 +109,8 @@ function start() {
   darkness.addEventListener("change", refresh);
   addEventListener("hashchange", () => { clearTimeout(addressTimer); hovered = null; readAddress(); refresh(); });
   readAddress();
-  // Two runs are compared; more are a film.
-  if (runs.length === 2 && !location.hash) {
+  // Two runs are compared; more runs, and steps of one, are played.
+  if (runs.length === 2 && kind === "run" && !location.hash) {
     view.compare = true;
     openSecond();
   }
