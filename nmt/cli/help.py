@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from nmt.config.messages import written
+
 
 def help_text(
     config_folder: Path, name: str, description: str, choices: Mapping[str, str | None], config: Mapping[str, Any]
@@ -28,7 +30,7 @@ def help_text(
     keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
     parts.append("Keys, written key=value or key.part=value:\n\n" + textwrap.indent(keys, "  "))
     if groups:
-        values = "\n".join(f"  {key}={_written(value)}" for key, value in _values(text, groups, config))
+        values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
         parts.append(f"Keys of the current choices, and values above that they change:\n\n{values}")
     return "\n\n".join(parts)
 
@@ -98,7 +100,3 @@ def _plain_values(key: str, value: Any, inside: bool = False) -> Iterator[tuple[
         for name in value:
             if not name.startswith("_"):
                 yield from _plain_values(f"{key}.{name}", value[name])
-
-
-def _written(value: Any) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from nmt.config.keys import leaves
+from nmt.config.messages import written
 from nmt.config.nodes import CONFIGS, Config
 
 # The folder of a run and the way it was executed do not change its result.
@@ -36,7 +37,7 @@ def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
 def _printed(key: str, value: Any) -> str:
     if key.endswith("_target_"):
         return _word(str(value))
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return written(value)
 
 
 def _number(printed: str) -> float | str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nmt.config.job import Job
 from nmt.config.keys import leaves, value_at, with_values
+from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files
@@ -130,14 +131,10 @@ def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
         }
     if not differing:
         return
-    written = [
-        f"{key}={'null' if value is None else str(value).lower() if isinstance(value, bool) else value}"
-        for key, value in differing.items()
-        if "_target_" not in key
-    ]
+    keys = [f"{key}={written(value)}" for key, value in differing.items() if "_target_" not in key]
     classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
     parts = f" Its parts are {', '.join(classes)}." if classes else ""
-    add = f", or add its settings: {' '.join(written)}" if written else ""
+    add = f", or add its settings: {' '.join(keys)}" if keys else ""
     raise ValueError(
         f"start_from={settings.start_from} has a different model or different tokenizers: leave out "
         f"experiment=, model=, scorer= and tokenizer= to use those of the run{add}.{parts}"

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from nmt.config.keys import value_at
+from nmt.config.messages import written
 from nmt.config.nodes import Config, make
 from nmt.config.schema import RunSettings
 from nmt.data.batch import Example
@@ -28,7 +29,6 @@ from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained, build_model, load_run
-from nmt.runs.search import build_search
 from nmt.text import TokenizerPair
 from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.progress import NO_LIMIT
@@ -222,7 +222,7 @@ def check_buildable(settings: RunSettings) -> None:
         # The libraries' own refusals; without this they would count as failures of the program.
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
-    build_search(settings.search, {})
+    make(settings.search)
 
 
 def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
@@ -318,7 +318,7 @@ def changed_command(command: str, before: Config, after: Config) -> str:
         key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
     }
     kept = [word for word in shlex.split(command) if word.lstrip("+").split("=")[0] not in {*changed, "resume"}]
-    given = [f"{key}={'null' if value is None else value}" for key, value in changed.items()]
+    given = [f"{key}={written(value)}" for key, value in changed.items()]
     # A schedule defined by the length of training keeps its original length.
     if "trainer.max_steps" in changed and (steps := value_at(after, "schedule.steps")) is not None:
         kept = [word for word in kept if not word.startswith("schedule.steps=")]

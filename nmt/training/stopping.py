@@ -12,9 +12,9 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, Timer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-logger = logging.getLogger(__name__)
+from nmt.errors import INTERRUPTED, TERMINATED
 
-_INTERRUPTED, _TERMINATED = 130, 143
+logger = logging.getLogger(__name__)
 
 
 def measured(trainer: Trainer, monitor: str) -> bool:
@@ -30,9 +30,11 @@ def step_is_whole(trainer: Trainer, batch_idx: int) -> bool:
 class TimeLimit(Timer):
     """Lightning's timer for trainer.max_time, over all processes of a resumed run; it lets the current step end."""
 
-    def on_train_batch_end(self, trainer: Trainer, *args: Any, **kwargs: Any) -> None:
-        if step_is_whole(trainer, args[-1]):
-            super().on_train_batch_end(trainer, *args, **kwargs)
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if step_is_whole(trainer, batch_idx):
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
 
 class LastValidation(Callback):
@@ -110,7 +112,7 @@ class StopOnSignal(Checkpoint):
 
     @property
     def _code(self) -> int:
-        return _INTERRUPTED if self._signal == signal.SIGINT else _TERMINATED
+        return INTERRUPTED if self._signal == signal.SIGINT else TERMINATED
 
     def _asked(self, trainer: Trainer) -> bool:
         """Whether any process got a signal, so that all stop at the same step."""
