@@ -1,20 +1,23 @@
 """nmt.train: from a configuration to a finished run directory."""
 
 import logging
+import os
 from contextlib import suppress
+from pathlib import Path
 
 import torch
 
 from nmt.config.job import Job
 from nmt.config.schema import TrainSettings
 from nmt.errors import CheckFailed
-from nmt.files import locked
+from nmt.files import check_folder, check_writable, locked
 from nmt.models.embeddings import with_plain_weights
+from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, choose_device
 from nmt.runs.record import peak_memory_mib, print_run, scores_record
 from nmt.training.attention_probes import write_film
-from nmt.training.begin import begin, run_directory
+from nmt.training.begin import begin
 from nmt.training.checkpoints import tidy
 from nmt.training.loop import fit, full_disk
 from nmt.training.machine import quiet, rank
@@ -32,7 +35,10 @@ def train(job: Job[TrainSettings]) -> None:
     Raises ValueError, FileNotFoundError and FileExistsError before training if the configuration cannot be used.
     """
     quiet(leader=rank() == 0)
-    run = run_directory(job)
+    path = Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
+    check_writable("run_dir", path)
+    check_folder("cache_dir", job.settings.cache_dir)
+    run = RunDirectory(path)
     before = run.state()
     prepare = resume if job.settings.resume else begin
     prepared = prepare(job, run, {})

@@ -2,9 +2,7 @@
 
 import copy
 import logging
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from nmt.config.job import Job
@@ -13,7 +11,7 @@ from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files
-from nmt.files import cache_folder, check_folder, check_unlocked, check_writable
+from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.runs.record import corpus_hashes, training_record
@@ -35,14 +33,6 @@ logger = logging.getLogger(__name__)
 
 # What start_from takes over from the finished run, unless the command line chooses it.
 _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
-
-
-def run_directory(job: Job[TrainSettings]) -> RunDirectory:
-    """The run directory of a job. Raises ValueError if run_dir or cache_dir cannot be used as a folder."""
-    path = Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir))
-    check_writable("run_dir", path)
-    check_folder("cache_dir", job.settings.cache_dir)
-    return RunDirectory(path)
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
