@@ -42,12 +42,12 @@ def align(job: Job[AlignSettings]) -> None:
         layer, head = ("mean" if part is None else str(part) for part in (choice.layer, choice.head))
         valid_aer = f"{found.valid_table[choice].aer:.3f}" if found.valid_table else ""
         rows.append([choice.row, layer, head, valid_aer, *_cells(found.table[choice])])
-    maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*rows, ["", "diagonal", "", "", *diagonal]])
+    maps_table = Table(["row", "layer", "head", "AER valid", *_RATES], [*rows, ["diagonal", "", "", "", *diagonal]])
     ways = rates_by_way(maps, found.choice, settings.threshold)
     rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
     links_table = Table(["links", *_RATES], [*rows, ["diagonal", *diagonal]])
     print(maps_table.markdown())
-    print(f"Of the choice: AER {found.rates.aer:.3f} {found.note}")
+    print(f"Of the chosen map: AER {found.rates.aer:.3f} {found.note}")
     print(links_table.markdown())
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():

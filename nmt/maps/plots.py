@@ -30,8 +30,8 @@ _PRINT = 6.0
 _LETTER = _PRINT / 72
 _GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
 _PAD = 0.02
-# TrueType letters in a PDF, as journals require; outlines in an SVG, which every program shows alike.
-_EMBEDDED: Any = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "attention"}
+# TrueType letters in a PDF, as journals require; text in an SVG, so that labels can be edited.
+_EMBEDDED: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "attention"}
 
 
 class Look(NamedTuple):

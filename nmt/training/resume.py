@@ -112,7 +112,8 @@ def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, pat
     # A schedule defined by the length of training keeps that length, so that the steps already done stay valid.
     decay = value_at(stored, "schedule.steps")
     before, now = (value_at(each, "trainer.max_steps") for each in (stored, config))
-    if decay is not None and before != now:
+    # steps_of_training warns of a shorter length.
+    if decay is not None and before != now and (now is None or now >= decay):
         logger.warning(
             "trainer.max_steps is %s now, but the learning rate decays over %s steps as before; for another schedule "
             "start a new run with start_from=%s.",

@@ -75,6 +75,13 @@ def test_a_pdf_embeds_truetype_letters(tmp_path: Path) -> None:
     assert b"/Type3" not in content
 
 
+def test_the_labels_of_an_svg_are_text(tmp_path: Path) -> None:
+    heat_map(np.eye(7), VIETNAMESE, VIETNAMESE, Look("cross")).save(tmp_path / "a.svg")
+    texts = re.findall(r"<text [^>]*>([^<]*)</text>", (tmp_path / "a.svg").read_text(encoding="utf-8"))
+    for label in VIETNAMESE:
+        assert texts.count(label) == 2 * VIETNAMESE.count(label)
+
+
 def page_width(path: Path) -> float:
     box = re.search(rb"/MediaBox \[ ?0 0 ([0-9.]+) ", path.read_bytes())
     assert box is not None

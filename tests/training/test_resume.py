@@ -16,7 +16,8 @@ from safetensors.torch import load_file
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.runs.directory import RunDirectory
-from nmt.training.resume import resume
+from nmt.training.begin import stored_keys
+from nmt.training.resume import resume, resumed_config
 
 CHANGES = {
     "trainer__max_steps": 28,
@@ -53,6 +54,17 @@ def whole(job: Callable[..., Job], session_corpus: Path) -> Whole:
 @pytest.fixture(scope="module")
 def whole_averaged(job: Callable[..., Job], session_corpus: Path) -> Whole:
     return trained_whole(job, session_corpus, "whole_averaged", STOPPED)
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(20, False), (40, True)])
+def test_only_a_longer_training_is_warned_that_its_schedule_stays(
+    job: Callable[..., Job], steps: int, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shorter one has a warning of its own, with another remedy."""
+    stored = stored_keys(job("train", schedule="cosine", trainer__max_steps=30).config)
+    asked = job("train", resume="true", trainer__max_steps=steps)
+    assert resumed_config(asked, stored, {}, Path("run"))["trainer"]["max_steps"] == steps
+    assert ("the learning rate decays over 30 steps as before" in caplog.text) == warned
 
 
 def checkpoint(run_dir: Path) -> dict[str, object]:
