@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
+from nmt.data.cache import file_digest
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -151,6 +152,12 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
             searched = "" if path.is_absolute() else f" in {folders}"
             raise FileNotFoundError(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
     return files
+
+
+def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
+    """SHA-256 of each corpus file, by prefix and language."""
+    files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]
+    return {name: file_digest(path) for name, path in files}
 
 
 def alignment_file(prefix: str, direction: Direction) -> Path | None:

@@ -10,10 +10,7 @@ from typing import Any
 
 import torch
 
-from nmt.config.direction import Direction
 from nmt.config.schema import RunSettings
-from nmt.data.cache import file_digest
-from nmt.data.corpus import file_pair
 from nmt.evaluation.scores import Score
 from nmt.models.base import Seq2Seq
 from nmt.runs.directory import tokenizer_hashes
@@ -31,12 +28,6 @@ _PACKAGES = (
     "datasets",
     "numpy",
 )
-
-
-def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
-    """SHA-256 of each corpus file, by prefix and language."""
-    files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]
-    return {name: file_digest(path) for name, path in files}
 
 
 def versions() -> dict[str, str]:

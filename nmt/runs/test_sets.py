@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config.messages import unknown
-from nmt.data.corpus import Pairs, read_parallel
+from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
 from nmt.runs.alignment_error import Gold, gold_file, read_gold, read_valid_gold
 from nmt.runs.load import Trained
-from nmt.runs.record import corpus_hashes
 from nmt.runs.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
 

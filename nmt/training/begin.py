@@ -10,11 +10,11 @@ from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
-from nmt.data.corpus import check_files
+from nmt.data.corpus import check_files, corpus_hashes
 from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
-from nmt.runs.record import corpus_hashes, training_record
+from nmt.runs.record import training_record
 from nmt.training.machine import choose_machine, faster_precision, rank
 from nmt.training.prepared import (
     BATCHES,

@@ -11,10 +11,10 @@ from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.config.trusted import TRAINED, check_targets
-from nmt.data.corpus import check_files
+from nmt.data.corpus import check_files, corpus_hashes
 from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
-from nmt.runs.record import corpus_hashes, training_record
+from nmt.runs.record import training_record
 from nmt.training.checkpoints import newest_whole
 from nmt.training.machine import choose_machine, rank
 from nmt.training.prepared import (

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from nmt.config.direction import Direction
-from nmt.data.corpus import check_files
+from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import tokenizers
-from nmt.runs.record import corpus_hashes
 from scripts.bench.size_lists import size_list
 
 _WORDS, _MEAN_LENGTH = 20_000, 16

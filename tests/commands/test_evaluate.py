@@ -17,14 +17,13 @@ from nmt.commands.evaluate import check_band, evaluate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import RunSettings
-from nmt.data.corpus import Pairs
+from nmt.data.corpus import Pairs, corpus_hashes
 from nmt.errors import CheckFailed, report
 from nmt.maps.links import Alignment
 from nmt.runs.alignment_error import Gold, read_valid_gold
 from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import conditions, training_counts
 from nmt.runs.load import Trained
-from nmt.runs.record import corpus_hashes
 from nmt.runs.test_sets import TestSet, split_test_set
 
 
