@@ -53,7 +53,7 @@ EDGES: dict[str, set[str]] = {
     ENTRY: {"cli", "runs"},
 }
 ONLY_TORCH = {"kernels", "attention", "models"}
-STANDARD = {"abc", "collections", "contextlib", "functools", "math", "typing", "warnings"}
+STANDARD = {"abc", "collections", "contextlib", "dataclasses", "functools", "math", "typing", "warnings"}
 TENSOR_LIBRARIES = {"torch", "jaxtyping", "entmax"} | STANDARD
 SEES_ARRAYS = {"plots", "viewer", "attention_map", "map_files", "words", "links", "symmetrization", "diagnostics"}
 HYDRA = {PACKAGE / "config" / "nodes.py", *(PACKAGE / "cli").glob("*.py")}

@@ -1,8 +1,9 @@
 """Attention = scorer + window + normalizer: o = sum_i a_i v_i, a = normalizer(score(q, k_1), ..., score(q, k_n))."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention.normalizers import Normalizer
@@ -20,6 +21,8 @@ Mask = Bool[Tensor, "..."]
 
 SiteWatch = Callable[[Tensor, View], None]
 """watch(weights, view) receives the weights (batch, heads, queries, keys) and the window's View."""
+EditWeights = Callable[[Tensor, View, Tensor], Tensor]
+"""edit(weights, view, positions) returns new weights for queries at `positions` (1 or batch, queries), from 0."""
 
 
 class Attention(nn.Module):
@@ -48,6 +51,8 @@ class Attention(nn.Module):
         self.window = window(state_dim=query_dim * num_heads, num_heads=num_heads)
         self.normalizer = normalizer()
         self.dropout = Dropout(dropout)
+        self.edits: Sequence[EditWeights] = ()
+        """Replace the weights, in their order; see nmt.attention.edits."""
 
     @property
     def max_keys(self) -> int | None:
@@ -71,8 +76,7 @@ class Attention(nn.Module):
         """The context; `watch` receives the weights and the window's view."""
         if watch is None:
             return self.context(queries, keys, values, mask, asking)
-        view = self.window(mask, asking)
-        context, weights = self._attend_within(view, queries, keys, values)
+        context, weights, view = self._attend(queries, keys, values, mask, asking)
         watch(weights, view)
         return context
 
@@ -80,7 +84,7 @@ class Attention(nn.Module):
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
     ) -> Context:
         """The context, computed in the way that is fastest on this device."""
-        can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only
+        can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only and not self.edits
         dropout = self.dropout.p if self.training else 0.0
         if not (can_be_fused and fused_attention.prefers_fused(queries, dropout)):
             return self.attend(queries, keys, values, mask, asking)[0]
@@ -92,13 +96,26 @@ class Attention(nn.Module):
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
     ) -> tuple[Context, Weights]:
         """The context and the weights, computed by the formula."""
-        return self._attend_within(self.window(mask, asking), queries, keys, values)
+        return self._attend(queries, keys, values, mask, asking)[:2]
 
-    def _attend_within(self, view: View, queries: Queries, keys: Keys, values: Values) -> tuple[Context, Weights]:
+    def _attend(
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None
+    ) -> tuple[Context, Weights, View]:
+        view = self.window(mask, asking)
         scores = self.scorer.score(self.scorer.project_queries(queries), keys)
         if view.log_prior is not None and view.renormalized:
             scores = scores + view.log_prior
         weights = self.normalizer(scores, view.mask)
         if view.log_prior is not None and not view.renormalized:
             weights = weights * view.log_prior.exp()
-        return self.dropout(weights).to(values.dtype) @ values, weights
+        if self.edits:
+            positions = _last_positions(weights) if asking is None else asking.positions
+            for edit in self.edits:
+                weights = edit(weights, view, positions)
+        return self.dropout(weights).to(values.dtype) @ values, weights, view
+
+
+def _last_positions(weights: Weights) -> Int[Tensor, "1 queries"]:
+    """The positions of self-attention's queries: those of the last keys, because the keys are a cache in search."""
+    queries, keys = weights.shape[-2:]
+    return torch.arange(keys - queries, keys, device=weights.device).unsqueeze(0)

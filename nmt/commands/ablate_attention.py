@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.attention import Attention
-from nmt.attention.ablation import Ablated, FrozenQuery, Off, Shuffled, Uniform, with_parts
+from nmt.attention.edits import Change, Edit, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.config.job import Job
 from nmt.config.schema import AblateAttentionSettings
 from nmt.evaluation.scores import headline_metrics
@@ -143,8 +143,8 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
     return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}
 
 
-def _with_weights(kind: type[Ablated]) -> Ablation:
-    return lambda attention, head, _: with_parts(attention, normalizer=kind(attention.normalizer, head))
+def _edited(change: Change) -> Ablation:
+    return lambda attention, head, _: with_parts(attention, edits=[Edit(change, head)])
 
 
 def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractContextManager[None]:
@@ -152,8 +152,8 @@ def _frozen(attention: Attention, head: int, queries: MeanQueries) -> AbstractCo
 
 
 ABLATIONS: dict[str, Ablation] = {
-    "off": _with_weights(Off),
-    "uniform": _with_weights(Uniform),
-    "shuffled": _with_weights(Shuffled),
+    "off": _edited(Off()),
+    "uniform": _edited(Uniform()),
+    "shuffled": _edited(Shuffled()),
     "frozen": _frozen,
 }

@@ -8,6 +8,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.maps.attention_map import AttentionMap
 from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
+from nmt.runs.interventions import Comparison, Intervention, intervene
 from nmt.runs.load import Trained, load_runs
 from nmt.runs.search import build_translator, named_search, search_config
 from nmt.text import normalize
@@ -68,10 +69,8 @@ class Pretrained:
         Without `targets` the maps are those of the best translation. A pair has no maps if one side is empty or too
         long for the model. Raises ValueError for an ensemble.
         """
-        if len(self.runs) > 1:
-            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions; load one of them.")
+        run = self._single()
         sources, given = _pairs(sources, sources if targets is None else targets)
-        run = self.runs[0]
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:
             found = self._translator(None, {}).search_ids(source_ids)
@@ -82,6 +81,27 @@ class Pretrained:
         for sentence in forced_maps(run, first_ranked(source_ids, target_ids), batch_tokens=4096):
             maps[sentence.line - 1] = sentence.maps
         return maps
+
+    def intervene(
+        self,
+        line: str,
+        interventions: Sequence[Intervention],
+        *,
+        target: str | None = None,
+        prefix: str = "",
+        **settings: Any,
+    ) -> Comparison:
+        """The translation of a line, its log-probabilities and maps, with and without changes of the attention.
+
+        `target` replaces the translation without the changes; both begin with `prefix`. `settings` replace some of the
+        search's settings. Raises ValueError for a change that the model cannot make, and for an ensemble.
+        """
+        return intervene(self._single(), line, interventions, target, prefix, settings)
+
+    def _single(self) -> Trained:
+        if len(self.runs) > 1:
+            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions; load one of them.")
+        return self.runs[0]
 
     def _translator(
         self, search: str | None, settings: Mapping[str, Any], minimum_bayes_risk: bool = False

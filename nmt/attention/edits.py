@@ -1,0 +1,211 @@
+"""Edits of a trained attention: weights are replaced, a query is frozen, a part is exchanged.
+
+`with_parts` exchanges parts of an Attention inside a block. Its `edits` replace the weights after the window and before
+dropout, so what an edit returns is what the values are multiplied by, and what a `watch` receives.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.attention.attention import Attention
+from nmt.attention.normalizers import Normalizer
+from nmt.attention.scorers import Scorer
+from nmt.attention.windows import View, Window
+
+Weights = Float[Tensor, "batch heads queries keys"]
+Mask = Bool[Tensor, "..."]
+
+
+class Change(ABC):
+    """A rule that gives every query new weights. Blocked keys keep the weight 0."""
+
+    @abstractmethod
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        """The new weights of all heads and queries; `view` is the window's."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Applies a change to some heads and queries of an Attention; the weights of the others keep every bit."""
+
+    change: Change
+    head: int | None = None
+    """None for every head."""
+    steps: Sequence[int] | None = None
+    """Positions of the queries, from 0; None for every query."""
+
+    def __call__(self, weights: Weights, view: View, positions: Int[Tensor, "#batch queries"]) -> Weights:
+        """The weights with the change, for queries at `positions`."""
+        heads = torch.arange(weights.shape[1], device=weights.device)
+        chosen = torch.ones_like(heads, dtype=torch.bool) if self.head is None else heads == self.head
+        chosen = chosen[:, None, None]
+        if self.steps is not None:
+            steps = torch.tensor(list(self.steps), dtype=positions.dtype, device=positions.device)
+            chosen = chosen & torch.isin(positions, steps)[:, None, :, None]
+        return torch.where(chosen, self.change(weights, view), weights)
+
+
+class Off(Change):
+    """a_i = 0: the head contributes nothing (Michel et al. 2019, section 2.3)."""
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        return torch.zeros_like(weights)
+
+
+class Uniform(Change):
+    """a_i = 1 / (number of allowed keys): the head returns the mean of the allowed values.
+
+    The Gaussian of a local-p window that is not renormalized still multiplies the weights.
+    """
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        allowed = view.mask.expand(weights.shape)
+        return _with_prior(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1).to(weights.dtype), view)
+
+
+class Shuffled(Change):
+    """The head's own weights, permuted among the keys that the query may attend to.
+
+    The permutation depends only on which keys are allowed, not on the rest of the batch. The Gaussian of a local-p
+    window that is not renormalized stays in its place: only the weights that it multiplies are permuted.
+    """
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        allowed, keys = view.mask.expand(weights.shape), weights.shape[-1]
+        prior = _prior(view)
+        if prior is not None:
+            weights = torch.where(allowed, weights / prior, 0)
+        places = torch.arange(keys, device=weights.device)
+        # Blocked keys sort last in both orders. The random number of a position does not depend on the number of keys.
+        ascending = torch.where(allowed, places, keys).argsort(dim=-1)
+        shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
+        return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), view)
+
+
+@dataclass(frozen=True)
+class Given(Change):
+    """These weights for the first keys, and 0 for all others."""
+
+    weights: Sequence[float]
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        given = torch.tensor(self.weights, dtype=weights.dtype, device=weights.device)[: weights.shape[-1]]
+        padded = torch.nn.functional.pad(given, (0, weights.shape[-1] - len(given)))
+        return (padded * view.mask).expand(weights.shape)
+
+
+@dataclass(frozen=True)
+class Scaled(Change):
+    """Multiplies the weights of some keys by `factor`, and all weights of the query such that their sum is as before.
+
+    A factor of 0 blocks the keys. If they had all the weight, the other allowed keys get equal shares of it.
+    """
+
+    keys: Sequence[int]
+    factor: float
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        places = torch.arange(weights.shape[-1], device=weights.device)
+        chosen = torch.isin(places, torch.tensor(list(self.keys), device=weights.device))
+        scaled = torch.where(chosen, weights * self.factor, weights)
+        allowed = (view.mask & ~(chosen & (self.factor == 0))).expand(weights.shape)
+        scaled = torch.where(scaled.sum(dim=-1, keepdim=True) > 0, scaled, allowed.to(weights.dtype))
+        total, new = weights.sum(dim=-1, keepdim=True), scaled.sum(dim=-1, keepdim=True)
+        return scaled * torch.where(new > 0, total / new, 0)
+
+
+@dataclass(frozen=True)
+class OfHead(Change):
+    """The weights of another head of the same layer."""
+
+    head: int
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        return weights[:, self.head : self.head + 1].expand(weights.shape)
+
+
+class Tempered(Normalizer):
+    """normalizer(scores / temperature): above 1 the weights become more even, below 1 sharper."""
+
+    def __init__(self, normalizer: Normalizer, temperature: float) -> None:
+        super().__init__()
+        self.normalizer, self.temperature = normalizer, temperature
+
+    def extra_repr(self) -> str:
+        return f"temperature = {self.temperature}"
+
+    def forward(self, scores: Float[Tensor, "*batch queries keys"], mask: Mask) -> Float[Tensor, "*batch queries keys"]:
+        return self.normalizer(scores / self.temperature, mask)
+
+
+class FrozenQuery(Scorer):
+    """A scorer that replaces every query of one head with `query`, so the head's scores depend on the keys alone."""
+
+    def __init__(self, scorer: Scorer, head: int, query: Float[Tensor, " query_dim"]) -> None:
+        super().__init__()
+        self.scorer, self.head = scorer, head
+        self.inner_product = scorer.inner_product
+        self.query: Tensor
+        self.register_buffer("query", query)
+
+    @property
+    def max_keys(self) -> int | None:
+        return self.scorer.max_keys
+
+    def project_queries(
+        self, queries: Float[Tensor, "batch heads queries query_dim"]
+    ) -> Float[Tensor, "batch heads queries _"]:
+        chosen = torch.arange(queries.shape[1], device=queries.device)[:, None, None] == self.head
+        return self.scorer.project_queries(torch.where(chosen, self.query, queries))
+
+    def project_keys(self, keys: Float[Tensor, "batch heads keys key_dim"]) -> Float[Tensor, "batch heads keys _"]:
+        return self.scorer.project_keys(keys)
+
+    def key_vectors(self, keys: Float[Tensor, "batch heads keys dim"]) -> Float[Tensor, "batch heads keys _"]:
+        return self.scorer.key_vectors(keys)
+
+    def score(
+        self, queries: Float[Tensor, "batch heads queries dim"], keys: Float[Tensor, "batch heads keys _"]
+    ) -> Weights:
+        return self.scorer.score(queries, keys)
+
+
+@contextmanager
+def with_parts(
+    attention: Attention,
+    *,
+    scorer: Scorer | None = None,
+    window: Window | None = None,
+    normalizer: Normalizer | None = None,
+    edits: Sequence[Edit] = (),
+) -> Iterator[None]:
+    """Replaces parts of `attention` inside the block, and adds edits of its weights, applied in their order."""
+    own = attention.scorer, attention.window, attention.normalizer, attention.edits
+    attention.scorer, attention.window = scorer or own[0], window or own[1]
+    attention.normalizer, attention.edits = normalizer or own[2], (*own[3], *edits)
+    try:
+        yield
+    finally:
+        attention.scorer, attention.window, attention.normalizer, attention.edits = own
+
+
+def _prior(view: View) -> Tensor | None:
+    """The Gaussian that multiplies the weights after the normalizer, if there is one."""
+    return None if view.log_prior is None or view.renormalized else view.log_prior.exp()
+
+
+def _with_prior(weights: Weights, view: View) -> Weights:
+    prior = _prior(view)
+    return weights if prior is None else weights * prior
+
+
+def _random_numbers(number: int) -> Float[Tensor, " number"]:
+    """Random numbers in [0, 1) that depend only on their position."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(number, generator=generator, dtype=torch.float64)

@@ -1,0 +1,211 @@
+"""Interventions on the attention of a finished run: what the model writes, and how likely each piece is, with a change.
+
+The attention is changed inside `intervened`, with trained weights as they are. `intervene` compares one sentence with
+and without the change.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.attention import Attention
+from nmt.attention.edits import Change, Edit, OfHead, Tempered, with_parts
+from nmt.attention.normalizers import Normalizer
+from nmt.attention.windows import Global, LocalM, Window
+from nmt.config.messages import unknown
+from nmt.data.batch import collate
+from nmt.maps.attention_map import EOS, AttentionMap
+from nmt.maps.recorder import Recorder
+from nmt.models import Seq2Seq
+from nmt.runs.load import Trained
+from nmt.runs.search import build_translator
+from nmt.text import normalize
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """A change of the attention at one site.
+
+    `change` replaces weights; it may be limited to a head and to some steps. The others change all heads and steps:
+    `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` is D of the window; with
+    global attention it is that of a local-m window.
+    """
+
+    change: Change | None = None
+    site: str = "cross"
+    """'encoder_self', 'decoder_self' or 'cross'."""
+    layer: int | None = None
+    """From 0; None for every layer."""
+    head: int | None = None
+    """From 0; None for every head."""
+    steps: Sequence[int] | None = None
+    """Positions of the queries, from 0; None for all. In a decoder step t predicts piece t of the translation."""
+    temperature: float | None = None
+    normalizer: Normalizer | None = None
+    half_width: int | None = None
+
+    @property
+    def first_step(self) -> int:
+        """The first piece of the translation that the change can have an effect on."""
+        later = self.steps is not None and self.site != "encoder_self"
+        return min(self.steps or (0,)) if later else 0
+
+
+class Decoded(NamedTuple):
+    """A translation, and the model's attention while it reads it."""
+
+    text: str
+    pieces: list[str]
+    """With EOS."""
+    log_probs: list[float]
+    """log p of each piece given the ones before it, in nats."""
+    maps: list[AttentionMap]
+
+    @property
+    def log_prob(self) -> float:
+        """log p(translation | source), in nats."""
+        return math.fsum(self.log_probs)
+
+
+class Comparison(NamedTuple):
+    """What an intervention changes."""
+
+    source_pieces: list[str]
+    intact: Decoded
+    """The translation without the change."""
+    forced: Decoded
+    """The same pieces, with their log-probabilities and maps under the change."""
+    changed: Decoded
+    """What the search finds under the change. It keeps the pieces before the first step that is changed."""
+
+
+@contextmanager
+def intervened(model: Seq2Seq, interventions: Sequence[Intervention]) -> Iterator[None]:
+    """Changes the model's attention inside the block.
+
+    Raises ValueError for a site, layer or head that the model does not have, and for a value out of range.
+    """
+    with ExitStack() as stack:
+        for intervention in interventions:
+            for attention in _selected(model, intervention):
+                stack.enter_context(with_parts(attention, **_parts(attention, intervention)))
+        yield
+
+
+def intervene(
+    trained: Trained,
+    line: str,
+    interventions: Sequence[Intervention],
+    target: str | None = None,
+    prefix: str = "",
+    search: dict[str, Any] | None = None,
+) -> Comparison:
+    """Translates a line with and without interventions; `target` replaces the translation without them.
+
+    Both translations begin with `prefix`. Raises ValueError if the line or the target is empty or too long for the
+    model, and as `intervened`.
+    """
+    source, given, begin = (
+        tokenizer.encode(normalize(text))
+        for tokenizer, text in (
+            (trained.tokenizers.source, line),
+            (trained.tokenizers.target, target or ""),
+            (trained.tokenizers.target, prefix),
+        )
+    )
+    _check_length("line", source, trained.model.max_source)
+    with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
+        pass
+    translator = build_translator([trained], search)
+    ids = translator.search_ids([source], [begin])[0][0].ids if target is None else given
+    _check_length("target", ids, trained.model.max_target)
+    first = min((each.first_step for each in interventions), default=0)
+    kept = max(ids[:first], begin, key=len)
+
+    intact = _forced(trained, source, ids)
+    with intervened(trained.model, interventions):
+        forced = _forced(trained, source, ids)
+        found = translator.search_ids([source], [kept])[0][0].ids
+        changed = _forced(trained, source, found)
+    return Comparison(trained.tokenizers.source.pieces(source), intact, forced, changed)
+
+
+def _forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
+    """The log-probabilities and maps of a given translation."""
+    batch, recorder = collate([(0, source, target)]), Recorder()
+    inputs = (batch.source, batch.source_mask, batch.target_input)
+    with torch.inference_mode():
+        logits = trained.model(*(tensor.to(trained.device) for tensor in inputs), watch=recorder)
+        log_probs = logits.float().log_softmax(dim=-1).gather(2, batch.target_output.to(trained.device).unsqueeze(2))
+    pieces = trained.tokenizers.target.pieces(target)
+    maps = recorder.sentence(0, trained.tokenizers.source.pieces(source), pieces)
+    text = normalize(trained.tokenizers.target.decode(target))
+    return Decoded(text, [*pieces, EOS], log_probs.flatten().tolist(), maps)
+
+
+def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
+    """The attentions that an intervention changes."""
+    if intervention.site not in model.sites:
+        raise ValueError(unknown("attention site", intervention.site, list(model.sites)))
+    layers = model.sites[intervention.site]
+    _check_index("layer", intervention.layer, len(layers), intervention.site)
+    _check_index("head", intervention.head, layers[0].num_heads, intervention.site)
+    if isinstance(intervention.change, OfHead):
+        _check_index("head", intervention.change.head, layers[0].num_heads, intervention.site)
+    return [layer for index, layer in enumerate(layers) if intervention.layer in (None, index)]
+
+
+def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
+    """The arguments of `with_parts`."""
+    whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
+    if intervention.change is None and whole == (None, None, None):
+        raise ValueError("The intervention changes nothing: give change, temperature, normalizer or half_width.")
+    if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
+        raise ValueError(
+            "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps."
+        )
+    parts: dict[str, Any] = {}
+    if intervention.change is not None:
+        parts["edits"] = [Edit(intervention.change, intervention.head, intervention.steps)]
+    if intervention.normalizer is not None:
+        parts["normalizer"] = intervention.normalizer
+    if intervention.temperature is not None:
+        if not 0 < intervention.temperature < math.inf:
+            raise ValueError(f"temperature is {intervention.temperature}; it must be a number above 0.")
+        parts["normalizer"] = Tempered(parts.get("normalizer", attention.normalizer), intervention.temperature)
+    if intervention.half_width is not None:
+        if intervention.site != "cross":
+            raise ValueError(
+                f"half_width needs a local window, which only cross attention has, not {intervention.site}."
+            )
+        parts["window"] = _window(attention.window, intervention.half_width)
+    return parts
+
+
+def _window(window: Window, half_width: int) -> Window:
+    """The window with another half width; a local-m window in place of a global one."""
+    if isinstance(window, Global):
+        return LocalM(0, 1, half_width)
+    least = 0 if isinstance(window, LocalM) else 1
+    if half_width < least:
+        raise ValueError(f"half_width is {half_width}; it must be at least {least}.")
+    changed: Any = copy(window)  # shares the trained weights
+    changed.half_width = half_width
+    return changed
+
+
+def _check_index(name: str, index: int | None, number: int, site: str) -> None:
+    if index is not None and not 0 <= index < number:
+        raise ValueError(f"{name} is {index}, but {site} has {name}s 0 to {number - 1}.")
+
+
+def _check_length(name: str, ids: Sequence[int], most: int | None) -> None:
+    if not ids:
+        raise ValueError(f"The {name} is empty; give a sentence.")
+    if most is not None and len(ids) >= most:
+        raise ValueError(f"The {name} has {len(ids)} pieces, but the model reads at most {most - 1}; shorten it.")

@@ -1,0 +1,157 @@
+"""Laws of interventions on the attention of trained runs, for all three models."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt.attention.edits import Given, Off, OfHead, Scaled, Uniform
+from nmt.attention.normalizers import Sparsemax
+from nmt.commands.ablate_attention import ABLATIONS
+from nmt.runs.forced_scores import log_probs
+from nmt.runs.interventions import Comparison, Decoded, Intervention, intervene, intervened
+from nmt.runs.load import Trained, load_run
+from nmt.runs.search import build_translator
+from nmt.text import normalize
+
+LINE = "one two three four ."
+TARGET = "một hai ba bốn ."
+
+
+@pytest.fixture
+def trained(run: str) -> Trained:
+    return load_run(Path(run), "cpu")
+
+
+def weights(decoded: Decoded, site: str = "cross") -> np.ndarray:
+    [found] = [item.weights for item in decoded.maps if item.site == site]
+    return found
+
+
+def compared(trained: Trained, *interventions: Intervention) -> Comparison:
+    return intervene(trained, LINE, interventions, target=TARGET)
+
+
+def test_weights_replaced_by_themselves_change_no_bit(trained: Trained) -> None:
+    intact = compared(trained).intact
+    same = [
+        Intervention(Given(row.tolist()), site, layer, head, [step])
+        for site in trained.model.sites
+        for layer, heads in enumerate(weights(intact, site))
+        for head, rows in enumerate(heads)
+        for step, row in enumerate(rows)
+    ]
+    found = compared(trained, *same)
+    assert found.forced.log_probs == found.intact.log_probs
+    for site in trained.model.sites:
+        np.testing.assert_array_equal(weights(found.forced, site), weights(found.intact, site))
+
+
+def test_a_blocked_word_has_no_weight_and_the_rest_keeps_the_sum(trained: Trained) -> None:
+    found = compared(trained, Intervention(Scaled([1], 0.0)))
+    before, after = weights(found.intact), weights(found.forced)
+    assert (after[..., 1] == 0).all()
+    visible = np.delete(before, 1, axis=-1).sum(-1) > 0
+    np.testing.assert_allclose(after.sum(-1)[visible][:1], before.sum(-1)[visible][:1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_an_edit_of_a_step_changes_nothing_before_it(trained: Trained, step: int) -> None:
+    for site in set(trained.model.sites) - {"encoder_self"}:
+        found = compared(trained, Intervention(Uniform(), site, steps=[step]))
+        assert found.forced.log_probs[:step] == found.intact.log_probs[:step]
+        assert found.forced.log_probs[step:] != found.intact.log_probs[step:]
+        np.testing.assert_array_equal(weights(found.forced)[:, :, :step], weights(found.intact)[:, :, :step])
+        assert found.changed.pieces[:step] == found.intact.pieces[:step]
+
+
+def test_a_search_makes_the_same_edit_as_forced_decoding(trained: Trained) -> None:
+    """The search's log-probability of what it found is that of forced decoding, so its steps were edited alike."""
+    edits = [Intervention(Uniform(), site, steps=[0, 2]) for site in trained.model.sites if site != "encoder_self"]
+    found = intervene(trained, LINE, edits)
+    with intervened(trained.model, edits):
+        source = trained.tokenizers.source.encode(LINE)
+        best = build_translator([trained]).search_ids([source])[0][0]
+    assert found.changed.text == normalize(trained.tokenizers.target.decode(best.ids))
+    # float32: each of at most 50 log-probabilities of about 6 nats may be off by some units in the last place.
+    assert found.changed.log_prob == pytest.approx(best.log_prob, abs=50 * 6 * 2**-20)
+
+
+@pytest.mark.parametrize("head", [0, 1])
+def test_a_head_that_is_off_is_the_ablation(folder: Path, monkeypatch: pytest.MonkeyPatch, head: int) -> None:
+    monkeypatch.chdir(folder)
+    trained = load_run(Path("maps_transformer"), "cpu")
+    for site, layers in trained.model.sites.items():
+        found = compared(trained, Intervention(Off(), site, 1, head)).forced
+        with ABLATIONS["off"](layers[1], head, {}):
+            assert found.log_prob == pytest.approx(log_probs([trained], [LINE], [TARGET])[0], abs=1e-5)
+        assert (weights(found, site)[1, head] == 0).all()
+
+
+def test_a_head_takes_the_weights_of_another(here: Path) -> None:
+    found = compared(load_run(Path("maps_transformer"), "cpu"), Intervention(OfHead(1), layer=0, head=0)).forced
+    np.testing.assert_array_equal(weights(found)[0, 0], weights(found)[0, 1])
+
+
+def test_temperature_and_sparsemax_act_on_the_scores(trained: Trained) -> None:
+    intact, even = compared(trained).intact, compared(trained, Intervention(temperature=1e6)).forced
+    sparse = compared(trained, Intervention(normalizer=Sparsemax())).forced
+    assert (weights(even).max(-1) <= weights(intact).max(-1)).all()
+    assert (weights(sparse) == 0).sum() >= (weights(intact) == 0).sum()
+
+
+def test_the_width_of_a_window_can_be_changed(trained: Trained) -> None:
+    """Global attention gets a local-m window, the others keep their kind and weights."""
+    [narrow] = [item for item in compared(trained, Intervention(half_width=1)).forced.maps if item.site == "cross"]
+    assert narrow.local is not None
+    assert narrow.local.allowed.sum(-1).max() <= 3
+    assert (narrow.weights[~narrow.local.allowed] == 0).all()
+
+
+def test_the_model_is_itself_again_afterwards(trained: Trained) -> None:
+    before = compared(trained).intact.log_probs
+    compared(trained, Intervention(Off()), Intervention(temperature=2.0), Intervention(half_width=1))
+    assert compared(trained).intact.log_probs == before
+
+
+def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
+    found = intervene(trained, LINE, [Intervention(Uniform())], prefix="bảy sáu")
+    assert found.intact.text.startswith("bảy sáu")
+    assert found.changed.text.startswith("bảy sáu")
+
+
+@pytest.mark.parametrize(
+    ("intervention", "message"),
+    [
+        (Intervention(Off(), "crss"), r"Unknown attention site 'crss'\..*cross"),
+        (Intervention(Off(), layer=7), "layer is 7, but cross has layers 0 to 1"),
+        (Intervention(Off(), head=-1), "head is -1, but cross has heads 0 to 1"),
+        (Intervention(OfHead(2)), "head is 2, but cross has heads 0 to 1"),
+        (Intervention(), "The intervention changes nothing: give change, temperature, normalizer or half_width"),
+        (Intervention(temperature=0.0), r"temperature is 0\.0; it must be a number above 0"),
+        (Intervention(temperature=2.0, head=1), "change all heads and steps of a layer: leave out head and steps"),
+        (Intervention(half_width=-1), r"half_width is -1; it must be at least 0"),
+        (Intervention(half_width=1, site="decoder_self"), "only cross attention has, not decoder_self"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused(here: Path, intervention: Intervention, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        intervene(load_run(Path("maps_transformer"), "cpu"), LINE, [intervention])
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "message"),
+    [(" ", None, "The line is empty; give a sentence"), (LINE, "", "The target is empty; give a sentence")],
+)
+def test_empty_sentences_are_refused(here: Path, line: str, target: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        intervene(load_run(Path("maps_transformer"), "cpu"), line, [Intervention(Off())], target)
+
+
+def test_a_loaded_run_intervenes(here: Path) -> None:
+    found = nmt.load("maps_luong", device="cpu").intervene(LINE, [Intervention(Off())], target=TARGET)
+    assert found.forced.pieces == found.intact.pieces
+    assert found.forced.log_prob != found.intact.log_prob
+    with pytest.raises(ValueError, match="2 runs have 2 different attentions; load one of them"):
+        nmt.load(["maps_luong", "maps_luong"], device="cpu").intervene(LINE, [])
