@@ -36,7 +36,9 @@ EDGES: dict[str, set[str]] = {
         "config",
         SHARED,
     },
+    "serving": {"runs", "maps", "decoding", "attention", "data", "text", "config", SHARED},
     "commands": {
+        "serving",
         "training",
         "runs",
         "maps",

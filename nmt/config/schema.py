@@ -535,6 +535,34 @@ class ExplainSettings(Keys):
     vocabulary: Annotated[int, Field(ge=5, le=_LARGEST), expects("a whole number of at least 5; 4 pieces are special")]
 
 
+class ServeSettings(Keys):
+    run_dirs: Texts
+    host: Text
+    port: Annotated[int, Field(ge=0, le=65535), expects("a port from 1 to 65535, or 0 for a free one")]
+    device: Device
+    precision: Precision
+    max_models: Positive
+    batch_tokens: Positive
+    batch_window: Annotated[float, Field(ge=0, le=10), expects("seconds from 0 to 10, such as 0.005")]
+    max_waiting: Positive
+    time_limit: PositiveNumber
+    max_characters: Positive
+    max_sentences: Positive
+    max_alternatives: NonNegative
+    max_body_bytes: Positive
+    api_keys: Text | None
+    metrics_token: Text | None
+    allow_origins: Texts
+
+    @check(mode="after")
+    def check_lists(self) -> "ServeSettings":
+        if not self.run_dirs:
+            raise ValueError("run_dirs is an empty list; name at least one run directory, or a folder of them.")
+        if "*" in self.allow_origins:
+            raise ValueError("allow_origins is '*', which lets every web page use the server; name the origins.")
+        return self
+
+
 class DownloadSettings(Keys):
     what: Texts
     out: Text
@@ -559,6 +587,7 @@ COMMANDS: dict[str, type[Keys]] = {
     "ablate_attention": AblateAttentionSettings,
     "explain": ExplainSettings,
     "download": DownloadSettings,
+    "serve": ServeSettings,
 }
 """The settings of each command, by the name of its YAML file."""
 

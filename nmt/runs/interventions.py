@@ -60,6 +60,8 @@ class Decoded(NamedTuple):
     """A translation, and the model's attention while it reads it."""
 
     text: str
+    ids: list[int]
+    """Without EOS."""
     pieces: list[str]
     """With EOS."""
     log_probs: list[float]
@@ -99,43 +101,36 @@ def intervened(model: Seq2Seq, interventions: Sequence[Intervention]) -> Iterato
 
 def intervene(
     trained: Trained,
-    line: str,
+    source: list[int],
     interventions: Sequence[Intervention],
-    target: str | None = None,
-    prefix: str = "",
+    target: list[int] | None = None,
+    prefix: Sequence[int] = (),
     search: dict[str, Any] | None = None,
 ) -> Comparison:
-    """Translates a line with and without interventions; `target` replaces the translation without them.
+    """Translates a sentence with and without interventions; `target` replaces the translation without them.
 
-    Both translations begin with `prefix`. Raises ValueError if the line or the target is empty or too long for the
-    model, and as `intervened`.
+    All are ids without BOS and EOS. Both translations begin with `prefix`. Raises ValueError if the source or the
+    target is empty or too long for the model, and as `intervened`.
     """
-    source, given, begin = (
-        tokenizer.encode(normalize(text))
-        for tokenizer, text in (
-            (trained.tokenizers.source, line),
-            (trained.tokenizers.target, target or ""),
-            (trained.tokenizers.target, prefix),
-        )
-    )
-    _check_length("line", source, trained.model.max_source)
+    _check_length("source", source, trained.model.max_source)
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
     translator = build_translator([trained], search)
-    ids = translator.search_ids([source], [begin])[0][0].ids if target is None else given
-    _check_length("target", ids, trained.model.max_target)
+    if target is None:
+        target = translator.search_ids([source], [prefix])[0][0].ids
+    _check_length("target", target, trained.model.max_target)
     first = min((each.first_step for each in interventions), default=0)
-    kept = max(ids[:first], begin, key=len)
+    kept = max(target[:first], prefix, key=len)
 
-    intact = _forced(trained, source, ids)
+    intact = forced(trained, source, target)
     with intervened(trained.model, interventions):
-        forced = _forced(trained, source, ids)
+        same = forced(trained, source, target)
         found = translator.search_ids([source], [kept])[0][0].ids
-        changed = _forced(trained, source, found)
-    return Comparison(trained.tokenizers.source.pieces(source), intact, forced, changed)
+        changed = forced(trained, source, found)
+    return Comparison(trained.tokenizers.source.pieces(source), intact, same, changed)
 
 
-def _forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
+def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
     """The log-probabilities and maps of a given translation."""
     batch, recorder = collate([(0, source, target)]), Recorder()
     inputs = (batch.source, batch.source_mask, batch.target_input)
@@ -145,7 +140,7 @@ def _forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
     pieces = trained.tokenizers.target.pieces(target)
     maps = recorder.sentence(0, trained.tokenizers.source.pieces(source), pieces)
     text = normalize(trained.tokenizers.target.decode(target))
-    return Decoded(text, [*pieces, EOS], log_probs.flatten().tolist(), maps)
+    return Decoded(text, list(target), [*pieces, EOS], log_probs.flatten().tolist(), maps)
 
 
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:

@@ -96,7 +96,10 @@ class Pretrained:
         `target` replaces the translation without the changes; both begin with `prefix`. `settings` replace some of the
         search's settings. Raises ValueError for a change that the model cannot make, and for an ensemble.
         """
-        return intervene(self._single(), line, interventions, target, prefix, settings)
+        run = self._single()
+        source, begin = run.tokenizers.source.encode(normalize(line)), run.tokenizers.target.encode(normalize(prefix))
+        given = None if target is None else run.tokenizers.target.encode(normalize(target))
+        return intervene(run, source, interventions, given, begin, settings)
 
     def _single(self) -> Trained:
         if len(self.runs) > 1:

@@ -29,8 +29,13 @@ def weights(decoded: Decoded, site: str = "cross") -> np.ndarray:
     return found
 
 
+def ids(trained: Trained, line: str, target: str = "") -> tuple[list[int], list[int]]:
+    return trained.tokenizers.source.encode(line), trained.tokenizers.target.encode(target)
+
+
 def compared(trained: Trained, *interventions: Intervention) -> Comparison:
-    return intervene(trained, LINE, interventions, target=TARGET)
+    source, target = ids(trained, LINE, TARGET)
+    return intervene(trained, source, interventions, target)
 
 
 def test_weights_replaced_by_themselves_change_no_bit(trained: Trained) -> None:
@@ -69,7 +74,7 @@ def test_an_edit_of_a_step_changes_nothing_before_it(trained: Trained, step: int
 def test_a_search_makes_the_same_edit_as_forced_decoding(trained: Trained) -> None:
     """The search's log-probability of what it found is that of forced decoding, so its steps were edited alike."""
     edits = [Intervention(Uniform(), site, steps=[0, 2]) for site in trained.model.sites if site != "encoder_self"]
-    found = intervene(trained, LINE, edits)
+    found = intervene(trained, ids(trained, LINE)[0], edits)
     with intervened(trained.model, edits):
         source = trained.tokenizers.source.encode(LINE)
         best = build_translator([trained]).search_ids([source])[0][0]
@@ -116,7 +121,8 @@ def test_the_model_is_itself_again_afterwards(trained: Trained) -> None:
 
 
 def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
-    found = intervene(trained, LINE, [Intervention(Uniform())], prefix="bảy sáu")
+    source, prefix = ids(trained, LINE, "bảy sáu")
+    found = intervene(trained, source, [Intervention(Uniform())], prefix=prefix)
     assert found.intact.text.startswith("bảy sáu")
     assert found.changed.text.startswith("bảy sáu")
 
@@ -137,16 +143,16 @@ def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
 )
 def test_what_cannot_be_changed_is_refused(here: Path, intervention: Intervention, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        intervene(load_run(Path("maps_transformer"), "cpu"), LINE, [intervention])
+        compared(load_run(Path("maps_transformer"), "cpu"), intervention)
 
 
 @pytest.mark.parametrize(
     ("line", "target", "message"),
-    [(" ", None, "The line is empty; give a sentence"), (LINE, "", "The target is empty; give a sentence")],
+    [(" ", TARGET, "The source is empty; give a sentence"), (LINE, "", "The target is empty; give a sentence")],
 )
-def test_empty_sentences_are_refused(here: Path, line: str, target: str | None, message: str) -> None:
+def test_empty_sentences_are_refused(here: Path, line: str, target: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        intervene(load_run(Path("maps_transformer"), "cpu"), line, [Intervention(Off())], target)
+        nmt.load("maps_transformer", device="cpu").intervene(line, [Intervention(Off())], target=target)
 
 
 def test_a_loaded_run_intervenes(here: Path) -> None:

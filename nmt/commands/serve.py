@@ -1,0 +1,67 @@
+"""nmt.serve: an HTTP server of finished runs."""
+
+import logging
+import socket
+from pathlib import Path
+
+from nmt.config.job import Job
+from nmt.config.schema import ServeSettings
+from nmt.files import existing_file
+
+logger = logging.getLogger(__name__)
+
+
+def serve(job: Job[ServeSettings]) -> None:
+    """Prints the server's address, and answers requests until it is interrupted; requests begun by then are finished.
+
+    Raises ValueError if the extra 'serve' is not installed, if the address is taken, and for a file without API keys.
+    """
+    try:
+        import uvicorn
+
+        from nmt.serving.application import Access, application
+        from nmt.serving.engine import Engine
+        from nmt.serving.gallery import Gallery
+        from nmt.serving.requests import Limits
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"nmt.serve needs {error.name}, which is not installed: pip install -c constraints.txt -e '.[serve]'."
+        ) from error
+    settings = job.settings
+    keys = frozenset[str]()
+    if settings.api_keys is not None:
+        file = existing_file("api_keys", settings.api_keys)
+        keys = frozenset(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
+        if not keys:
+            raise ValueError(f"{file} has no API keys; write one per line.")
+    gallery = Gallery(
+        [Path(folder) for folder in settings.run_dirs], settings.device, settings.precision, settings.max_models
+    )
+    gallery.load(next(iter(gallery.offered)))  # a run that cannot be loaded is reported before anybody asks
+    limits = Limits(
+        characters=settings.max_characters,
+        sentences=settings.max_sentences,
+        alternatives=settings.max_alternatives,
+        body_bytes=settings.max_body_bytes,
+        seconds=settings.time_limit,
+    )
+    listening = _listening(settings.host, settings.port)
+    engine = Engine(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
+    app = application(gallery, engine, limits, Access(keys, settings.metrics_token, settings.allow_origins))
+    for run in gallery.offered.values():
+        logger.info("%s translates %s", run.name, run.direction)
+    host, port = listening.getsockname()[:2]
+    print(f"http://{host}:{port}", flush=True)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=int(limits.seconds) + 1)
+    uvicorn.Server(config).run([listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address. Raises ValueError if it is taken or not one of this machine."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(
+            f"Cannot listen at {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
+        ) from error

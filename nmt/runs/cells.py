@@ -1,0 +1,129 @@
+"""The numbers behind one row of an attention map: from the query and the keys to the context vector."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.attention import Attention
+from nmt.config.messages import unknown
+from nmt.data.batch import collate
+from nmt.maps.attention_map import site_labels
+from nmt.runs.load import Trained
+
+
+class Cells(NamedTuple):
+    """One row of a map at one site, layer and head, and what it was computed from.
+
+    context = sum_i weights[i] values[i], weights = normalizer(scores) over the allowed columns, times the prior if a
+    local window multiplies it; scores[i] = score(query, keys[i]).
+    """
+
+    scorer: str
+    """Name of the scorer's class, such as ScaledDot."""
+    normalizer: str
+    window: str
+    row: str
+    """The piece that the row reads."""
+    columns: list[str]
+    query: list[float]
+    """After the scorer's projection."""
+    keys: list[list[float]]
+    """After the scorer's projection, one for each column."""
+    scores: list[float]
+    allowed: list[bool]
+    log_prior: list[float] | None
+    """log g of a local-p window; None for the others."""
+    weights: list[float]
+    values: list[list[float]]
+    context: list[float]
+
+
+def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
+    """The row of a map of a sentence pair, given as ids without BOS and EOS.
+
+    Raises ValueError for a site, layer, head or row that there is no map of.
+    """
+    if site not in trained.model.sites:
+        raise ValueError(unknown("attention site", site, list(trained.model.sites)))
+    layers = trained.model.sites[site]
+    labels = site_labels(*(t.pieces(ids) for t, ids in zip(trained.tokenizers, (source, target), strict=True)))[site]
+    for name, value, number in (
+        ("layer", layer, len(layers)),
+        ("head", head, layers[0].num_heads),
+        ("row", row, len(labels.inputs)),
+    ):
+        if not 0 <= value < number:
+            raise ValueError(f"{name} is {value}; it must be from 0 to {number - 1} at {site}.")
+    attention = layers[layer]
+    calls = _calls(trained, attention, source, target)
+    # A recurrent decoder asks once a step, a Transformer for all steps at once.
+    queries, keys, values, mask, asking = calls[row] if len(calls) > 1 else calls[0]
+    index = 0 if len(calls) > 1 else row
+    with torch.inference_mode():
+        view = attention.window(mask, asking)
+        projected = attention.scorer.project_queries(queries)
+        scores = attention.scorer.score(projected, keys)
+        context, weights = attention.attend(queries, keys, values, mask, asking)
+    allowed = view.mask.expand(weights.shape)[0, head, index]
+    prior = None if view.log_prior is None else view.log_prior[0, head, index].tolist()
+    return Cells(
+        type(attention.scorer).__name__,
+        type(attention.normalizer).__name__,
+        type(attention.window).__name__,
+        labels.inputs[row],
+        labels.columns,
+        projected[0, min(head, projected.shape[1] - 1), index].tolist(),
+        keys[0, min(head, keys.shape[1] - 1)].tolist(),
+        scores[0, head, index].tolist(),
+        allowed.tolist(),
+        prior,
+        weights[0, head, index].tolist(),
+        values[0, min(head, values.shape[1] - 1)].tolist(),
+        context[0, head, index].tolist(),
+    )
+
+
+def _calls(trained: Trained, attention: Attention, source: list[int], target: list[int]) -> list[Any]:
+    """The arguments of each call of an attention while the model reads a sentence pair."""
+    seen: list[Any] = []
+
+    def keep(module: Any, arguments: tuple[Any, ...]) -> None:
+        queries, keys, values, mask, asking = (*arguments, None)[:5]
+        seen.append((queries, keys, values, mask, asking))
+
+    batch = collate([(0, source, target)])
+    hook = attention.register_forward_pre_hook(keep)
+    try:
+        with torch.inference_mode():
+            trained.model(*(x.to(trained.device) for x in (batch.source, batch.source_mask, batch.target_input)))
+    finally:
+        hook.remove()
+    return seen
+
+
+class Choice(NamedTuple):
+    """A piece that may come next."""
+
+    piece: str
+    id: int
+    log_prob: float
+    """In nats."""
+
+
+def alternatives(trained: Trained, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
+    """The `number` most likely pieces at each position of a target, EOS included, best first; ids without BOS and EOS.
+
+    Raises ValueError if `number` is below 1.
+    """
+    if number < 1:
+        raise ValueError(f"The number of alternatives is {number}; it must be at least 1.")
+    batch = collate([(0, source, target)])
+    inputs = (batch.source, batch.source_mask, batch.target_input)
+    with torch.inference_mode():
+        log_probs = trained.model(*(x.to(trained.device) for x in inputs)).float().log_softmax(dim=-1)[0]
+    best = log_probs.topk(min(number, log_probs.shape[1]))
+    tokenizer = trained.tokenizers.target
+    return [
+        [Choice(tokenizer.pieces([index])[0], index, value) for index, value in zip(indices, values, strict=True)]
+        for indices, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]

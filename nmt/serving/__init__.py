@@ -1,0 +1,1 @@
+"""The HTTP application: a gallery of runs, one thread that computes for all requests, and the interfaces on top."""

@@ -1,0 +1,86 @@
+"""Texts of several lines and sentences: cut into sentences, translated, and put together again."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import sentencex
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString
+
+Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
+"""translate(sentences) returns the translations of each sentence, best first."""
+
+# Elements whose text is not prose, and the attribute that forbids translation.
+_NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
+
+
+class Cut(NamedTuple):
+    """A text as sentences and what lies between them; there is one more gap than there are sentences."""
+
+    sentences: list[str]
+    gaps: list[str]
+
+    def joined(self, sentences: Sequence[str]) -> str:
+        """The text with other sentences."""
+        between = "".join(sentence + gap for sentence, gap in zip(sentences, self.gaps[1:], strict=True))
+        return self.gaps[0] + between
+
+
+def cut(text: str, language: str) -> Cut:
+    """The sentences of a text, whose lines are separate texts, and the white space between them."""
+    sentences, gaps = [], [""]
+    for line in text.splitlines(keepends=True):
+        for part in sentencex.segment(language, line):
+            sentence = part.strip()
+            if not sentence:
+                gaps[-1] += part
+                continue
+            begin = part.index(sentence)
+            gaps[-1] += part[:begin]
+            sentences.append(sentence)
+            gaps.append(part[begin + len(sentence) :])
+    return Cut(sentences, gaps)
+
+
+async def translated_texts(texts: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
+    """Up to `number` translations of each text, best first. The n-th one has the n-th translation of each sentence.
+
+    A sentence with fewer translations has its last one again.
+    """
+    cuts = [cut(text, language) for text in texts]
+    found = iter(await translate([sentence for each in cuts for sentence in each.sentences]))
+    results = []
+    for each in cuts:
+        own = [next(found) for _ in each.sentences]
+        most = max(map(len, own), default=1)
+        ranks = range(min(number, most))
+        results.append([each.joined([ranked[min(rank, len(ranked) - 1)] for ranked in own]) for rank in ranks])
+    return results
+
+
+async def translated_html(pages: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
+    """The same for HTML: the texts between the tags are translated one by one, and every tag stays."""
+    soups = [BeautifulSoup(page, "html.parser") for page in pages]
+    nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
+    found = iter(await translated_texts([str(node) for page in nodes for node in page], language, number, translate))
+    results = []
+    for soup, page in zip(soups, nodes, strict=True):
+        own = [next(found) for _ in page]
+        ranks = range(max(map(len, own), default=1))
+        versions = []
+        for rank in ranks:
+            for index, node in enumerate(page):
+                new = NavigableString(own[index][min(rank, len(own[index]) - 1)])
+                node.replace_with(new)
+                page[index] = new
+            versions.append(soup.decode(formatter="minimal"))
+        results.append(versions)
+    return results
+
+
+def _is_prose(node: NavigableString) -> bool:
+    if type(node) is not NavigableString or not node.strip():  # comments and declarations are its subclasses
+        return False
+    return not any(
+        parent.name in _NOT_PROSE or parent.get("translate") == "no" for parent in node.parents if parent.name
+    )
