@@ -1,5 +1,6 @@
 """The HTTP application: every interface, the limits around them, and what a monitor asks for."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -78,6 +79,10 @@ def application(gallery: Gallery, engine: Engine, limits: Limits, access: Access
     async def mistaken(request: Request, error: ValueError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 400)
 
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": "Internal error; the server's log has the details."}, 500)
+
     @app.exception_handler(Full)
     async def busy(request: Request, error: Full) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 429, {"retry-after": str(error.retry_after)})
@@ -142,9 +147,12 @@ class Around:
                 message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
-        with self.metrics.seconds.labels(_route(scope)).time():
+        began = time.perf_counter()
+        try:
             await self.app(scope, limited, answered)
-        self.metrics.requests.labels(_route(scope), str(status)).inc()
+        finally:
+            self.metrics.seconds.labels(_route(scope)).observe(time.perf_counter() - began)
+            self.metrics.requests.labels(_route(scope), str(status)).inc()
 
 
 def _route(scope: Any) -> str:

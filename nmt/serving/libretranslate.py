@@ -1,11 +1,11 @@
 """The interfaces that programs already speak: LibreTranslate's, and DeepL's shape of a translation."""
 
+import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Literal
 
+import py3langid
 from fastapi import APIRouter, HTTPException, Request
-from py3langid.langid import LanguageIdentifier
 from pydantic import Field
 
 from nmt.serving.engine import Engine, Task
@@ -54,16 +54,16 @@ class Languages:
         """The languages that can be translated into from `source`."""
         return [each.target for each in self.directions if each.source == source]
 
-    @cached_property
-    def _identifier(self) -> Any:
-        identifier = LanguageIdentifier.from_modelpath(None, norm_probs=True)
-        identifier.set_languages([code for code in self.codes if code in identifier.labels])
-        return identifier
-
     def detect(self, text: str) -> list[dict[str, Any]]:
         """The languages that a text may be in, the most likely first, with a confidence from 0 to 100."""
-        ranked = [(code, float(share)) for code, share in self._identifier.rank(text)]
-        return [{"confidence": round(100 * share, 1), "language": code} for code, share in ranked]
+        py3langid.set_languages(self.codes)
+        ranked = [(code, float(log_prob)) for code, log_prob in py3langid.rank(text)]
+        highest = max(log_prob for _, log_prob in ranked)
+        total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)
+        return [
+            {"confidence": round(100 * math.exp(log_prob - highest) / total, 1), "language": code}
+            for code, log_prob in ranked
+        ]
 
 
 class Interface:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import itertools
 import json
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,9 @@ async def read(request: Request, model: type[M]) -> M:
 def sentence(errors: Sequence[Any]) -> str:
     """One sentence on the first mistake that pydantic found."""
     first = errors[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    # A union adds the names of its types, such as 'list[str]'.
+    parts = [str(part) for part in first["loc"] if part != "body"]
+    place = ".".join(itertools.takewhile(lambda part: part.isidentifier() or part.isdigit(), parts)) or "the body"
     if first["type"] == "missing":
         return f"Invalid request: missing {place} parameter"
     return f"Invalid request: {place}: {first['msg']}"

@@ -1,0 +1,103 @@
+"""The engine: batches across requests, a bounded queue, cancellation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from nmt.serving.engine import Engine, Full, Task
+from nmt.serving.gallery import Gallery
+
+T = TypeVar("T")
+
+
+def with_engine(gallery: Gallery, action: Callable[[Engine, list[int]], Awaitable[T]], **changes: float) -> T:
+    """Runs an action with an engine and the sizes of the batches that it computes."""
+
+    async def run() -> T:
+        engine = Engine(gallery, **{"batch_tokens": 400, "batch_window": 0.0, "max_waiting": 100, **changes})
+        sizes, own = [], engine._translated
+        engine._translated = lambda batch: sizes.append(len(batch)) or own(batch)
+        engine.start()
+        try:
+            return await action(engine, sizes)
+        finally:
+            await engine.stop()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def task(gallery: Gallery) -> Task:
+    return Task("maps_luong")
+
+
+def test_sentences_that_wait_together_are_one_batch(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> list[str]:
+        lines = ["one two.", "three", "four five six."]
+        found = await asyncio.gather(*(engine.translate(task, [line]) for line in lines))
+        assert sizes == [3]
+        return [each[0][0].text for each in found]
+
+    async def alone(engine: Engine, sizes: list[int]) -> list[str]:
+        return [(await engine.translate(task, [line]))[0][0].text for line in ["one two.", "three", "four five six."]]
+
+    assert with_engine(gallery, action) == with_engine(gallery, alone)
+
+
+def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        other, greedy = Task("maps_transformer"), Task("maps_luong", (("beam_size", 1),))
+        tasks = [task, other, task, greedy, task]
+        await asyncio.gather(*(engine.translate(each, ["one"]) for each in tasks))
+        assert sizes == [3, 1, 1]
+        await engine.translate(task, ["one two three four five six seven"] * 100)
+        # 34 bytes with the end, 4 * 400 at most.
+        assert max(sizes) <= 1600 // 34
+
+    with_engine(gallery, action)
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        first = asyncio.ensure_future(engine.translate(task, ["one"] * 5))
+        await asyncio.sleep(0)
+        assert engine.load == 1.0
+        with pytest.raises(Full, match="The server is busy; try again in 1 s") as refused:
+            await engine.translate(task, ["two"])
+        assert refused.value.retry_after == 1
+        assert len(await first) == 5
+        assert engine.load == 0.0
+        await engine.translate(task, ["two"])
+
+    with_engine(gallery, action, max_waiting=5)
+
+
+def test_what_is_cancelled_while_it_waits_costs_nothing(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        gone = asyncio.ensure_future(engine.translate(task, ["one"] * 3))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await engine.translate(task, ["two"])
+        assert sizes == [1]
+
+    with_engine(gallery, action)
+
+
+def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        wrong = engine.translate(Task("maps_luong", (("beam_size", -1),)), ["one"])
+        found = await asyncio.gather(wrong, engine.translate(task, ["one"]), return_exceptions=True)
+        assert isinstance(found[0], ValueError)
+        assert found[1][0][0].text is not None
+
+    with_engine(gallery, action)
+
+
+def test_the_least_recently_used_model_is_dropped(gallery: Gallery) -> None:
+    first = gallery.load("maps_luong")
+    assert gallery.load("maps_luong") is first
+    gallery.load("maps_transformer")
+    assert gallery.number_loaded == 1
+    assert gallery.load("maps_luong") is not first

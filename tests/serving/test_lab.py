@@ -1,0 +1,118 @@
+"""The lab's interface: what it answers is what the library computes."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+import nmt
+
+TEXT = {"run": "maps_transformer", "text": "one two three."}
+
+
+def test_runs_and_what_they_are(client: TestClient) -> None:
+    runs = client.get("/v1/runs").json()
+    assert [each["name"] for each in runs] == ["maps_luong", "maps_transformer"]
+    run = client.get("/v1/runs/maps_transformer").json()
+    assert (run["model"], run["source"], run["target"]) == ("Transformer", "en", "vi")
+    assert run["sites"]["cross"]["scorer"] == "ScaledDot"
+    assert (run["sites"]["cross"]["layers"], run["sites"]["cross"]["heads"]) == (2, 2)
+
+
+def test_translations_and_attention_are_those_of_the_library(client: TestClient, here: Path) -> None:
+    loaded = nmt.load("maps_transformer", device="cpu")
+    [found] = client.post("/v1/translate", json=TEXT).json()["translations"]
+    assert found["text"] == loaded.translate([TEXT["text"]])[0]
+    attended = client.post("/v1/attend", json=TEXT).json()
+    assert set(attended["maps"]) == {"encoder_self", "decoder_self", "cross"}
+    [maps] = loaded.attend([TEXT["text"]])
+    for item in maps:
+        np.testing.assert_allclose(attended["maps"][item.site]["weights"], item.weights, atol=1e-6)
+        assert attended["maps"][item.site]["columns"] == item.columns
+    scored = client.post("/v1/score", json={**TEXT, "target": "một hai"}).json()
+    [log_prob] = loaded.score([TEXT["text"]], ["một hai"])
+    assert scored["log_prob"] == pytest.approx(log_prob, abs=1e-4)
+    assert math.fsum(scored["log_probs"]) == pytest.approx(scored["log_prob"], abs=1e-4)
+
+
+def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
+    found = client.post("/v1/alternatives", json={**TEXT, "number": 3}).json()
+    second = next(each for each in found["alternatives"][0] if each["piece"] != found["pieces"][0] and each["id"] > 3)
+    attended = client.post("/v1/attend", json={**TEXT, "prefix_ids": [second["id"]]}).json()
+    assert attended["pieces"][0] == second["piece"]
+    assert [len(place) for place in found["alternatives"]] == [3] * len(found["pieces"])
+    assert all(place == sorted(place, key=lambda each: -each["log_prob"]) for place in found["alternatives"])
+
+
+def test_an_intervention_of_the_page(client: TestClient) -> None:
+    asked = {**TEXT, "target": "một hai ba.", "changes": [{"way": "scale", "columns": [0], "factor": 0.0}]}
+    found = client.post("/v1/intervene", json=asked).json()
+    assert found["intact"]["pieces"] == found["forced"]["pieces"]
+    weights = np.array(found["forced"]["maps"]["cross"]["weights"])
+    assert (weights[..., 0] == 0).all()
+    assert found["forced"]["log_prob"] != found["intact"]["log_prob"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"way": "off", "layer": 1, "head": 0},
+        {"way": "uniform", "steps": [1]},
+        {"way": "shuffled"},
+        {"way": "weights", "weights": [0.5, 0.5]},
+        {"way": "head", "head": 0, "other_head": 1},
+        {"temperature": 2.0},
+        {"normalizer": "sparsemax"},
+        {"half_width": 1},
+    ],
+)
+def test_every_kind_of_change(client: TestClient, change: dict) -> None:
+    answer = client.post("/v1/intervene", json={**TEXT, "changes": [change]})
+    assert answer.status_code == 200, answer.json()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("translate", {**TEXT, "run": "x"}, 404, "There is no run 'x'; /v1/runs lists them."),
+        ("translate", {**TEXT, "n_best": 9}, 400, "n_best is 9; it must be at most 4."),
+        ("attend", {**TEXT, "text": " "}, 400, "The source is empty; give a sentence."),
+        ("attend", {**TEXT, "target_ids": [1]}, 400, "target_ids must be from 4 to 292; smaller ones are PAD"),
+        ("attend", {**TEXT, "targt": "x"}, 400, "Invalid request: targt: Extra inputs are not permitted"),
+        ("score", TEXT, 400, "text and target must both be given, and not be empty."),
+        ("explain", {**TEXT, "row": 99}, 400, "row is 99; it must be from 0 to "),
+        ("intervene", {**TEXT, "changes": [{}]}, 400, "The intervention changes nothing: give change"),
+        ("intervene", {**TEXT, "changes": []}, 400, "Invalid request: changes: List should have at least 1 item"),
+        (
+            "intervene",
+            {**TEXT, "changes": [{"way": "weights", "weights": [0.9, 0.9]}]},
+            400,
+            "weights must be numbers of at least 0 that sum to at most 1, one for each key.",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    client: TestClient, path: str, body: dict, status: int, message: str
+) -> None:
+    answer = client.post(f"/v1/{path}", json=body)
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(message)
+
+
+@pytest.mark.parametrize("run", ["maps_luong", "maps_transformer"])
+def test_a_cell_is_explained_by_numbers_that_fit_together(client: TestClient, run: str) -> None:
+    asked = {**TEXT, "run": run, "target": "một hai ba."}
+    weights = client.post("/v1/attend", json=asked).json()["maps"]["cross"]["weights"]
+    found = client.post("/v1/explain", json={**asked, "layer": 0, "head": 1, "row": 2}).json()
+    np.testing.assert_allclose(found["weights"], weights[0][1][2], atol=2e-6)
+    # Six digits each: sums of products of so many terms are off by that many roundings.
+    tolerance = 1e-6 * len(found["weights"]) * (1 + np.abs(found["values"]).max())
+    np.testing.assert_allclose(np.array(found["weights"]) @ np.array(found["values"]), found["context"], atol=tolerance)
+    allowed = np.array(found["allowed"])
+    scores = np.where(allowed, found["scores"], -np.inf)
+    expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    if found["log_prior"] is not None:
+        expected = expected * np.exp(found["log_prior"])
+    np.testing.assert_allclose(found["weights"], expected, atol=1e-5)

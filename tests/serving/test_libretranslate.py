@@ -1,0 +1,145 @@
+"""LibreTranslate's interface: fields, answers and errors as its clients expect them."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from nmt.serving.requests import Limits
+
+ASKED = {"q": "one two.", "source": "en", "target": "vi"}
+
+
+def error(answer: object) -> tuple[int, str]:
+    body = answer.json()
+    assert set(body) == {"error"}
+    return answer.status_code, body["error"]
+
+
+def test_a_text_gives_a_text_and_a_list_a_list(client: TestClient) -> None:
+    one = client.post("/translate", json=ASKED).json()
+    many = client.post("/translate", json={**ASKED, "q": ["one two.", "", "three"]}).json()
+    assert set(one) == set(many) == {"translatedText"}
+    assert one["translatedText"] == many["translatedText"][0]
+    assert many["translatedText"][1] == ""
+    assert client.post("/translate", json={**ASKED, "q": []}).json() == {"translatedText": []}
+
+
+def test_a_form_is_read_like_json(client: TestClient) -> None:
+    assert client.post("/translate", data=ASKED).json() == client.post("/translate", json=ASKED).json()
+
+
+def test_further_translations_are_given_where_they_are_asked_for(client: TestClient) -> None:
+    one = client.post("/translate", json={**ASKED, "alternatives": 2}).json()
+    many = client.post("/translate", json={**ASKED, "q": ["one two."], "alternatives": 2}).json()
+    assert len(one["alternatives"]) == 2
+    assert many["alternatives"] == [one["alternatives"]]
+
+
+def test_the_language_is_detected_for_auto(client: TestClient) -> None:
+    asked = {**ASKED, "source": "auto", "q": "one two three four"}
+    one = client.post("/translate", json=asked).json()
+    assert one["detectedLanguage"]["language"] == "en"
+    assert 50 < one["detectedLanguage"]["confidence"] <= 100
+    many = client.post("/translate", json={**asked, "q": [asked["q"]]}).json()
+    assert many["detectedLanguage"] == [one["detectedLanguage"]]
+    [first, second] = client.post("/detect", json={"q": "một hai ba bốn"}).json()
+    assert (first["language"], second["language"]) == ("vi", "en")
+    assert first["confidence"] + second["confidence"] == pytest.approx(100, abs=0.1)
+
+
+def test_the_same_language_is_no_translation(client: TestClient) -> None:
+    assert client.post("/translate", json={**ASKED, "target": "en"}).json() == {"translatedText": "one two."}
+
+
+def test_html_keeps_its_tags(client: TestClient) -> None:
+    found = client.post("/translate", json={**ASKED, "q": "<p>one <b>two</b></p>", "format": "html"}).json()
+    assert found["translatedText"].startswith("<p>")
+    assert found["translatedText"].endswith("</b></p>")
+
+
+def test_deepl(client: TestClient) -> None:
+    answer = client.post("/v2/translate", json={"text": ["one two.", "three"], "target_lang": "VI"}).json()
+    assert [each["detected_source_language"] for each in answer["translations"]] == ["EN", "EN"]
+    assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
+
+
+def test_languages_settings_and_health(client: TestClient) -> None:
+    assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["vi", "en"]}]
+    assert client.get("/health").json() == {"status": "ok"}
+    settings = client.get("/frontend/settings").json()
+    assert settings["charLimit"] == 200
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert settings["keyRequired"] is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "message"),
+    [
+        ({"q": None}, 400, "Invalid request: q: Input should be a valid string"),
+        ({"target": "xx"}, 400, "xx is not supported"),
+        ({"source": "xx"}, 400, "xx is not supported"),
+        ({"source": "vi", "target": "en"}, 400, "en is not available as a target language from vi"),
+        ({"format": "pdf"}, 400, "pdf format is not supported"),
+        ({"alternatives": 4}, 400, "Invalid request: alternatives must be at most 3"),
+        ({"alternatives": -1}, 400, "Invalid request: alternatives: Input should be greater than or equal to 0"),
+        ({"q": "a" * 201}, 400, "Invalid request: request (201) exceeds text limit (200)"),
+        ({"q": "One. " * 11}, 400, "Invalid request: 11 sentences exceed the limit of 10"),
+        ({"q": "a" * 6000}, 413, "The body has more than 5000 bytes; send less at once."),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(client: TestClient, changes: dict, status: int, message: str) -> None:
+    assert error(client.post("/translate", json={**ASKED, **changes})) == (status, message)
+
+
+@pytest.mark.parametrize("field", ["q", "source", "target"])
+def test_a_missing_field_is_named(client: TestClient, field: str) -> None:
+    asked = {key: value for key, value in ASKED.items() if key != field}
+    assert error(client.post("/translate", json=asked)) == (400, f"Invalid request: missing {field} parameter")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [("{", "Invalid request: the body is not JSON."), ("[1]", "Invalid request: the body must be a JSON object.")],
+)
+def test_a_body_that_is_no_object_is_refused(client: TestClient, body: str, message: str) -> None:
+    answer = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    assert error(answer) == (400, message)
+
+
+def test_keys(serve) -> None:
+    client = serve(keys=frozenset({"secret"}))
+    assert error(client.post("/translate", json=ASKED)) == (403, "Please give an API key (api_key)")
+    assert error(client.post("/translate", json={**ASKED, "api_key": "other"})) == (403, "Invalid API key")
+    assert client.post("/translate", json={**ASKED, "api_key": "secret"}).status_code == 200
+    deepl, header = {"text": ["one"], "target_lang": "VI"}, {"authorization": "DeepL-Auth-Key secret"}
+    assert client.post("/v2/translate", json=deepl).status_code == 403
+    assert client.post("/v2/translate", json=deepl, headers=header).status_code == 200
+    assert client.post("/v1/attend", json={"text": "one"}).status_code == 403
+    assert client.get("/frontend/settings").json()["keyRequired"] is True
+
+
+def test_metrics(serve) -> None:
+    client = serve(metrics_token="token")
+    client.post("/translate", json=ASKED)
+    assert client.get("/metrics").status_code == 403
+    text = client.get("/metrics", headers={"authorization": "Bearer token"}).text
+    assert 'nmt_requests_total{path="/translate",status="200"} 1.0' in text
+    assert 'nmt_request_seconds_count{path="/translate"} 1.0' in text
+
+
+def test_pages_of_other_origins_may_only_ask_where_allowed(serve) -> None:
+    asked = {"origin": "https://my.org"}
+    assert "access-control-allow-origin" not in serve().get("/health", headers=asked).headers
+    allowed = serve(origins=("https://my.org",)).get("/health", headers=asked)
+    assert allowed.headers["access-control-allow-origin"] == "https://my.org"
+    assert "default-src 'self'" in allowed.headers["content-security-policy"]
+
+
+def test_a_request_that_takes_too_long_is_cancelled(serve) -> None:
+    limits = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=1e-9)
+    status, message = error(serve(limits).post("/translate", json=ASKED))
+    assert (status, message) == (504, "The request took more than 1e-09 s; ask for less text at once.")
+
+
+def test_an_unknown_path_is_an_error_like_all_others(client: TestClient) -> None:
+    assert error(client.get("/nope")) == (404, "Not Found")
+    assert error(client.get("/translate")) == (405, "Method Not Allowed")

@@ -1,0 +1,63 @@
+"""Texts are cut into sentences and joined again without losing a character between them."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.serving.texts import cut, translated_html, translated_texts
+
+
+async def shout(sentences: Sequence[str]) -> list[list[str]]:
+    return [[sentence.upper(), sentence.title()] for sentence in sentences]
+
+
+def texts(*given: str, number: int = 1) -> list[list[str]]:
+    return asyncio.run(translated_texts(given, "en", number, shout))
+
+
+def html(page: str, number: int = 1) -> list[str]:
+    return asyncio.run(translated_html([page], "en", number, shout))[0]
+
+
+@settings(max_examples=100)
+@given(st.text(alphabet='ab. ?!\n\t"A…1-', max_size=40))
+def test_the_sentences_and_gaps_are_the_text(text: str) -> None:
+    found = cut(text, "en")
+    assert found.joined(found.sentences) == text
+    assert all(sentence == sentence.strip() != "" for sentence in found.sentences)
+
+
+def test_lines_and_sentences_are_cut() -> None:
+    assert cut("  One. Two is here?\n\nThree\n", "en").sentences == ["One.", "Two is here?", "Three"]
+    assert cut("Xin chào. Bạn khỏe không?", "vi").sentences == ["Xin chào.", "Bạn khỏe không?"]
+
+
+def test_what_lies_between_sentences_stays() -> None:
+    assert texts("  One.  Two?\n\n three \n") == [["  ONE.  TWO?\n\n THREE \n"]]
+    assert texts("", " \n") == [[""], [" \n"]]
+
+
+def test_the_second_translation_has_the_second_of_each_sentence() -> None:
+    assert texts("one two. Three.", number=3) == [["ONE TWO. THREE.", "One Two. Three."]]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ('<p class="a">one <b>two</b>.</p>', '<p class="a">ONE <b>TWO</b>.</p>'),
+        ("<code>one</code> two", "<code>one</code> TWO"),
+        ('<i translate="no">one</i> two', '<i translate="no">one</i> TWO'),
+        ("<script>one()</script><!-- two -->three", "<script>one()</script><!-- two -->THREE"),
+        ("a &lt; b", "A &lt; B"),
+        ("", ""),
+    ],
+)
+def test_tags_stay(page: str, expected: str) -> None:
+    assert html(page) == [expected]
+
+
+def test_every_translation_of_a_page_has_the_tags() -> None:
+    assert html("<b>one</b> two", number=2) == ["<b>ONE</b> TWO", "<b>One</b> Two"]
