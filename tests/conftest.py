@@ -228,6 +228,20 @@ def trained(finished: str, corpus_copy: Path) -> Path:
     return corpus_copy / "run"
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, for the tests of the pages."""
+    reason = "Playwright is not installed; pip install playwright to test the pages in a browser."
+    sync = pytest.importorskip("playwright.sync_api", reason=reason)
+    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
+    if not found:
+        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH to test the pages in.")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
 class LargestMade(TorchDispatchMode):
     """How many numbers the largest new tensor has of those made under it; a view is none."""
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import re
 import textwrap
 import zlib
 from collections import Counter
@@ -22,8 +23,9 @@ from nmt.maps.words import merge_pieces, text_of
 logger = logging.getLogger(__name__)
 
 _PAGE = Path(__file__).with_name("viewer_page")
-# The scripts share one scope; this is the order in which a browser reads them.
-_SCRIPTS = ("data", "view", "panel", "heat_map", "controls", "start")
+# The scripts share one scope; this is the order in which a browser reads them. The first three are modules, which the
+# lab's page uses too.
+_SCRIPTS = ("matrix", "pieces", "colors", "data", "view", "panel", "heat_map", "controls", "start")
 _STYLE_HERE, _SCRIPT_HERE, _DATA_HERE = "<!-- STYLE -->", "<!-- SCRIPT -->", "<!-- DATA -->"
 _STEPS = 255
 # Rounding in bfloat16 or over a long sum can raise a weight above 1.
@@ -82,6 +84,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     template = (_PAGE / "page.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (_PAGE / "style.css").read_text(encoding="utf-8"))
     scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    scripts = re.sub("^export ", "", scripts, flags=re.MULTILINE)
     before, after = template.replace(_SCRIPT_HERE, scripts).split(_DATA_HERE)
     with atomic_write(path) as part, part.open("w", encoding="utf-8") as page:
         page.write(before)

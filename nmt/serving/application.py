@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving import lab, libretranslate
+from nmt.serving import lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
 from nmt.serving.gallery import Gallery
 from nmt.serving.libretranslate import Interface
@@ -61,6 +61,7 @@ def application(gallery: Gallery, engine: Engine, limits: Limits, access: Access
     interface = Interface(gallery, engine, limits, access.keys)
     app.include_router(libretranslate.routes(interface))
     app.include_router(lab.routes(interface))
+    app.include_router(page.routes())
     registry = CollectorRegistry()
     metrics = Metrics(registry, engine)
     app.add_middleware(Around, metrics=metrics, body_bytes=limits.body_bytes)

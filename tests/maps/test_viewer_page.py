@@ -1,7 +1,6 @@
 """The viewer's page in a browser: opened from disk, used by mouse, touch and keyboard."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +14,6 @@ from nmt.maps.attention_map import BOS, EOS, SentenceMaps
 from nmt.maps.viewer import ViewedRun, write_viewer
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    reason = "Playwright is not installed; pip install playwright to test the viewer's page in a browser."
-    sync = pytest.importorskip("playwright.sync_api", reason=reason)
-    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
-    if not found:
-        pytest.skip("No chromium, chromium-browser or google-chrome is on the PATH to test the viewer's page in.")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

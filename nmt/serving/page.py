@@ -1,0 +1,33 @@
+"""The lab's page: its files, and those that it shares with the exported viewer."""
+
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import FileResponse
+
+_OWN = Path(__file__).with_name("page")
+_SHARED = Path(__file__).parents[1] / "maps" / "viewer_page"
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+FILES = {
+    **{path.name: path for path in sorted(_OWN.iterdir()) if path.suffix in _KINDS},
+    **{name: _SHARED / name for name in ("style.css", "matrix.js", "pieces.js", "colors.js")},
+}
+"""Every file that can be asked for."""
+
+
+def routes() -> APIRouter:
+    """The page at /, and its files."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/page/{name}")
+    async def file(name: str) -> FileResponse:
+        if name not in FILES:
+            raise HTTPException(404, "Not Found")
+        path = FILES[name]
+        return FileResponse(path, media_type=_KINDS[path.suffix], headers={"cache-control": "no-cache"})
+
+    @router.get("/")
+    async def index() -> FileResponse:
+        return await file("index.html")
+
+    return router
