@@ -1,6 +1,7 @@
 """Batched beam search; with a beam of 1 it is greedy search."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -61,6 +62,26 @@ class Candidates(NamedTuple):
     tokens: Int[Tensor, "sentences candidates"]
 
 
+class Step(NamedTuple):
+    """What a step of the search chose, for someone who watches it.
+
+    Each kept extension has the row of its parent in the step before; a sentence whose search has ended has no row any
+    more.
+    """
+
+    sentence: Int[Tensor, " sentences"]
+    """Index in the batch."""
+    parents: Int[Tensor, "sentences beams"]
+    tokens: Int[Tensor, "sentences beams"]
+    log_probs: Float[Tensor, "sentences beams"]
+    """Of the whole hypothesis, in nats; -inf for an empty place."""
+    ended: list[list[Hypothesis]]
+    """The finished hypotheses of each sentence of the batch so far."""
+
+
+Observe = Callable[[Step], None]
+
+
 class BeamSearch:
     """Beam search with the length and coverage penalties of GNMT (Wu et al. 2016, equation 14):
     score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
@@ -111,6 +132,7 @@ class BeamSearch:
         source: Int[Tensor, "sentences source"],
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
+        observe: Observe | None = None,
     ) -> list[list[Hypothesis]]:
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
@@ -134,6 +156,8 @@ class BeamSearch:
                 candidates = self._unfinished(candidates, ending)
             log_probs, parents, tokens = _keep_rows(Candidates(*(part[:, : self.beam_size] for part in candidates)))
             live = live._replace(log_probs=log_probs)
+            if observe:
+                observe(Step(live.sentence, parents, tokens, log_probs, found))
 
             chosen = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
             done = self._done(live, length)

@@ -1,19 +1,24 @@
 """The lab's own interface, under /v1: what the runs are, what they attend to, and what happens when that is changed."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from nmt.attention.edits import Change, Given, Off, OfHead, Scaled, Shuffled, Uniform
 from nmt.attention.normalizers import Normalizer, Softmax, Sparsemax
 from nmt.maps.attention_map import AttentionMap
+from nmt.runs.beams import Beam, watched_search
 from nmt.runs.cells import alternatives, cells
 from nmt.runs.interventions import Decoded, Intervention, forced, intervene
 from nmt.runs.load import Trained
-from nmt.serving.engine import Task
+from nmt.serving.engine import Full, Task
 from nmt.serving.libretranslate import Interface
 from nmt.serving.requests import check_key, failures, within
 from nmt.text import normalize
@@ -153,6 +158,14 @@ def routes(interface: Interface) -> APIRouter:
         [found] = await within(request, interface.limits.seconds, work)
         return {"translations": [each._asdict() for each in found]}
 
+    @router.post("/translate/stream", response_class=StreamingResponse)
+    async def stream(request: Request, question: Attend) -> StreamingResponse:
+        """The same as server-sent events: `beams` after each step of the search, then `done`, or `error`."""
+        check_key(request, None, interface.keys)
+        interface.check_size([question.text])
+        name = run_name(question)
+        return StreamingResponse(events(interface, name, question), media_type="text/event-stream")
+
     @router.post("/attend")
     async def attend(request: Request, question: Attend) -> dict[str, Any]:
         """The attention at every site, layer and head, for the run's own translation or a given one."""
@@ -227,6 +240,54 @@ def routes(interface: Interface) -> APIRouter:
         return await computed(request, question, action)
 
     return router
+
+
+async def events(interface: Interface, run: str, question: Attend) -> AsyncIterator[str]:
+    """Server-sent events of a search. It ends when the client leaves."""
+    loop = asyncio.get_running_loop()
+    steps: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    left = threading.Event()
+
+    def action(trained: Trained) -> dict[str, Any]:
+        source, _, prefix = pair(trained, question)
+        tokenizer = trained.tokenizers.target
+
+        def watch(beams: list[Beam]) -> None:
+            if left.is_set():
+                raise Left
+            shown = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
+            step = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": shown}
+            loop.call_soon_threadsafe(steps.put_nowait, step)
+
+        best = watched_search(trained, source, watch, prefix)[0]
+        return shown(forced(trained, source, best.ids), maps=False)
+
+    work = asyncio.ensure_future(interface.engine.compute(run, action))
+    try:
+        async with asyncio.timeout(interface.limits.seconds):
+            while not (work.done() and steps.empty()):
+                step = asyncio.ensure_future(steps.get())
+                await asyncio.wait({work, step}, return_when=asyncio.FIRST_COMPLETED)
+                if step.done():
+                    yield event("beams", step.result())
+                else:
+                    step.cancel()
+        yield event("done", await work)
+    except TimeoutError:
+        yield event("error", {"error": f"The request took more than {interface.limits.seconds:g} s."})
+    except (ValueError, Full) as error:
+        yield event("error", {"error": str(error)})
+    finally:
+        left.set()
+
+
+class Left(Exception):  # noqa: N818
+    """The client of a stream has left."""
+
+
+def event(name: str, content: dict[str, Any]) -> str:
+    """A server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
 def description(trained: Trained) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The lab's interface: what it answers is what the library computes."""
 
+import json
 import math
 from pathlib import Path
 
@@ -35,6 +36,21 @@ def test_translations_and_attention_are_those_of_the_library(client: TestClient,
     [log_prob] = loaded.score([TEXT["text"]], ["một hai"])
     assert scored["log_prob"] == pytest.approx(log_prob, abs=1e-4)
     assert math.fsum(scored["log_probs"]) == pytest.approx(scored["log_prob"], abs=1e-4)
+
+
+def events(client: TestClient, body: dict) -> list[tuple[str, dict]]:
+    text = client.post("/v1/translate/stream", json=body).text
+    blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.strip().split("\n\n")]
+    return [(block["event"], json.loads(block["data"])) for block in blocks]
+
+
+def test_a_translation_is_streamed_step_by_step(client: TestClient) -> None:
+    *steps, (last, done) = events(client, TEXT)
+    assert last == "done"
+    assert {name for name, _ in steps} == {"beams"}
+    assert done["text"] == client.post("/v1/translate", json=TEXT).json()["translations"][0]["text"]
+    assert [len(step["beams"][0]["pieces"]) for _, step in steps] == list(range(1, len(steps) + 1))
+    assert events(client, {**TEXT, "text": " "})[-1][0] == "error"
 
 
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:

@@ -1,0 +1,64 @@
+"""A beam search watched step by step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn.utils import parametrize
+
+from nmt.data.batch import pad, pad_source
+from nmt.decoding.beam import BeamSearch, Step
+from nmt.decoding.state import Hypothesis
+from nmt.runs.load import Trained
+from nmt.runs.search import build_translator
+
+
+class Beam(NamedTuple):
+    """A hypothesis that is not finished."""
+
+    ids: list[int]
+    log_prob: float
+    """Of its pieces, in nats."""
+
+
+Watch = Callable[[list[Beam]], None]
+"""watch(beams) receives the unfinished hypotheses after each step, best first; an exception of it ends the search."""
+
+
+def watched_search(
+    trained: Trained,
+    source: list[int],
+    watch: Watch,
+    prefix: Sequence[int] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> list[Hypothesis]:
+    """The hypotheses for a source, best first; both are ids without BOS and EOS, and so is `prefix`.
+
+    `settings` replace some of the run's own. Raises ValueError if the source is empty or too long for the model, and
+    if the run's search is not a beam search.
+    """
+    translator = build_translator([trained], settings)
+    if not isinstance(translator.search, BeamSearch):
+        raise ValueError("Only a beam search has steps to watch; this run samples.")
+    if not 0 < len(source) < translator.max_source_tokens:
+        raise ValueError(
+            f"The source has {len(source)} pieces; it must have from 1 to {translator.max_source_tokens - 1}."
+        )
+    histories: list[list[int]] = [[]] * translator.search.beam_size
+
+    def observe(step: Step) -> None:
+        nonlocal histories
+        log_probs = step.log_probs[0].tolist()
+        pairs = zip(step.parents[0].tolist(), step.tokens[0].tolist(), strict=True)
+        histories = [[*histories[parent], token] for parent, token in pairs]
+        beams = [Beam(ids, value) for ids, value in zip(histories, log_probs, strict=True) if value > -torch.inf]
+        if beams:  # every hypothesis may have ended
+            watch(sorted(beams, key=lambda beam: -beam.log_prob))
+
+    inputs, mask = pad_source([source])
+    begin = pad([list(prefix)]).to(trained.device)
+    with torch.inference_mode(), parametrize.cached():
+        [found] = translator.search(
+            trained.model, inputs.to(trained.device), mask.to(trained.device), begin, observe=observe
+        )
+    return found

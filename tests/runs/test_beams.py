@@ -1,0 +1,76 @@
+"""A watched beam search finds what the unwatched one finds, and shows how."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.decoding.state import Hypothesis
+from nmt.runs.beams import Beam, watched_search
+from nmt.runs.forced_scores import log_probs_of_ids
+from nmt.runs.load import Trained, load_run
+from nmt.runs.search import build_translator
+
+
+@pytest.fixture
+def trained(run: str) -> Trained:
+    return load_run(Path(run), "cpu")
+
+
+@pytest.fixture
+def source(trained: Trained) -> list[int]:
+    return trained.tokenizers.source.encode("one two three .")
+
+
+SETTINGS = {"beam_size": 3, "n_best": 3}
+
+
+def watched(trained: Trained, source: list[int], **given: object) -> tuple[list[Hypothesis], list[list[Beam]]]:
+    steps: list[list[Beam]] = []
+    return watched_search(trained, source, steps.append, **given), steps
+
+
+def test_it_finds_what_the_unwatched_search_finds(trained: Trained, source: list[int]) -> None:
+    found, _ = watched(trained, source, settings=SETTINGS)
+    assert found == build_translator([trained], SETTINGS).search_ids([source])[0]
+
+
+def test_each_step_extends_hypotheses_of_the_step_before(trained: Trained, source: list[int]) -> None:
+    found, steps = watched(trained, source, settings=SETTINGS)
+    before: list[list[int]] = [[]]
+    for number, beams in enumerate(steps, start=1):
+        assert 0 < len(beams) <= 3
+        assert all(len(beam.ids) == number and beam.ids[:-1] in before for beam in beams)
+        assert [beam.log_prob for beam in beams] == sorted((beam.log_prob for beam in beams), reverse=True)
+        before = [beam.ids for beam in beams]
+    paths = [beam.ids for beams in steps for beam in beams]
+    assert all(hypothesis.ids in [[], *paths] for hypothesis in found)
+
+
+def test_the_log_probabilities_never_increase_and_bound_the_finished_ones(trained: Trained, source: list[int]) -> None:
+    found, steps = watched(trained, source, settings=SETTINGS)
+    values = {tuple(beam.ids): beam.log_prob for beams in steps for beam in beams}
+    for ids, value in values.items():
+        assert value <= values.get(ids[:-1], 0.0)
+    for hypothesis in found:
+        assert hypothesis.log_prob <= values.get(tuple(hypothesis.ids), 0.0)
+        [forced] = log_probs_of_ids([trained], [source], [hypothesis.ids], 100)
+        assert hypothesis.log_prob == pytest.approx(forced, abs=1e-4 * (len(hypothesis.ids) + 1))
+
+
+def test_an_exception_of_the_watcher_ends_the_search(trained: Trained, source: list[int]) -> None:
+    def leave(beams: list[Beam]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watched_search(trained, source, leave)
+
+
+def test_a_prefix_is_in_every_step(trained: Trained, source: list[int]) -> None:
+    prefix = trained.tokenizers.target.encode("hai ba")
+    _, steps = watched(trained, source, prefix=prefix)
+    assert all(beam.ids == prefix[: len(beam.ids)] for beams in steps[: len(prefix)] for beam in beams)
+
+
+def test_what_cannot_be_searched_is_refused(trained: Trained) -> None:
+    with pytest.raises(ValueError, match="The source has 0 pieces; it must have from 1 to 255"):
+        watched(trained, [])
