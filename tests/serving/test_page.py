@@ -79,6 +79,17 @@ def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
     assert page.locator("#intact text[data-column]").count() < pieces
 
 
+def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> None:
+    translate(page)
+    page.locator("#beam-box summary").click()
+    best = page.locator("#beam text.best title").all_text_contents()
+    assert best
+    found = page.locator("#intact .translation").text_content()
+    longest = max(best, key=len).rpartition(":")[0]
+    assert found.replace(" ", "").startswith(longest.replace(" ", ""))
+    assert page.locator("#beam path").count() >= len(best) - 1
+
+
 def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> None:
     translate(page)
     cell(page, 0, 1).click()

@@ -3,9 +3,10 @@
 import { Matrix, mergeWords } from "/page/matrix.js";
 import { isSpecial, tokensOf } from "/page/pieces.js";
 import { darkness } from "/page/colors.js";
+import { drawBeam } from "/page/beam.js";
 import { equation } from "/page/equation.js";
 import { drawMap, pictureOf, save } from "/page/map.js";
-import { ask, isOutdated } from "/page/server.js";
+import { ask, isOutdated, listen } from "/page/server.js";
 import { fillLabels, label, language } from "/page/text.js";
 
 const EXAMPLES = {
@@ -19,7 +20,7 @@ const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((f
 // What is asked for, as in the address.
 const state = { run: "", text: "", site: "cross", layer: MEAN, head: MEAN, unit: "pieces", changes: [], prefix: [], row: null, column: null };
 // What the server answered.
-let runs = [], intact = null, forced = null, changed = null;
+let runs = [], intact = null, forced = null, changed = null, steps = [];
 
 // ---------------------------------------------------------------- maps
 
@@ -242,7 +243,14 @@ async function refresh() {
     if (state.changes.length) {
       ({ intact, forced, changed } = await ask("/v1/intervene", { ...question, changes: state.changes.map(({ change }) => change) }));
     } else {
-      intact = await ask("/v1/attend", question);
+      const shown = element.intact.querySelector(".translation"), watched = [];
+      element.intact.hidden = false;
+      const { ids } = await listen("/v1/translate/stream", question, ({ text, beams }) => {
+        watched.push(beams);
+        shown.textContent = text;
+      });
+      intact = await ask("/v1/attend", { ...question, target_ids: ids });
+      steps = watched;
       forced = changed = null;
     }
   } catch (error) { report(error); return; }
@@ -251,9 +259,13 @@ async function refresh() {
   fillChoices();
   showTranslation(element.intact, intact, changed);
   if (changed) { showTranslation(element.changed, changed, intact); showVerdict(); }
+  element["beam-box"].hidden = steps.length === 0;
+  if (element["beam-box"].open) showBeam();
   draw();
   drawInspector();
 }
+
+const showBeam = () => drawBeam(element.beam, steps, intact.pieces);
 
 function fill(select, choices, chosen) {
   select.replaceChildren(...choices.map(([value, text]) => new Option(text, value, false, String(value) === String(chosen))));
@@ -336,6 +348,8 @@ async function start() {
     });
   }
   element.explanation.addEventListener("toggle", drawInspector);
+  element.beam.dataset.name = label("beam");
+  element["beam-box"].addEventListener("toggle", () => { if (element["beam-box"].open && steps.length) showBeam(); });
   element["save-svg"].addEventListener("click", () => intact && save("map.svg", "image/svg+xml", pictureOf(element.intact)));
   element["save-json"].addEventListener("click", () => intact && save("map.json", "application/json", JSON.stringify({ state, intact, forced, changed }, null, 1)));
   element["save-csv"].addEventListener("click", () => intact && save("map.csv", "text/csv", csv(mapOf(intact))));

@@ -4,7 +4,7 @@ import { colorOf, css, scale } from "/page/colors.js";
 
 const CELL = 28, GAP = 1;
 
-const svg = (tag, attributes = {}, ...children) => {
+export const svg = (tag, attributes = {}, ...children) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);

@@ -14,4 +14,30 @@ export async function ask(path, body) {
   return found;
 }
 
+// The same for a stream of events: `tell` gets each {beams, text}; the result is what `done` says.
+export async function listen(path, body, tell) {
+  underWay.get(path)?.abort();
+  const controller = new AbortController();
+  underWay.set(path, controller);
+  const answer = await fetch(path, {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: controller.signal,
+  });
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new TypeError("the stream ended early");
+    const blocks = (waiting + value).split("\n\n");
+    waiting = blocks.pop();
+    for (const block of blocks) {
+      const [name, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
+      const content = JSON.parse(data);
+      if (name === "error") throw new Error(content.error);
+      if (name === "done") return content;
+      tell(content);
+    }
+  }
+}
+
 export const isOutdated = (error) => error.name === "AbortError";

@@ -18,7 +18,7 @@ const TEXTS = {
     score: "score", allowed: "allowed", value: "value (first numbers)", key: "key (first numbers)",
     query: "query (first numbers): {0}", context: "context (first numbers): {0}", yes: "yes", no: "no",
     waiting: "translating …", weights: "weight", all: "every head", whole: "every step", step: "step {0}",
-    failed: "The server cannot be reached: {0}", taken: "Take this piece",
+    failed: "The server cannot be reached: {0}", taken: "Take this piece", beam: "The beam, step by step",
   },
   vi: {
     title: "Phòng thí nghiệm chú ý", subtitle: "Gõ một câu, xem mô hình chú ý vào đâu, rồi thay đổi.",
@@ -37,7 +37,7 @@ const TEXTS = {
     score: "điểm", allowed: "được phép", value: "giá trị (các số đầu)", key: "khóa (các số đầu)",
     query: "truy vấn (các số đầu): {0}", context: "ngữ cảnh (các số đầu): {0}", yes: "có", no: "không",
     waiting: "đang dịch …", weights: "trọng số", all: "mọi đầu", whole: "mọi bước", step: "bước {0}",
-    failed: "Không kết nối được với máy chủ: {0}", taken: "Chọn mảnh này",
+    failed: "Không kết nối được với máy chủ: {0}", taken: "Chọn mảnh này", beam: "Chùm tìm kiếm, từng bước",
   },
 };
 

@@ -1,0 +1,30 @@
+// The hypotheses of a beam search as a tree: a column for each step, the best on top.
+
+import { svg } from "/page/map.js";
+import { joinPieces } from "/page/pieces.js";
+
+const WIDTH = 92, HEIGHT = 26, TOP = 16;
+
+const pathOf = (pieces) => pieces.join("\u0000");
+
+// `steps` has the hypotheses after each step, best first: {pieces, log_prob}; `best` the pieces of the translation.
+export function drawBeam(place, steps, best) {
+  const most = Math.max(...steps.map((beams) => beams.length));
+  const root = svg("svg", { width: WIDTH * (steps.length + 0.3), height: TOP + HEIGHT * most + 4, role: "img", "aria-label": place.dataset.name });
+  const places = new Map();
+  const isBest = (pieces) => pieces.every((piece, i) => piece === best[i]);
+  steps.forEach((beams, step) => beams.forEach(({ pieces, log_prob }, rank) => {
+    const x = step * WIDTH + 8, y = TOP + rank * HEIGHT + 8;
+    places.set(pathOf(pieces), [x, y]);
+    const parent = places.get(pathOf(pieces.slice(0, -1)));
+    const kind = isBest(pieces) ? "best" : "other";
+    if (parent) {
+      const [fromX, fromY] = [parent[0] + WIDTH - 26, parent[1] - 4];
+      root.prepend(svg("path", { class: kind, d: `M${fromX} ${fromY}C${fromX + 14} ${fromY} ${x - 16} ${y - 4} ${x - 3} ${y - 4}` }));
+    }
+    const title = svg("title", {}, `${joinPieces(pieces)}: ${log_prob.toFixed(3)}`);
+    const piece = pieces.at(-1);
+    root.append(svg("text", { class: kind, x, y }, `${[...piece].slice(0, 8).join("")} `, svg("tspan", { class: "number" }, log_prob.toFixed(1)), title));
+  }));
+  place.replaceChildren(root);
+}
