@@ -83,10 +83,8 @@ def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> Non
     translate(page)
     page.locator("#beam-box summary").click()
     best = page.locator("#beam text.best title").all_text_contents()
-    assert best
-    found = page.locator("#intact .translation").text_content()
-    longest = max(best, key=len).rpartition(":")[0]
-    assert found.replace(" ", "").startswith(longest.replace(" ", ""))
+    rows = page.locator("#intact text[data-row]").count()
+    assert len(best) == rows - 1, "every piece but the end"
     assert page.locator("#beam path").count() >= len(best) - 1
 
 
