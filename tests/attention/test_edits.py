@@ -24,6 +24,13 @@ from nmt.attention.windows import Asking, Global, LocalP, View
 
 SCORES = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(3)).double()
 MASK = causal_mask(5)
+
+
+def name(change: object) -> str:
+    """The name of a case; the address in a default repr would differ between the processes of pytest-xdist."""
+    return f"{type(change).__name__}({', '.join(map(str, vars(change).values()))})"
+
+
 CHANGES = (Off(), Uniform(), Shuffled(), Given([0.5, 0.25, 0.25]), Scaled([0, 2], 0.0), Scaled([1], 3.0), OfHead(0))
 
 
@@ -33,7 +40,7 @@ def applied(change, scores=SCORES, mask=MASK, normalizer=None, **edit):
     return Edit(change, **{"head": 1, **edit})(weights, View(mask), torch.arange(scores.shape[2]).unsqueeze(0))
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", CHANGES, ids=name)
 @pytest.mark.parametrize("normalizer", [Softmax, Sparsemax])
 def test_only_one_head_changes_and_blocked_keys_keep_the_weight_0(change, normalizer):
     weights, own = applied(change, normalizer=normalizer()), normalizer()(SCORES, MASK)
@@ -42,7 +49,7 @@ def test_only_one_head_changes_and_blocked_keys_keep_the_weight_0(change, normal
     assert weights.masked_fill(MASK, 0).eq(0).all()
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", CHANGES, ids=name)
 def test_only_the_chosen_steps_of_all_heads_change(change):
     weights, own = applied(change, head=None, steps=[1, 4]), Softmax()(SCORES, MASK)
     assert weights[:, :, [0, 2, 3]].equal(own[:, :, [0, 2, 3]])
