@@ -228,9 +228,9 @@ def trained(finished: str, corpus_copy: Path) -> Path:
     return corpus_copy / "run"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, for the tests of the pages."""
+    """Chromium, for the tests of a page. While it is open, the process has a running event loop."""
     reason = "Playwright is not installed; pip install playwright to test the pages in a browser."
     sync = pytest.importorskip("playwright.sync_api", reason=reason)
     found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]

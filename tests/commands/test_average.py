@@ -117,5 +117,5 @@ def test_missing_checkpoints_are_named_with_what_to_do(several: Path, tmp_path: 
     copy = shutil.copytree(several, tmp_path / "copy")
     for file in (copy / "checkpoints").glob("recent-*.ckpt"):
         file.unlink()
-    with pytest.raises(ValueError, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or give check"):
+    with pytest.raises(ValueError, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or use check"):
         average(job(copy, tmp_path / "mean", checkpoints="recent"))

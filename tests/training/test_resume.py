@@ -48,12 +48,12 @@ def trained_whole(job: Callable[..., Job], corpus: Path, name: str, changes: dic
 
 @pytest.fixture(scope="module")
 def whole(job: Callable[..., Job], session_corpus: Path) -> Whole:
-    return trained_whole(job, session_corpus, "whole", CHANGES)
+    return trained_whole(job, session_corpus, "uninterrupted", CHANGES)
 
 
 @pytest.fixture(scope="module")
 def whole_averaged(job: Callable[..., Job], session_corpus: Path) -> Whole:
-    return trained_whole(job, session_corpus, "whole_averaged", STOPPED)
+    return trained_whole(job, session_corpus, "uninterrupted_averaged", STOPPED)
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(20, False), (40, True)])
