@@ -27,8 +27,8 @@ from omegaconf.errors import (
 
 from nmt.cli.arguments import for_hydra
 from nmt.config.job import Job
-from nmt.config.keys import normal_form
-from nmt.config.messages import unknown
+from nmt.config.keys import leaves, normal_form
+from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
 
@@ -108,12 +108,29 @@ def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Ove
         try:
             override = parser.parse_override(argument)
         except HydraException as error:
-            remedy = "Quote the value, as in 'key=\"a, b\"'." if "=" in argument else "Write key=value."
-            raise ValueError(f"Cannot read '{argument}'. {remedy}") from error
+            raise ValueError(_unreadable(name, argument, parser)) from error
         overrides.append(override)
         if not override.is_hydra_override():
             _check(name, override, sweep)
     return overrides
+
+
+def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
+    """The error for an argument that Hydra cannot read: its key if that is at fault, otherwise its value."""
+    key, equals, _ = argument.partition("=")
+    try:
+        override = parser.parse_override(f"{key}=null")
+    except HydraException:
+        equals = ""
+    if not equals:
+        return f"Cannot read '{argument}'. Write key=value."
+    if not _is_group(override):
+        try:
+            _check(name, override, sweep=False)
+            _composed(name, [override])
+        except ValueError as error:
+            return str(error)
+    return f"Cannot read '{argument}'. Quote the value, as in 'key=\"a, b\"'."
 
 
 def _check(name: str, override: Override, sweep: bool) -> None:
@@ -205,23 +222,41 @@ def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
 
 
 def _set_value(composed: Composed, override: Override) -> None:
-    """Sets a value as Hydra does, with the errors that it raises."""
+    """Sets a value as Hydra does, with the errors that it raises. Raises ValueError for a key inside a list."""
     key, value, adds = override.key_or_group, override.value(), override.is_add()
     try:
         if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
             raise ConfigCompositionException(f"'{override.input_line}' adds a key that exists.")
         OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
-    except OmegaConfBaseException as error:
+    except (OmegaConfBaseException, ValueError) as error:  # int() refuses what follows the key of a list
+        if whole := _list_around(composed, key):
+            raise ValueError(f"{whole} is a list. Write all of it, as in '{whole}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit.") from error
 
 
+def _list_around(composed: Composed, key: str) -> str:
+    """The key of the list that a dotted key goes into, or ''."""
+    names = key.split(".")
+    for number in range(1, len(names)):
+        node = OmegaConf.select(composed, parent := ".".join(names[:number]))
+        if not OmegaConf.is_dict(node):
+            return parent if OmegaConf.is_list(node) else ""
+    return ""
+
+
 def _plain(composed: Composed, whole: bool) -> Config:
-    """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value."""
+    """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value.
+
+    Raises ValueError, which names all of these keys.
+    """
     known = HydraConfig.instance()
     before, known.cfg = known.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
     try:
         config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
         return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
+    except MissingMandatoryValue as error:
+        values = leaves(OmegaConf.to_container(config, resolve=False))
+        raise ValueError(missing(key for key, value in values.items() if value == "???")) from error
     except OmegaConfBaseException as error:
         raise ValueError(_sentence(error)) from error
     finally:
@@ -274,8 +309,6 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return unknown(group or "configuration", choice, error.options or ())
-    if isinstance(cause, MissingMandatoryValue):
-        return f"{cause.full_key} is missing. Add {cause.full_key}=VALUE to the command."
     if isinstance(cause, (InterpolationResolutionError, GrammarParseError)):
         return f"{cause.full_key} cannot be resolved: {str(cause).splitlines()[0]}."
     if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.parent_node is not None:

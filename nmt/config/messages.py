@@ -34,6 +34,13 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     return " ".join([f"Unknown {kind} '{name}'.", *remedies])
 
 
+def missing(keys: Iterable[str]) -> str:
+    """The sentence for keys without a value."""
+    *others, last = keys
+    names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+    return f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
+
+
 def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str, str], group: str = "") -> str:
     """The sentence for the first value that pydantic refused; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
@@ -50,7 +57,7 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
             parent = key.removesuffix(place[-1])
             return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
         case "missing":
-            return f"{key} is missing. Add {key}=VALUE to the command."
+            return missing([key])
         case "literal_error":
             return unknown(key, written(value), _choices(first["ctx"]["expected"]))
         case code:
