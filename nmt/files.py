@@ -169,8 +169,19 @@ def check_folder(key: str, value: Any) -> None:
     """Raises ValueError if a configuration key names something other than a folder, or a folder inside of a file."""
     there = _first_existing(value)
     if not there.is_dir():
-        kind = "a broken symbolic link" if there.is_symlink() else "a file"
-        raise ValueError(f"{key} is {value}, but {there} is {kind}; choose another folder.")
+        raise ValueError(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
+
+
+def not_a_folder(path: Path) -> str:
+    """What an existing path is that is no folder."""
+    if path.exists():
+        return "a file"
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "a symbolic link that leads back to itself"
+    return "a broken symbolic link"
 
 
 def check_writable(key: str, value: Any) -> None:

@@ -86,11 +86,14 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege on Windows")
-@pytest.mark.parametrize("target", ["absent", "link"])
-def test_a_broken_symbolic_link_is_no_folder(tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [("absent", "broken symbolic link"), ("link", "symbolic link that leads back to itself")],
+)
+def test_a_broken_symbolic_link_is_no_folder(tmp_path: Path, target: str, kind: str) -> None:
     (tmp_path / "link").symlink_to(tmp_path / target)
     for path in (tmp_path / "link", tmp_path / "link" / "more"):
-        with pytest.raises(ValueError, match=r"^out is .*link.*, but .*link is a broken symbolic link; choose another"):
+        with pytest.raises(ValueError, match=rf"^out is .*link.*, but .*link is a {kind}; choose another"):
             check_folder("out", path)
 
 

@@ -6,6 +6,7 @@ checks their ranges.
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -409,6 +410,9 @@ class CompareSettings(Keys):
             raise ValueError(
                 "Set either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
             )
+        places = [os.path.realpath(path) for path in self.run_dirs]
+        if twice := [path for path, place in zip(self.run_dirs, places, strict=True) if places.count(place) > 1]:
+            raise ValueError(f"run_dirs names {twice[0]} twice; name each run once.")
         if self.outputs and self.reference in (None, []):
             raise ValueError("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
         return self

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ import yaml
 from nmt.config.direction import Direction
 from nmt.config.keys import normal_form
 from nmt.data.cache import file_digest
-from nmt.files import PART, write_bytes, write_json
+from nmt.files import PART, not_a_folder, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
@@ -49,11 +50,8 @@ class RunDirectory:
     def require_finished(self) -> None:
         """Raises FileNotFoundError or ValueError if this is not the directory of a finished run."""
         if not self.path.is_dir():
-            reason = f"There is no folder {self.path}"
-            if self.path.is_symlink():
-                reason = f"{self.path} is a broken symbolic link"
-            elif self.path.exists():
-                reason = f"{self.path} is a file"
+            exists = os.path.lexists(self.path)
+            reason = f"{self.path} is {not_a_folder(self.path)}" if exists else f"There is no folder {self.path}"
             raise FileNotFoundError(f"{reason}; run_dir is the folder that nmt.train printed.")
         if not self.started:
             raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")

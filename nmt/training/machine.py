@@ -26,9 +26,13 @@ class Machine(NamedTuple):
 def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer ask for.
 
-    Warns if there are more CPU processes than cores. Raises ValueError if there are far more, and for options that
-    Lightning refuses.
+    Warns if there are more CPU processes than cores. Raises ValueError if there are far more or none, and for options
+    that Lightning refuses.
     """
+    if str(settings.devices) in ("0", "[]"):
+        raise ValueError(
+            f"trainer.devices is {settings.devices}; set it to the number of devices to use, at least 1, or to auto."
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
         raise ValueError(

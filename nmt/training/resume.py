@@ -44,6 +44,10 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     if not run.started:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored, metrics = run.config(), run.metrics()
+    try:
+        validated(RunSettings, stored)
+    except ValueError as error:
+        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
     check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
     config = resumed_config(job, stored, metrics, run.path)

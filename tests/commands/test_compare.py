@@ -64,6 +64,7 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
     [
         ({}, r"Set either 'run_dirs=\[A,B\]', finished runs, or 'outputs="),
         ({"run_dirs": ["a"], "outputs": ["b"]}, r"Set either 'run_dirs=\[A,B\]'"),
+        ({"run_dirs": ["a", "b", "x/../a"]}, r"^run_dirs names a twice; name each run once\.$"),
         ({"outputs": ["b"]}, "outputs need a reference: set reference=FILE"),
         ({"outputs": ["b"], "reference": []}, "outputs need a reference: set reference=FILE"),
     ],

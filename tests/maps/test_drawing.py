@@ -86,7 +86,7 @@ def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.Mo
             export_attention(asked(input=name))
     for name, reason in (
         ("dangling", "dangling is a broken symbolic link; choose another folder"),
-        ("loop/maps", "loop is a broken symbolic link; choose another folder"),
+        ("loop/maps", "loop is a symbolic link that leads back to itself; choose another folder"),
         ("/proc/maps", "/proc cannot be written to"),
     ):
         with pytest.raises(ValueError, match=f"out is {name}, but {reason}"):

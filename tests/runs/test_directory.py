@@ -57,7 +57,10 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
     [
         (lambda path: path.write_text(""), r"^.*run is a file; run_dir is the folder that nmt\.train printed"),
         (lambda path: path.symlink_to("absent"), r"^.*run is a broken symbolic link; run_dir is the folder"),
-        (lambda path: path.symlink_to(path.name), r"^.*run is a broken symbolic link; run_dir is the folder"),
+        (
+            lambda path: path.symlink_to(path.name),
+            r"^.*run is a symbolic link that leads back to itself; run_dir is the folder",
+        ),
     ],
     ids=["file", "dangling link", "link to itself"],
 )

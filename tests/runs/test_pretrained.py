@@ -251,12 +251,13 @@ def test_runs_are_compared_by_their_own_search_whatever_was_evaluated_before(
 
 
 def test_equal_runs_do_not_differ(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compare(job("compare", run_dirs=["a", "a"], out=str(tmp_path)))
+    copy = shutil.copytree("a", tmp_path / "copy")
+    compare(job("compare", run_dirs=["a", str(copy)], out=str(tmp_path / "out")))
     text = capsys.readouterr().out
     table = rows(text)
     assert table[3][table[0].index("p")] == "1.000"
     assert "Row 2 does not differ significantly from row 1 (p >= 0.05)." in text
-    assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["systems"][1]["p"] == 1
+    assert json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))["systems"][1]["p"] == 1
 
 
 def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,14 @@ def test_devices_that_cannot_exist_are_refused(job: Callable[..., Job]) -> None:
         choose_machine(job("train", trainer="ddp", trainer__devices=99999).settings.trainer)
 
 
+@pytest.mark.parametrize("devices", ["0", "'0'", "[]"])
+def test_training_needs_a_device(job: Callable[..., Job], devices: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"trainer\.devices is (0|\[\]); set it to the number of devices to use, at least 1"
+    ):
+        choose_machine(job("train", trainer__devices=devices).settings.trainer)
+
+
 def test_more_processes_than_cores_are_reported(
     job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
