@@ -11,7 +11,8 @@ from nmt.training.averaging import mean_weights, moving_average
 
 @pytest.mark.parametrize(("number", "kept"), [(1, 2 / 11), (21, 22 / 31), (10**6, 0.999)])
 def test_a_moving_average_keeps_less_at_first(number: int, kept: float) -> None:
-    averages, weights = [torch.tensor([3.0, -5.0]), torch.tensor(7.0)], [torch.tensor([11.0, 2.0]), torch.tensor(-1.0)]
+    averages = [torch.tensor([3, -5], dtype=torch.float64), torch.tensor(7, dtype=torch.float64)]
+    weights = [torch.tensor([11, 2], dtype=torch.float64), torch.tensor(-1, dtype=torch.float64)]
     expected = [kept * average + (1 - kept) * weight for average, weight in zip(averages, weights, strict=True)]
     moving_average(0.999)(averages, weights, torch.tensor(number))
     torch.testing.assert_close(averages, expected)

@@ -27,6 +27,11 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return load_file(run / "model.safetensors")
 
 
+def unchanged(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    # At most five steps of Adam, each of at most 4 lr (Kingma & Ba 2015, section 2.1), which float32 mostly drops.
+    torch.testing.assert_close(found, expected, rtol=0, atol=5 * 4 * 1e-20)
+
+
 def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
     job: Callable[..., Job], trained: Path, corpus_copy: Path
 ) -> None:
@@ -34,7 +39,7 @@ def test_it_begins_with_the_weights_and_the_tokenizer_of_the_run(
     train(job("train", **STILL, data__train="[valid]", filters__drop_duplicates="false", trainer__max_steps=2))
     new = corpus_copy / "new"
     assert (new / "tokenizer.model").read_bytes() == (trained / "tokenizer.model").read_bytes()
-    torch.testing.assert_close(weights(new), weights(trained))
+    unchanged(weights(new), weights(trained))
 
 
 def test_it_goes_on_after_that_run_is_gone(job: Callable[..., Job], trained: Path, corpus_copy: Path) -> None:
@@ -42,7 +47,7 @@ def test_it_goes_on_after_that_run_is_gone(job: Callable[..., Job], trained: Pat
     train(job("train", **STILL, trainer__max_steps=4))
     shutil.rmtree(trained)
     train(job("train", run_dir="new", resume="true", trainer__max_steps=5))
-    torch.testing.assert_close(weights(corpus_copy / "new"), before)
+    unchanged(weights(corpus_copy / "new"), before)
     # What it began with can be told even now.
     assert json.loads((corpus_copy / "new" / "metrics.json").read_text())["start_weights"] == digest
 
@@ -56,7 +61,7 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
     metrics = corpus_copy / "new" / "metrics.json"
     metrics.write_text(metrics.read_text().replace('"finished": true', '"finished": false'))
     train(job("train", run_dir="new", resume="true"))
-    torch.testing.assert_close(weights(corpus_copy / "new"), weights(trained))
+    unchanged(weights(corpus_copy / "new"), weights(trained))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ def test_where_it_begins_with_that_run_again_the_record_is_of_its_present_weight
 def test_a_run_with_unit_embeddings_hands_them_on(job: Callable[..., Job], corpus_copy: Path) -> None:
     train(job("train", run_dir="first", model__fix_norm="true", trainer__max_steps=2))
     train(job("train", **{**STILL, "start_from": "first"}, model__fix_norm="true", trainer__max_steps=2))
-    torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
+    unchanged(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
 
 
 def test_another_initializer_gives_another_training(job: Callable[..., Job], corpus_copy: Path) -> None:
@@ -128,7 +133,7 @@ def test_the_model_and_the_tokenizers_of_the_run_are_taken_over(job: Callable[..
     assert config["model"]["dropout"] == 0.4
     assert config["scorer"]["_target_"].endswith("Additive")
     assert config["tokenizer"]["size"] == 295
-    torch.testing.assert_close(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
+    unchanged(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
 
 
 @pytest.mark.parametrize(("data", "warned"), [("sample", False), ("envi", True)])
