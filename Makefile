@@ -43,7 +43,7 @@ $(RUN)/model.safetensors: | .venv/installed
 	$(VENV) nmt.train model=$(MODEL) run_dir=$(RUN) $(if $(wildcard $(RUN)/checkpoints/*.ckpt),resume=true,overwrite=true)
 
 test: lint
-	OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --dist worksteal
 
 lint: .venv/installed-dev
 	$(VENV) ruff format --check

@@ -118,7 +118,9 @@ def test_smoothing_is_torchs(model: Seq2Seq, batches: list[Batch]) -> None:
 
 def test_a_loss_that_is_not_finite_ends_the_training(model: Seq2Seq, batches: list[Batch]) -> None:
     task = TranslationTask(model.float(), partial(torch.optim.SGD, lr=1e38), CONSTANT, seed=3)
-    with pytest.raises(FloatingPointError, match=r"loss on the validation split is nan after step 1, so .*lower optimizer\.lr"):
+    with pytest.raises(
+        FloatingPointError, match=r"loss on the validation split is nan after step 1, so .*lower optimizer\.lr"
+    ):
         fit(task, batches[:1], limit_val_batches=1)
 
 
