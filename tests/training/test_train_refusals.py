@@ -120,7 +120,7 @@ def test_what_cannot_be_trained_is_refused_before_a_run_directory_is_made(
 
 
 def test_a_stored_direction_that_is_none_is_named_with_its_file(job: Callable[..., Job], corpus_copy: Path) -> None:
-    (corpus_copy / "run").mkdir()
+    (corpus_copy / "run").mkdir(exist_ok=True)
     stored = {**stored_keys(job("train").config), "direction": 12}
     (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored))
     with pytest.raises(ValueError, match=r"^run/config\.yaml cannot be used: Unknown direction '12'"):
