@@ -12,17 +12,17 @@ logger = logging.getLogger(__name__)
 
 
 def serve(job: Job[ServeSettings]) -> None:
-    """Prints the server's address, and answers requests until it is interrupted; requests begun by then are finished.
+    """Prints the server's address and answers requests until it is stopped; it then finishes those it has begun.
 
     Raises ValueError if the extra 'serve' is not installed, if the address is taken, and for a file without API keys.
     """
     try:
         import uvicorn
 
-        from nmt.serving.application import Access, application
+        from nmt.serving.application import application
         from nmt.serving.engine import Engine
         from nmt.serving.gallery import Gallery
-        from nmt.serving.requests import Limits
+        from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
         raise ValueError(
             f"nmt.serve needs {error.name}, which is not installed: pip install -c constraints.txt -e '.[serve]'."
@@ -47,7 +47,8 @@ def serve(job: Job[ServeSettings]) -> None:
     )
     listening = _listening(settings.host, settings.port)
     engine = Engine(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
-    app = application(gallery, engine, limits, Access(keys, settings.metrics_token, settings.allow_origins))
+    access = Access(keys, settings.metrics_token, settings.allow_origins)
+    app = application(Service(gallery, engine, limits, access))
     for run in gallery.offered.values():
         logger.info("%s translates %s", run.name, run.direction)
     host, port = listening.getsockname()[:2]

@@ -17,7 +17,7 @@ def value_at(config: Config, key: str, default: Any = None) -> Any:
 
 
 def normal_form(config: Config) -> Config:
-    """The configuration of a training with data.train as a list, so that a prefix equals the list of only it."""
+    """The configuration with data.train as a list, even if it was written as a single prefix."""
     train = value_at(config, "data.train")
     return with_values(config, {"data.train": [train]}) if isinstance(train, str) else config
 

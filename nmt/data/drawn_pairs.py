@@ -21,7 +21,7 @@ class Draw(NamedTuple):
 
 
 class SubwordSampling:
-    """A new segmentation of a training pair in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
+    """Segments a training pair at random in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
 
     A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch
     has the same one. A side that would exceed its `longest` pieces, EOS counted, keeps its usual segmentation.

@@ -63,10 +63,9 @@ class Candidates(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step of the search chose, for someone who watches it.
+    """The hypotheses that a step of the search kept, for an observer.
 
-    Each kept extension has the row of its parent in the step before; a sentence whose search has ended has no row any
-    more.
+    `parents` are beams of the previous step. A sentence has no row once its search has ended.
     """
 
     sentence: Int[Tensor, " sentences"]
@@ -74,9 +73,7 @@ class Step(NamedTuple):
     parents: Int[Tensor, "sentences beams"]
     tokens: Int[Tensor, "sentences beams"]
     log_probs: Float[Tensor, "sentences beams"]
-    """Of the whole hypothesis, in nats; -inf for an empty place."""
-    ended: list[list[Hypothesis]]
-    """The finished hypotheses of each sentence of the batch so far."""
+    """Of the whole hypothesis, in nats; -inf for an unused beam."""
 
 
 Observe = Callable[[Step], None]
@@ -137,6 +134,7 @@ class BeamSearch:
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
         Each begins with the sentence's row of `prefix` (padded with PAD), cut at the longest output of the model.
+        `observe` receives every step.
         Raises ValueError if the model's log-probabilities are NaN, or -inf for every way to end a sentence.
         """
         memory, own_memory = model.encode(source, source_mask), False
@@ -157,7 +155,7 @@ class BeamSearch:
             log_probs, parents, tokens = _keep_rows(Candidates(*(part[:, : self.beam_size] for part in candidates)))
             live = live._replace(log_probs=log_probs)
             if observe:
-                observe(Step(live.sentence, parents, tokens, log_probs, found))
+                observe(Step(live.sentence, parents, tokens, log_probs))
 
             chosen = parents + torch.arange(0, parents.numel(), self.beam_size, device=parents.device)[:, None]
             done = self._done(live, length)

@@ -36,7 +36,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 class ViewedRun(NamedTuple):
-    """A run on the page, or one step of a training run as a frame of a film."""
+    """A run on the page; in a film, one validation of a training run."""
 
     name: str
     """The name on the page: the run's path, or 'step 400'."""

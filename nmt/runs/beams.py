@@ -11,6 +11,7 @@ from nmt.decoding.beam import BeamSearch, Step
 from nmt.decoding.state import Hypothesis
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
+from nmt.runs.sentence_pair import check_length
 
 
 class Beam(NamedTuple):
@@ -22,7 +23,7 @@ class Beam(NamedTuple):
 
 
 Watch = Callable[[list[Beam]], None]
-"""watch(beams) receives the unfinished hypotheses after each step, best first; an exception of it ends the search."""
+"""watch(beams) receives the unfinished hypotheses after each step, best first; it ends the search by an exception."""
 
 
 def watched_search(
@@ -32,18 +33,15 @@ def watched_search(
     prefix: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> list[Hypothesis]:
-    """The hypotheses for a source, best first; both are ids without BOS and EOS, and so is `prefix`.
+    """The hypotheses for a source, best first. Source, prefix and hypotheses are ids without BOS and EOS.
 
-    `settings` replace some of the run's own. Raises ValueError if the source is empty or too long for the model, and
-    if the run's search is not a beam search.
+    `settings` replace some of the search's settings. Raises ValueError if the source is empty or too long, and if the
+    run's search is not a beam search.
     """
     translator = build_translator([trained], settings)
     if not isinstance(translator.search, BeamSearch):
-        raise ValueError("Only a beam search has steps to watch; this run samples.")
-    if not 0 < len(source) < translator.max_source_tokens:
-        raise ValueError(
-            f"The source has {len(source)} pieces; it must have from 1 to {translator.max_source_tokens - 1}."
-        )
+        raise ValueError("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
+    check_length("source", source, translator.max_source_tokens)
     histories: list[list[int]] = [[]] * translator.search.beam_size
 
     def observe(step: Step) -> None:

@@ -1,4 +1,4 @@
-"""The numbers behind one row of an attention map: from the query and the keys to the context vector."""
+"""The numbers behind one row of an attention map, from the query and the keys to the context vector."""
 
 from typing import Any, NamedTuple
 
@@ -6,9 +6,9 @@ import torch
 
 from nmt.attention import Attention
 from nmt.config.messages import unknown
-from nmt.data.batch import collate
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import Trained
+from nmt.runs.sentence_pair import forced_log_probs
 
 
 class Cells(NamedTuple):
@@ -41,7 +41,7 @@ class Cells(NamedTuple):
 def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """The row of a map of a sentence pair, given as ids without BOS and EOS.
 
-    Raises ValueError for a site, layer, head or row that there is no map of.
+    Raises ValueError for a site, layer, head or row that does not exist, and the errors of `forced_log_probs`.
     """
     if site not in trained.model.sites:
         raise ValueError(unknown("attention site", site, list(trained.model.sites)))
@@ -56,7 +56,7 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
             raise ValueError(f"{name} is {value}; it must be from 0 to {number - 1} at {site}.")
     attention = layers[layer]
     calls = _calls(trained, attention, source, target)
-    # A recurrent decoder asks once a step, a Transformer for all steps at once.
+    # A recurrent decoder calls its attention once per step, a Transformer once for all steps.
     queries, keys, values, mask, asking = calls[row] if len(calls) > 1 else calls[0]
     index = 0 if len(calls) > 1 else row
     with torch.inference_mode():
@@ -91,39 +91,9 @@ def _calls(trained: Trained, attention: Attention, source: list[int], target: li
         queries, keys, values, mask, asking = (*arguments, None)[:5]
         seen.append((queries, keys, values, mask, asking))
 
-    batch = collate([(0, source, target)])
     hook = attention.register_forward_pre_hook(keep)
     try:
-        with torch.inference_mode():
-            trained.model(*(x.to(trained.device) for x in (batch.source, batch.source_mask, batch.target_input)))
+        forced_log_probs(trained, source, target)
     finally:
         hook.remove()
     return seen
-
-
-class Choice(NamedTuple):
-    """A piece that may come next."""
-
-    piece: str
-    id: int
-    log_prob: float
-    """In nats."""
-
-
-def alternatives(trained: Trained, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
-    """The `number` most likely pieces at each position of a target, EOS included, best first; ids without BOS and EOS.
-
-    Raises ValueError if `number` is below 1.
-    """
-    if number < 1:
-        raise ValueError(f"The number of alternatives is {number}; it must be at least 1.")
-    batch = collate([(0, source, target)])
-    inputs = (batch.source, batch.source_mask, batch.target_input)
-    with torch.inference_mode():
-        log_probs = trained.model(*(x.to(trained.device) for x in inputs)).float().log_softmax(dim=-1)[0]
-    best = log_probs.topk(min(number, log_probs.shape[1]))
-    tokenizer = trained.tokenizers.target
-    return [
-        [Choice(tokenizer.pieces([index])[0], index, value) for index, value in zip(indices, values, strict=True)]
-        for indices, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    ]

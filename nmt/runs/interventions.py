@@ -18,12 +18,12 @@ from nmt.attention.edits import Change, Edit, OfHead, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.config.messages import unknown
-from nmt.data.batch import collate
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
 from nmt.runs.load import Trained
-from nmt.runs.search import build_translator
+from nmt.runs.sentence_pair import best_translation, check_length, forced_log_probs
+from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
 
@@ -110,37 +110,33 @@ def intervene(
     """Translates a sentence with and without interventions; `target` replaces the translation without them.
 
     All are ids without BOS and EOS. Both translations begin with `prefix`. Raises ValueError if the source or the
-    target is empty or too long for the model, and as `intervened`.
+    target is empty or too long for the model, and the errors of `intervened`.
     """
-    _check_length("source", source, trained.model.max_source)
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
-    translator = build_translator([trained], search)
     if target is None:
-        target = translator.search_ids([source], [prefix])[0][0].ids
-    _check_length("target", target, trained.model.max_target)
+        target = best_translation(trained, source, prefix, search)
+    else:
+        check_length("target", target, trained.model.max_target)
     first = min((each.first_step for each in interventions), default=0)
     kept = max(target[:first], prefix, key=len)
 
     intact = forced(trained, source, target)
     with intervened(trained.model, interventions):
         same = forced(trained, source, target)
-        found = translator.search_ids([source], [kept])[0][0].ids
-        changed = forced(trained, source, found)
+        changed = forced(trained, source, best_translation(trained, source, kept, search))
     return Comparison(trained.tokenizers.source.pieces(source), intact, same, changed)
 
 
 def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
-    """The log-probabilities and maps of a given translation."""
-    batch, recorder = collate([(0, source, target)]), Recorder()
-    inputs = (batch.source, batch.source_mask, batch.target_input)
-    with torch.inference_mode():
-        logits = trained.model(*(tensor.to(trained.device) for tensor in inputs), watch=recorder)
-        log_probs = logits.float().log_softmax(dim=-1).gather(2, batch.target_output.to(trained.device).unsqueeze(2))
+    """A translation with its log-probabilities and maps. Raises the errors of `forced_log_probs`."""
+    recorder = Recorder()
+    log_probs = forced_log_probs(trained, source, target, recorder)
+    chosen = log_probs[torch.arange(len(log_probs)), torch.tensor([*target, EOS_ID])]
     pieces = trained.tokenizers.target.pieces(target)
     maps = recorder.sentence(0, trained.tokenizers.source.pieces(source), pieces)
     text = normalize(trained.tokenizers.target.decode(target))
-    return Decoded(text, list(target), [*pieces, EOS], log_probs.flatten().tolist(), maps)
+    return Decoded(text, list(target), [*pieces, EOS], chosen.tolist(), maps)
 
 
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
@@ -159,7 +155,7 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     """The arguments of `with_parts`."""
     whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
     if intervention.change is None and whole == (None, None, None):
-        raise ValueError("The intervention changes nothing: give change, temperature, normalizer or half_width.")
+        raise ValueError("The intervention changes nothing: set change, temperature, normalizer or half_width.")
     if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
         raise ValueError(
             "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps."
@@ -197,10 +193,3 @@ def _window(window: Window, half_width: int) -> Window:
 def _check_index(name: str, index: int | None, number: int, site: str) -> None:
     if index is not None and not 0 <= index < number:
         raise ValueError(f"{name} is {index}, but {site} has {name}s 0 to {number - 1}.")
-
-
-def _check_length(name: str, ids: Sequence[int], most: int | None) -> None:
-    if not ids:
-        raise ValueError(f"The {name} is empty; give a sentence.")
-    if most is not None and len(ids) >= most:
-        raise ValueError(f"The {name} has {len(ids)} pieces, but the model reads at most {most - 1}; shorten it.")

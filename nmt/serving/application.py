@@ -1,12 +1,11 @@
-"""The HTTP application: every interface, the limits around them, and what a monitor asks for."""
+"""The HTTP application: every interface, the limits around them, and the metrics of the server."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -16,112 +15,108 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving import lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
-from nmt.serving.gallery import Gallery
-from nmt.serving.libretranslate import Interface
-from nmt.serving.requests import Limits, check_key, sentence
+from nmt.serving.requests import sentence
+from nmt.serving.service import Service, ThisService, check_secret
 
-SECURITY = {
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
+"""Sent with every answer."""
+
+router = APIRouter(tags=["monitoring"])
 
 
-@dataclass(frozen=True)
-class Access:
-    """Who may use the server."""
-
-    keys: frozenset[str]
-    """API keys; empty if none is needed."""
-    metrics_token: str | None
-    """What /metrics needs as a bearer token; None if nothing."""
-    origins: Sequence[str]
-    """Pages of these origins may ask from a browser."""
-
-
-def application(gallery: Gallery, engine: Engine, limits: Limits, access: Access) -> FastAPI:
-    """The application; its engine starts and stops with it."""
+def application(service: Service) -> FastAPI:
+    """The application of a service; its engine starts and stops with it."""
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        engine.start()
+        service.engine.start()
         yield
-        await engine.stop()
+        await service.engine.stop()
 
     # FastAPI's own documentation pages load scripts from another server.
-    app = FastAPI(
-        title="nmt-attention",
-        summary="Translation and attention of trained runs",
-        docs_url=None,
-        redoc_url=None,
-        lifespan=running,
-        responses={},
-    )
-    interface = Interface(gallery, engine, limits, access.keys)
-    app.include_router(libretranslate.routes(interface))
-    app.include_router(lab.routes(interface))
-    app.include_router(page.routes())
-    registry = CollectorRegistry()
-    metrics = Metrics(registry, engine)
-    app.add_middleware(Around, metrics=metrics, body_bytes=limits.body_bytes)
-    if access.origins:
-        app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), allow_methods=["*"], allow_headers=["*"])
-
-    @app.exception_handler(StarletteHTTPException)
-    async def refused(request: Request, error: StarletteHTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": sentence(error.errors())}, 400)
-
-    @app.exception_handler(ValueError)
-    async def mistaken(request: Request, error: ValueError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, 400)
-
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "Internal error; the server's log has the details."}, 500)
-
-    @app.exception_handler(Full)
-    async def busy(request: Request, error: Full) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, 429, {"retry-after": str(error.retry_after)})
-
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Whether the server is running."""
-        return {"status": "ok"}
-
-    @app.get("/metrics", response_class=PlainTextResponse)
-    async def prometheus(request: Request) -> PlainTextResponse:
-        """Counts and times, for Prometheus."""
-        if access.metrics_token is not None:
-            check_key(request, None, frozenset({access.metrics_token}))
-        return PlainTextResponse(generate_latest(registry), media_type="text/plain; version=0.0.4")
-
+    summary = "Translation and attention of trained runs"
+    app = FastAPI(title="nmt-attention", summary=summary, docs_url=None, redoc_url=None, lifespan=running)
+    app.state.service, app.state.metrics = service, Metrics(service.engine)
+    for module in (libretranslate, lab, page):
+        app.include_router(module.router)
+    app.include_router(router)
+    app.add_middleware(Around, metrics=app.state.metrics, body_bytes=service.limits.body_bytes)
+    if service.access.origins:
+        origins = list(service.access.origins)
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    for kind, answer in ERRORS.items():
+        app.add_exception_handler(kind, answer)
     return app
 
 
-class Metrics:
-    """What /metrics counts."""
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """Whether the server is running."""
+    return {"status": "ok"}
 
-    def __init__(self, registry: CollectorRegistry, engine: Engine) -> None:
-        self.requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=registry)
-        self.seconds = Histogram("nmt_request_seconds", "Seconds until the answer.", ["path"], registry=registry)
-        Gauge("nmt_queue_load", "Share of the queue that is taken.", registry=registry).set_function(
-            lambda: engine.load
-        )
-        Gauge("nmt_sentences_per_second", "Speed of the last batches.", registry=registry).set_function(
-            lambda: engine.sentences_per_second
-        )
-        Gauge("nmt_models_loaded", "Models in memory.", registry=registry).set_function(
-            lambda: engine.gallery.number_loaded
-        )
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
+    """Counts and times, for Prometheus."""
+    if service.access.metrics_token is not None:
+        check_secret(request, None, frozenset({service.access.metrics_token}))
+    text = generate_latest(request.app.state.metrics.registry)
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+
+async def _invalid(request: Request, error: Any) -> Response:
+    return JSONResponse({"error": sentence(error.errors())}, 400)
+
+
+async def _mistaken(request: Request, error: Any) -> Response:
+    return JSONResponse({"error": str(error)}, 400)
+
+
+async def _busy(request: Request, error: Any) -> Response:
+    return JSONResponse({"error": str(error)}, 429, {"retry-after": str(error.retry_after)})
+
+
+async def _failed(request: Request, error: Any) -> Response:
+    return JSONResponse({"error": "Internal error; the server's log has the details."}, 500)
+
+
+ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
+    StarletteHTTPException: _refused,
+    RequestValidationError: _invalid,
+    ValueError: _mistaken,
+    Full: _busy,
+    Exception: _failed,
+}
+"""The answer to each kind of error."""
+
+
+class Metrics:
+    """The counts and times at /metrics."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=self.registry)
+        self.seconds = Histogram("nmt_request_seconds", "Seconds until the answer.", ["path"], registry=self.registry)
+        gauges: dict[tuple[str, str], Callable[[], float]] = {
+            ("nmt_queue_load", "Share of the places to wait that are taken."): lambda: engine.load,
+            ("nmt_sentences_per_second", "Running mean of the batches' speed."): lambda: engine.sentences_per_second,
+            ("nmt_models_loaded", "Models in memory."): lambda: engine.gallery.number_loaded,
+        }
+        for (name, text), value in gauges.items():
+            Gauge(name, text, registry=self.registry).set_function(value)
 
 
 class Around:
-    """Around every request: the limit of its body, the headers of its answer, and its count."""
+    """ASGI middleware: limits the body of every request, adds the headers of its answer, and counts it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes: int) -> None:
         self.app, self.metrics, self.body_bytes = app, metrics, body_bytes
@@ -144,7 +139,7 @@ class Around:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
+                own = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
                 message = {**message, "headers": [*message["headers"], *own]}
             await send(message)
 
@@ -152,11 +147,7 @@ class Around:
         try:
             await self.app(scope, limited, answered)
         finally:
-            self.metrics.seconds.labels(_route(scope)).observe(time.perf_counter() - began)
-            self.metrics.requests.labels(_route(scope), str(status)).inc()
-
-
-def _route(scope: Any) -> str:
-    """The path without what a client can choose, so that there are few labels."""
-    route = scope.get("route")
-    return getattr(route, "path", "other")
+            # The route and not the path, which a client can choose, so that there are few labels.
+            path = getattr(scope.get("route"), "path", "other")
+            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
+            self.metrics.requests.labels(path, str(status)).inc()

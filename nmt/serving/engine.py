@@ -5,8 +5,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from nmt.decoding.translator import Translation, Translator
 from nmt.runs.load import Trained
@@ -15,9 +15,12 @@ from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
 
+_BYTES_PER_PIECE = 4
+"""A guess that bounds how many sentences a batch takes at once; the Translator keeps the exact budget."""
+
 
 class Full(Exception):  # noqa: N818
-    """Too many sentences are waiting. `retry_after` is in seconds."""
+    """Too much is waiting already. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(f"The server is busy; try again in {retry_after} s.")
@@ -25,11 +28,12 @@ class Full(Exception):  # noqa: N818
 
 
 class Task(NamedTuple):
-    """The model and the search that a sentence needs."""
+    """The run and the search that a sentence needs."""
 
     run: str
-    settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the search that differ from the run's own."""
+    n_best: int = 1
+    beam_size: int | None = None
+    """None for the run's own, or `n_best` if that is larger."""
 
 
 @dataclass(eq=False)
@@ -38,34 +42,36 @@ class _Waiting:
     sentence: str
     prefix: str
     done: asyncio.Future[list[Translation]]
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.size = len(self.sentence.encode()) + 1
 
 
 class Engine:
-    """Computes in one thread what all requests ask for, and lets at most `max_waiting` sentences wait.
+    """Computes in one thread everything that requests need, and lets at most `max_waiting` sentences or other
+    computations wait.
 
-    After the first sentence it waits `batch_window` seconds for others. A batch has at most `batch_tokens` pieces, as
-    in a Translator. A sentence whose request was cancelled before its batch began costs nothing.
+    After the first sentence it waits `batch_window` seconds for others. A Translator's batch has at most `batch_tokens`
+    pieces. A sentence whose request was cancelled before its batch began costs nothing.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
         self.gallery, self.batch_tokens = gallery, batch_tokens
         self.batch_window, self.max_waiting = batch_window, max_waiting
         self.sentences_per_second = 10.0
-        """Measured; what Retry-After is computed from."""
+        """A running mean, from which Retry-After is computed; 10 before the first batch."""
         self._waiting: deque[_Waiting] = deque()
+        self._computing = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
-        self._translators: dict[Task, tuple[Trained, Translator]] = {}
         self._dispatcher: asyncio.Task[None] | None = None
+        self._last: tuple[Task, Trained, Translator] | None = None  # built once for batches of the same kind
 
     @property
     def load(self) -> float:
-        """The share of places in the queue that are taken, from 0 to 1."""
-        return len(self._waiting) / self.max_waiting
+        """The share of the places to wait that are taken; above 1 after a single large request."""
+        return self._number_waiting / self.max_waiting
+
+    @property
+    def _number_waiting(self) -> int:
+        return len(self._waiting) + self._computing
 
     def start(self) -> None:
         """Begins to compute; must be called inside the event loop."""
@@ -80,10 +86,8 @@ class Engine:
     async def translate(
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[list[Translation]]:
-        """The translations of each sentence, best first. Raises Full, and ValueError as a Translator."""
-        waiting = len(self._waiting)
-        if waiting and waiting + len(sentences) > self.max_waiting:
-            raise Full(max(1, math.ceil(waiting / self.sentences_per_second)))
+        """The translations of each sentence, best first. Raises Full, and the errors of a Translator."""
+        self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
         new = [
             _Waiting(task, sentence, prefix, loop.create_future())
@@ -98,11 +102,20 @@ class Engine:
                 each.done.cancel()
 
     async def compute(self, run: str, action: Callable[[Trained], T]) -> T:
-        """The result of an action on a run, computed between two batches."""
-        if len(self._waiting) >= self.max_waiting:
-            raise Full(max(1, math.ceil(len(self._waiting) / self.sentences_per_second)))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: action(self.gallery.load(run)))
+        """The result of an action on a run, computed between two batches. Raises Full, and the errors of the action."""
+        self._check_room(1)
+        self._computing += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._thread, lambda: action(self.gallery.load(run)))
+        finally:
+            self._computing -= 1
+
+    def _check_room(self, new: int) -> None:
+        """Raises Full if something waits already and there is no room for `new` more."""
+        waiting = self._number_waiting
+        if waiting and waiting + new > self.max_waiting:
+            raise Full(max(1, math.ceil(waiting / self.sentences_per_second)))
 
     async def _dispatch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -129,33 +142,31 @@ class Engine:
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * rate
 
     def _next_batch(self) -> list[_Waiting]:
-        """The first sentence that waits, and others for the same task that fit into a batch with it."""
+        """The first waiting sentence, and others for the same task that fit into a batch with it."""
         batch: list[_Waiting] = []
         others: deque[_Waiting] = deque()
         longest = 0
-        while self._waiting:
-            each = self._waiting.popleft()
-            if each.done.done():  # its request has gone
+        for each in self._waiting:
+            if each.done.done():  # its request was cancelled
                 continue
-            grown = max(longest, each.size)
-            # A piece has at least one byte, so this never exceeds the budget in pieces.
-            if batch and (each.task != batch[0].task or (len(batch) + 1) * grown > 4 * self.batch_tokens):
+            grown = max(longest, len(each.sentence.encode()) + 1)
+            if not batch or (
+                each.task == batch[0].task and (len(batch) + 1) * grown <= _BYTES_PER_PIECE * self.batch_tokens
+            ):
+                batch.append(each)
+                longest = grown
+            else:
                 others.append(each)
-                continue
-            batch.append(each)
-            longest = grown
         self._waiting = others
         return batch
 
     def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:
-        translator = self._translator(batch[0].task)
-        return translator.n_best([each.sentence for each in batch], [each.prefix for each in batch])
-
-    def _translator(self, task: Task) -> Translator:
+        task = batch[0].task
         trained = self.gallery.load(task.run)
-        kept = self._translators.get(task)
-        if kept is None or kept[0] is not trained:
-            kept = trained, build_translator([trained], dict(task.settings), batch_tokens=self.batch_tokens)
-            self._translators = {key: value for key, value in self._translators.items() if value[0] is trained}
-            self._translators[task] = kept
-        return kept[1]
+        settings = {}
+        if task.n_best > 1 or task.beam_size is not None:
+            own = trained.settings.search.get("beam_size", 1)
+            settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(own, task.n_best)}
+        if self._last is None or self._last[:2] != (task, trained):
+            self._last = task, trained, build_translator([trained], settings, batch_tokens=self.batch_tokens)
+        return self._last[2].n_best([each.sentence for each in batch], [each.prefix for each in batch])

@@ -1,4 +1,4 @@
-"""The runs that a server offers: found at its start, loaded when first asked for."""
+"""The runs that a server offers: found at its start, loaded when first requested."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from nmt.runs.load import Trained, load_run
 
 
 class Offered(NamedTuple):
-    """A finished run that can be asked for."""
+    """A finished run that can be requested."""
 
     name: str
     path: Path
@@ -21,8 +21,8 @@ class Offered(NamedTuple):
 class Gallery:
     """Finished runs by name. At most `max_models` are in memory; the least recently used one is dropped.
 
-    Each folder is a run, or holds runs at any depth; unfinished runs are left out. Names are the parts of the paths
-    that tell the runs apart. Raises FileNotFoundError if a folder holds no finished run, and ValueError if
+    Each folder is a run, or holds runs at any depth; unfinished runs are left out. A name is the end of a path, as long
+    as is needed to distinguish the runs. Raises FileNotFoundError if a folder holds no finished run, and ValueError if
     `max_models` is below 1.
     """
 
@@ -31,7 +31,7 @@ class Gallery:
             raise ValueError(f"max_models is {max_models}; it must be at least 1.")
         paths = list(dict.fromkeys(path for folder in folders for path in _finished_runs(folder)))
         self.offered = {
-            name: Offered(name, path, Direction.parse(RunDirectory(path).config()["direction"]))
+            name: Offered(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
             for name, path in zip(_names(paths), paths, strict=True)
         }
         self.device, self.precision, self.max_models = device, precision, max_models
@@ -39,10 +39,8 @@ class Gallery:
 
     def for_direction(self, source: str, target: str) -> Offered | None:
         """The first run that translates this direction."""
-        return next(
-            (run for run in self.offered.values() if (run.direction.source, run.direction.target) == (source, target)),
-            None,
-        )
+        asked = Direction(source, target)
+        return next((run for run in self.offered.values() if run.direction == asked), None)
 
     @property
     def number_loaded(self) -> int:
@@ -50,7 +48,7 @@ class Gallery:
         return len(self._loaded)
 
     def load(self, name: str) -> Trained:
-        """The run in memory. It is loaded again if its folder has changed. Raises as `load_run`."""
+        """The run, loaded; again if its folder has changed. Raises the errors of `load_run`."""
         run = self.offered[name]
         state = RunDirectory(run.path).state()
         kept = self._loaded.pop(name, None)

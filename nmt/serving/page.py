@@ -1,4 +1,4 @@
-"""The lab's page: its files, and those that it shares with the exported viewer."""
+"""The lab's page: its own files, and those that it shares with the exported viewer."""
 
 from pathlib import Path
 
@@ -12,22 +12,21 @@ FILES = {
     **{path.name: path for path in sorted(_OWN.iterdir()) if path.suffix in _KINDS},
     **{name: _SHARED / name for name in ("style.css", "matrix.js", "pieces.js", "colors.js")},
 }
-"""Every file that can be asked for."""
+"""Every file that can be requested."""
+
+router = APIRouter(include_in_schema=False)
 
 
-def routes() -> APIRouter:
-    """The page at /, and its files."""
-    router = APIRouter(include_in_schema=False)
+@router.get("/page/{name}")
+async def file(name: str) -> FileResponse:
+    """A file of the page. Raises HTTPException 404 for any other name."""
+    if name not in FILES:
+        raise HTTPException(404, "Not Found")
+    path = FILES[name]
+    return FileResponse(path, media_type=_KINDS[path.suffix], headers={"cache-control": "no-cache"})
 
-    @router.get("/page/{name}")
-    async def file(name: str) -> FileResponse:
-        if name not in FILES:
-            raise HTTPException(404, "Not Found")
-        path = FILES[name]
-        return FileResponse(path, media_type=_KINDS[path.suffix], headers={"cache-control": "no-cache"})
 
-    @router.get("/")
-    async def index() -> FileResponse:
-        return await file("index.html")
-
-    return router
+@router.get("/")
+async def index() -> FileResponse:
+    """The page."""
+    return await file("index.html")

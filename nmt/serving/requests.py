@@ -1,44 +1,29 @@
-"""What every interface shares: how a request is read, who may ask, how long it may take, and what errors look like."""
+"""How a request is read, how long it may take, and what its errors look like."""
 
 import asyncio
-import hmac
 import itertools
 import json
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 GONE = 499
-"""The status of a request whose client has left; nobody reads it, but the log shows it."""
+"""The status of a request whose client has left. Nobody receives it, but /metrics counts it."""
 
 
 class Body(BaseModel):
-    """The fields of a request; unknown ones are ignored, because clients of other servers send some."""
-
-    model_config = ConfigDict(extra="ignore", str_max_length=1_000_000)
+    """The fields of a request. Unknown fields are ignored, because clients of other servers may send some."""
 
 
 class Failure(BaseModel):
-    """Every error: what is wrong, and what to change."""
+    """The body of every error."""
 
     error: str
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one request may ask for."""
-
-    characters: int
-    sentences: int
-    alternatives: int
-    body_bytes: int
-    seconds: float
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -54,12 +39,12 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The body of a request, JSON or form. Raises HTTPException 400 if it cannot be used."""
+    """The body of a request, JSON or a form. Raises HTTPException 400 if it is neither, or a field is invalid."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() in ("", "application/json"):
         try:
             fields = json.loads(await request.body())
         except (ValueError, RecursionError) as error:
-            raise HTTPException(400, "Invalid request: the body is not JSON.") from error
+            raise HTTPException(400, "Invalid request: the body is not JSON; send JSON or a form.") from error
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
@@ -71,30 +56,21 @@ async def read(request: Request, model: type[M]) -> M:
 
 
 def sentence(errors: Sequence[Any]) -> str:
-    """One sentence on the first mistake that pydantic found."""
+    """A sentence about the first mistake that pydantic found."""
     first = errors[0]
-    # A union adds the names of its types, such as 'list[str]'.
     parts = [str(part) for part in first["loc"] if part != "body"]
-    place = ".".join(itertools.takewhile(lambda part: part.isidentifier() or part.isdigit(), parts)) or "the body"
+    # Where a field may have several types, pydantic appends the type, such as 'str' or 'list[str]'.
+    fields = itertools.takewhile(lambda part: (part.isidentifier() and part != "str") or part.isdigit(), parts)
+    place = ".".join(fields) or "the body"
     if first["type"] == "missing":
         return f"Invalid request: missing {place} parameter"
     return f"Invalid request: {place}: {first['msg']}"
 
 
-def check_key(request: Request, key: str | None, known: frozenset[str]) -> None:
-    """Raises HTTPException 403 unless a known key came in the body, the query or the Authorization header."""
-    if not known:
-        return
-    header = request.headers.get("authorization", "").rpartition(" ")[2]
-    given = (key or request.query_params.get("api_key") or header).encode()
-    if not any(hmac.compare_digest(given, each.encode()) for each in known):
-        raise HTTPException(403, "Invalid API key" if given else "Please give an API key (api_key)")
-
-
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of some work, which is cancelled when the client leaves or the time is over.
+    """The result of `work`, which is cancelled if the client leaves or the time is up.
 
-    Raises HTTPException 499 or 504 then.
+    Raises HTTPException 499 or 504 in these cases.
     """
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
@@ -103,10 +79,15 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
             return task.result()
         if done:
             raise HTTPException(GONE, "The client has left.")
-        raise HTTPException(504, f"The request took more than {seconds:g} s; ask for less text at once.")
+        raise HTTPException(504, too_slow(seconds))
     finally:
         task.cancel()
         gone.cancel()
+
+
+def too_slow(seconds: float) -> str:
+    """The sentence for a request that has used up its time."""
+    return f"The request took more than {seconds:g} s; send less text at once."
 
 
 async def _gone(request: Request) -> None:

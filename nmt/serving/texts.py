@@ -43,9 +43,9 @@ def cut(text: str, language: str) -> Cut:
 
 
 async def translated_texts(texts: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
-    """Up to `number` translations of each text, best first. The n-th one has the n-th translation of each sentence.
+    """Up to `number` translations of each text, best first. The n-th joins the n-th translation of each sentence.
 
-    A sentence with fewer translations has its last one again.
+    A sentence with fewer translations repeats its last one.
     """
     cuts = [cut(text, language) for text in texts]
     found = iter(await translate([sentence for each in cuts for sentence in each.sentences]))

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
-    """The run in a directory, ready to continue from its last checkpoint, or from its first step if there is none.
+    """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
     """

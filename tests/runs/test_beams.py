@@ -72,5 +72,5 @@ def test_a_prefix_is_in_every_step(trained: Trained, source: list[int]) -> None:
 
 
 def test_what_cannot_be_searched_is_refused(trained: Trained) -> None:
-    with pytest.raises(ValueError, match="The source has 0 pieces; it must have from 1 to 255"):
+    with pytest.raises(ValueError, match="The source is empty; write a sentence"):
         watched(trained, [])

@@ -134,7 +134,7 @@ def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
         (Intervention(Off(), layer=7), "layer is 7, but cross has layers 0 to 1"),
         (Intervention(Off(), head=-1), "head is -1, but cross has heads 0 to 1"),
         (Intervention(OfHead(2)), "head is 2, but cross has heads 0 to 1"),
-        (Intervention(), "The intervention changes nothing: give change, temperature, normalizer or half_width"),
+        (Intervention(), "The intervention changes nothing: set change, temperature, normalizer or half_width"),
         (Intervention(temperature=0.0), r"temperature is 0\.0; it must be a number above 0"),
         (Intervention(temperature=2.0, head=1), "change all heads and steps of a layer: leave out head and steps"),
         (Intervention(half_width=-1), r"half_width is -1; it must be at least 0"),
@@ -148,7 +148,7 @@ def test_what_cannot_be_changed_is_refused(here: Path, intervention: Interventio
 
 @pytest.mark.parametrize(
     ("line", "target", "message"),
-    [(" ", TARGET, "The source is empty; give a sentence"), (LINE, "", "The target is empty; give a sentence")],
+    [(" ", TARGET, "The source is empty; write a sentence"), (LINE, "", "The target is empty; write a sentence")],
 )
 def test_empty_sentences_are_refused(here: Path, line: str, target: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -61,7 +61,7 @@ def test_whoever_may_read_the_run_may_read_its_weights(
     config: dict[str, object], tokenizers: TokenizerPair, tmp_path: Path
 ) -> None:
     stale = tmp_path / "model.safetensors.part"
-    stale.touch(mode=0o600)  # of a training that was killed
+    stale.touch(mode=0o600)  # left behind by a killed run
     (tmp_path / "config.yaml").touch()
     save_weights(build_model(config, tokenizers), tmp_path / "model.safetensors")
     modes = {path.name: path.stat().st_mode for path in tmp_path.iterdir()}

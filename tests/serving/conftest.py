@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from nmt.serving.application import Access, application
+from nmt.serving.application import application
 from nmt.serving.engine import Engine
 from nmt.serving.gallery import Gallery
-from nmt.serving.requests import Limits
+from nmt.serving.service import Access, Limits, Service
 
 LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0)
 Serve = Callable[..., TestClient]
@@ -35,7 +35,7 @@ def serve(gallery: Gallery) -> Iterator[Serve]:
     ) -> TestClient:
         engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=max_waiting)
         access = Access(keys, metrics_token, origins)
-        client = TestClient(application(gallery, engine, limits, access), raise_server_exceptions=False)
+        client = TestClient(application(Service(gallery, engine, limits, access)), raise_server_exceptions=False)
         clients.append(client.__enter__())
         return client
 

@@ -48,7 +48,7 @@ def test_sentences_that_wait_together_are_one_batch(gallery: Gallery, task: Task
 
 def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task) -> None:
     async def action(engine: Engine, sizes: list[int]) -> None:
-        other, greedy = Task("maps_transformer"), Task("maps_luong", (("beam_size", 1),))
+        other, greedy = Task("maps_transformer"), Task("maps_luong", beam_size=1)
         tasks = [task, other, task, greedy, task]
         await asyncio.gather(*(engine.translate(each, ["one"]) for each in tasks))
         assert sizes == [3, 1, 1]
@@ -74,6 +74,28 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(gallery: Gallery, task
     with_engine(gallery, action, max_waiting=5)
 
 
+def test_other_computations_take_places_in_the_queue_too(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        first = [asyncio.ensure_future(engine.compute("maps_luong", lambda trained: None)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert engine.load == 1.0
+        for refused in (engine.compute("maps_luong", lambda trained: None), engine.translate(task, ["one"])):
+            with pytest.raises(Full):
+                await refused
+        assert await asyncio.gather(*first) == [None, None]
+        assert engine.load == 0.0
+
+    with_engine(gallery, action, max_waiting=2)
+
+
+def test_more_translations_than_the_run_searches_for_widen_the_beam(gallery: Gallery) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        [found] = await engine.translate(Task("maps_luong", n_best=4), ["one two"])  # the run's own beam is 2
+        assert len(found) == 4
+
+    with_engine(gallery, action)
+
+
 def test_what_is_cancelled_while_it_waits_costs_nothing(gallery: Gallery, task: Task) -> None:
     async def action(engine: Engine, sizes: list[int]) -> None:
         gone = asyncio.ensure_future(engine.translate(task, ["one"] * 3))
@@ -87,7 +109,7 @@ def test_what_is_cancelled_while_it_waits_costs_nothing(gallery: Gallery, task: 
 
 def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Task) -> None:
     async def action(engine: Engine, sizes: list[int]) -> None:
-        wrong = engine.translate(Task("maps_luong", (("beam_size", -1),)), ["one"])
+        wrong = engine.translate(Task("maps_luong", beam_size=-1), ["one"])
         found = await asyncio.gather(wrong, engine.translate(task, ["one"]), return_exceptions=True)
         assert isinstance(found[0], ValueError)
         assert found[1][0][0].text is not None

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from nmt.serving.requests import Limits
+from nmt.serving.service import Limits
 
 ASKED = {"q": "one two.", "source": "en", "target": "vi"}
 
@@ -44,6 +44,14 @@ def test_the_language_is_detected_for_auto(client: TestClient) -> None:
     [first, second] = client.post("/detect", json={"q": "một hai ba bốn"}).json()
     assert (first["language"], second["language"]) == ("vi", "en")
     assert first["confidence"] + second["confidence"] == pytest.approx(100, abs=0.1)
+
+
+def test_each_text_of_a_list_is_translated_from_its_own_language(client: TestClient) -> None:
+    texts = ["one two three four", "một hai ba bốn"]
+    found = client.post("/translate", json={"q": texts, "source": "auto", "target": "vi"}).json()
+    assert [each["language"] for each in found["detectedLanguage"]] == ["en", "vi"]
+    assert found["translatedText"][0] != texts[0]
+    assert found["translatedText"][1] == texts[1]
 
 
 def test_the_same_language_is_no_translation(client: TestClient) -> None:
@@ -98,7 +106,10 @@ def test_a_missing_field_is_named(client: TestClient, field: str) -> None:
 
 @pytest.mark.parametrize(
     ("body", "message"),
-    [("{", "Invalid request: the body is not JSON."), ("[1]", "Invalid request: the body must be a JSON object.")],
+    [
+        ("{", "Invalid request: the body is not JSON; send JSON or a form."),
+        ("[1]", "Invalid request: the body must be a JSON object."),
+    ],
 )
 def test_a_body_that_is_no_object_is_refused(client: TestClient, body: str, message: str) -> None:
     answer = client.post("/translate", content=body, headers={"content-type": "application/json"})
@@ -107,7 +118,7 @@ def test_a_body_that_is_no_object_is_refused(client: TestClient, body: str, mess
 
 def test_keys(serve) -> None:
     client = serve(keys=frozenset({"secret"}))
-    assert error(client.post("/translate", json=ASKED)) == (403, "Please give an API key (api_key)")
+    assert error(client.post("/translate", json=ASKED)) == (403, "Add an API key as api_key")
     assert error(client.post("/translate", json={**ASKED, "api_key": "other"})) == (403, "Invalid API key")
     assert client.post("/translate", json={**ASKED, "api_key": "secret"}).status_code == 200
     deepl, header = {"text": ["one"], "target_lang": "VI"}, {"authorization": "DeepL-Auth-Key secret"}
@@ -137,7 +148,7 @@ def test_pages_of_other_origins_may_only_ask_where_allowed(serve) -> None:
 def test_a_request_that_takes_too_long_is_cancelled(serve) -> None:
     limits = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=1e-9)
     status, message = error(serve(limits).post("/translate", json=ASKED))
-    assert (status, message) == (504, "The request took more than 1e-09 s; ask for less text at once.")
+    assert (status, message) == (504, "The request took more than 1e-09 s; send less text at once.")
 
 
 def test_an_unknown_path_is_an_error_like_all_others(client: TestClient) -> None:

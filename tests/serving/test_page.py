@@ -10,11 +10,11 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
-from nmt.serving.application import Access, application
+from nmt.serving.application import application
 from nmt.serving.engine import Engine
 from nmt.serving.gallery import Gallery
 from nmt.serving.page import FILES
-from nmt.serving.requests import Limits
+from nmt.serving.service import Access, Limits, Service
 
 TEXT = "one two three."
 
@@ -24,7 +24,7 @@ def address(gallery: Gallery) -> Iterator[str]:
     """A server in a thread."""
     limits = Limits(characters=1000, sentences=10, alternatives=3, body_bytes=100_000, seconds=60.0)
     engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
-    app = application(gallery, engine, limits, Access(frozenset(), None, ()))
+    app = application(Service(gallery, engine, limits, Access(frozenset(), None, ())))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -181,6 +181,8 @@ def test_the_keyboard_moves_the_cell(page: Any) -> None:
 def test_every_label_is_there_in_both_languages(page: Any, address: str) -> None:
     names = page.evaluate("import('/page/text.js').then((text) => text.labelNames)")
     assert names["en"] == names["vi"]
+    used = "".join(path.read_text(encoding="utf-8") for name, path in FILES.items() if name != "text.js")
+    assert [name for name in names["en"] if f'"{name}"' not in used] == []
     page.goto(f"{address}/?lang=vi")
     page.locator("#run option").first.wait_for(state="attached")
     assert page.locator("html").get_attribute("lang") == "vi"

@@ -222,7 +222,7 @@ function showVerdict() {
   const differences = forced.log_probs.map((value, i) => value - intact.log_probs[i]);
   const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
   const signed = (value) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
-  const text = label(changed.text === intact.text ? "same" : "other_");
+  const text = label(changed.text === intact.text ? "same" : "another");
   const mattered = label("mattered", signed(forced.log_prob - intact.log_prob), clean(intact.pieces[worst]), signed(differences[worst]));
   element.changed.querySelector(".verdict").textContent = `${text} ${mattered}`;
 }

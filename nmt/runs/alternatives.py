@@ -1,0 +1,32 @@
+"""The pieces that a run finds most likely at each position of a translation."""
+
+from typing import NamedTuple
+
+from nmt.runs.load import Trained
+from nmt.runs.sentence_pair import forced_log_probs
+
+
+class Choice(NamedTuple):
+    """A piece that may come next."""
+
+    piece: str
+    id: int
+    log_prob: float
+    """In nats."""
+
+
+def alternatives(trained: Trained, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
+    """The `number` most likely pieces at each position of a target, EOS included, best first.
+
+    Source and target are ids without BOS and EOS. Raises the errors of `forced_log_probs`, and ValueError if
+    `number` is below 1.
+    """
+    if number < 1:
+        raise ValueError(f"number is {number}; it must be at least 1.")
+    log_probs = forced_log_probs(trained, source, target)
+    best = log_probs.topk(min(number, log_probs.shape[1]))
+    pieces = trained.tokenizers.target.pieces
+    return [
+        [Choice(*choice) for choice in zip(pieces(ids), ids, values, strict=True)]
+        for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""One sentence and a run: the run's own translation, and its log-probabilities for a given one.
+
+Sources, targets and prefixes are ids without BOS and EOS.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.data.batch import collate
+from nmt.models.base import Watch
+from nmt.runs.load import Trained
+from nmt.runs.search import build_translator
+
+
+def best_translation(
+    trained: Trained, source: list[int], prefix: Sequence[int] = (), settings: Mapping[str, Any] | None = None
+) -> list[int]:
+    """The translation that the run's search ranks first; it begins with `prefix`.
+
+    `settings` replace some of the search's settings. Raises ValueError if the source is empty or too long.
+    """
+    check_length("source", source, trained.model.max_source)
+    return build_translator([trained], settings).search_ids([source], [prefix])[0][0].ids
+
+
+def forced_log_probs(
+    trained: Trained, source: list[int], target: list[int], watch: Watch | None = None
+) -> Float[Tensor, "target vocab"]:
+    """log p of every piece at each position of a given target, EOS included, in nats.
+
+    A search may find an empty target. `watch` receives the attention of every site and layer. Raises ValueError if the
+    source is empty, or a side too long.
+    """
+    check_length("source", source, trained.model.max_source)
+    check_length("target", target, trained.model.max_target, least=0)
+    batch = collate([(0, source, target)])
+    inputs = (tensor.to(trained.device) for tensor in (batch.source, batch.source_mask, batch.target_input))
+    with torch.inference_mode():
+        log_probs: Tensor = trained.model(*inputs, watch=watch).float().log_softmax(dim=-1)[0]
+    return log_probs
+
+
+def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
+    """Raises ValueError for fewer than `least` pieces, or for more than `most` with EOS; None is no limit."""
+    if len(ids) < least:
+        raise ValueError(f"The {name} is empty; write a sentence.")
+    if most is not None and len(ids) >= most:
+        raise ValueError(f"The {name} has {len(ids)} pieces; shorten it to at most {most - 1}.")

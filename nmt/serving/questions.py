@@ -1,0 +1,108 @@
+"""The questions of the lab's interface, and what a change of attention in a question means to nmt.runs."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nmt.attention.edits import Change, Given, Off, OfHead, Scaled, Shuffled, Uniform
+from nmt.attention.normalizers import Normalizer, Softmax, Sparsemax
+from nmt.runs.interventions import Intervention
+
+_LONGEST = 10_000
+
+Text = Annotated[str, Field(max_length=_LONGEST)]
+Index = Annotated[int, Field(ge=0, lt=_LONGEST)]
+Ids = Annotated[list[int], Field(max_length=_LONGEST, description="piece ids without BOS and EOS")]
+Site = Literal["encoder_self", "decoder_self", "cross"]
+
+
+class Fields(BaseModel):
+    """Fields of a question; others are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Question(Fields):
+    """A sentence for a run."""
+
+    run: str | None = Field(None, description="name of a run in /v1/runs; the first one by default")
+    text: Text = Field(description="a sentence in the source language")
+
+
+class TranslateQuestion(Question):
+    """For translations."""
+
+    prefix: Text = Field("", description="the beginning of the translations")
+    n_best: int = Field(1, ge=1)
+    beam_size: int | None = Field(None, ge=1, le=100)
+
+
+class PairQuestion(Question):
+    """For a sentence and the run's own translation, or a given one."""
+
+    target: Text | None = Field(None, description="a translation; by default the run's own")
+    target_ids: Ids | None = None
+    prefix_ids: Ids | None = None
+
+
+class AlternativesQuestion(PairQuestion):
+    """For the most likely pieces at each position."""
+
+    number: int = Field(5, ge=1, le=100, description="pieces to return for each position")
+
+
+class CellsQuestion(PairQuestion):
+    """For one row of a map."""
+
+    site: Site = "cross"
+    layer: Index = 0
+    head: Index = 0
+    row: Index = Field(description="position of the query, from 0")
+
+
+class ChangeOfAttention(Fields):
+    """New weights (`way`) for some heads and steps, or another temperature, normalizer or window for a whole layer."""
+
+    site: Site = "cross"
+    layer: Index | None = Field(None, description="from 0; null for every layer")
+    head: Index | None = Field(None, description="from 0; null for every head")
+    steps: list[Index] | None = Field(None, description="positions of the queries, from 0; null for all")
+    way: Literal["off", "uniform", "shuffled", "scale", "weights", "head"] | None = None
+    columns: list[Index] = Field([], description="for scale: positions of the keys, from 0")
+    factor: float = Field(0.0, ge=0, le=1e6, description="for scale; 0 blocks the keys")
+    weights: list[float] = Field([], description="for weights: one for each key; at least 0, with a sum of at most 1")
+    other_head: Index = Field(0, description="for head: the head whose weights are used")
+    temperature: float | None = Field(None, allow_inf_nan=False)
+    normalizer: Literal["softmax", "sparsemax"] | None = None
+    half_width: Index | None = None
+
+    def intervention(self) -> Intervention:
+        """The same for nmt.runs. Raises ValueError for weights that are not a distribution."""
+        # Weights of a page are rounded, so their sum may be slightly above 1.
+        if self.way == "weights" and (min(self.weights, default=-1) < 0 or not sum(self.weights) <= 1 + 1e-3):
+            raise ValueError("weights must be numbers of at least 0 with a sum of at most 1, one for each key.")
+        ways: dict[str, Change] = {
+            "off": Off(),
+            "uniform": Uniform(),
+            "shuffled": Shuffled(),
+            "scale": Scaled(self.columns, self.factor),
+            "weights": Given(self.weights),
+            "head": OfHead(self.other_head),
+        }
+        normalizers: dict[str, Normalizer] = {"softmax": Softmax(), "sparsemax": Sparsemax()}
+        return Intervention(
+            change=None if self.way is None else ways[self.way],
+            site=self.site,
+            layer=self.layer,
+            head=self.head,
+            steps=self.steps,
+            temperature=self.temperature,
+            normalizer=None if self.normalizer is None else normalizers[self.normalizer],
+            half_width=self.half_width,
+        )
+
+
+class InterveneQuestion(PairQuestion):
+    """For a sentence with and without changes of attention."""
+
+    changes: list[ChangeOfAttention] = Field(min_length=1, max_length=1000)

@@ -1,0 +1,75 @@
+"""What every endpoint uses: the runs, the engine, the limits, and the check of API keys."""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+
+from nmt.serving.engine import Engine
+from nmt.serving.gallery import Gallery
+from nmt.serving.languages import Languages
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may ask for."""
+
+    characters: int
+    sentences: int
+    alternatives: int
+    body_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may use the server."""
+
+    keys: frozenset[str]
+    """API keys; empty if none is needed."""
+    metrics_token: str | None
+    """The bearer token for /metrics; None if none is needed."""
+    origins: Sequence[str]
+    """The origins whose web pages may use the server from a browser."""
+
+
+class Service:
+    """The server as its endpoints see it."""
+
+    def __init__(self, gallery: Gallery, engine: Engine, limits: Limits, access: Access) -> None:
+        self.gallery, self.engine, self.limits, self.access = gallery, engine, limits, access
+        self.languages = Languages(gallery)
+
+    def check_key(self, request: Request, key: str | None = None) -> None:
+        """Raises HTTPException 403 if the server has API keys and the request has none of them."""
+        check_secret(request, key, self.access.keys)
+
+    def check_characters(self, texts: Sequence[str]) -> None:
+        """Raises HTTPException 400 for more characters than a request may have."""
+        characters = sum(map(len, texts))
+        if characters > self.limits.characters:
+            raise HTTPException(
+                400, f"Invalid request: request ({characters}) exceeds text limit ({self.limits.characters})"
+            )
+
+
+def check_secret(request: Request, given: str | None, known: frozenset[str]) -> None:
+    """Raises HTTPException 403 unless a known secret is `given`, in the query, or in the Authorization header.
+
+    If no secret is known, none is needed.
+    """
+    header = request.headers.get("authorization", "").rpartition(" ")[2]
+    secret = (given or request.query_params.get("api_key") or header).encode()
+    if known and not any(hmac.compare_digest(secret, each.encode()) for each in known):
+        raise HTTPException(403, "Invalid API key" if secret else "Add an API key as api_key")
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+ThisService = Annotated[Service, Depends(_service)]
+"""The type of an endpoint's argument that FastAPI fills with the application's Service."""

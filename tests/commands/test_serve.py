@@ -1,0 +1,56 @@
+"""nmt.serve: the address that it prints, how it stops, and what it refuses before it listens."""
+
+import json
+import signal
+import socket
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attention_runs import job
+
+from nmt.commands.serve import serve
+
+
+def test_it_prints_its_address_answers_and_stops_when_it_is_told(
+    finished: str, corpus: Path, session_corpus: Path, start: Callable
+) -> None:
+    process = start("serve", f"run_dirs=[{session_corpus / 'run'}]", "port=0")
+    address = process.stdout.readline().strip()
+    with urllib.request.urlopen(f"{address}/v1/runs") as answer:
+        assert json.load(answer) == [{"name": "run", "source": "en", "target": "vi"}]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_an_address_that_is_taken_is_refused(here: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=rf"Cannot listen at 127\.0\.0\.1:{port} \(.*\); choose another port"):
+            serve(job("serve", run_dirs=["maps_luong"], port=port))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"run_dirs": ["nowhere"]}, "There is no folder nowhere; run_dirs takes run directories"),
+        ({"run_dirs": []}, "run_dirs is an empty list; name at least one run directory"),
+        ({"allow_origins": ["*"]}, r"allow_origins is '\*', which lets every web page use the server; name the"),
+        ({"port": 70000}, "port is 70000; it must be a port from 1 to 65535, or 0 for a free one"),
+        ({"api_keys": "empty"}, "empty has no API keys; write one per line"),
+        ({"api_keys": "nowhere"}, "api_keys.*nowhere"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: str) -> None:
+    (here / "empty").write_text("\n")
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        serve(job("serve", **{"run_dirs": ["maps_luong"], **changes}))
+
+
+def test_a_missing_extra_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ValueError, match=r"nmt\.serve needs uvicorn, which is not installed: pip install .*\[serve\]"):
+        serve(job("serve", run_dirs=["maps_luong"]))
