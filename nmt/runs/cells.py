@@ -8,7 +8,7 @@ from nmt.attention import Attention
 from nmt.config.messages import unknown
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import forced_log_probs
+from nmt.runs.sentence_pair import check_index, forced_log_probs
 
 
 class Cells(NamedTuple):
@@ -47,13 +47,9 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
         raise ValueError(unknown("attention site", site, list(trained.model.sites)))
     layers = trained.model.sites[site]
     labels = site_labels(*(t.pieces(ids) for t, ids in zip(trained.tokenizers, (source, target), strict=True)))[site]
-    for name, value, number in (
-        ("layer", layer, len(layers)),
-        ("head", head, layers[0].num_heads),
-        ("row", row, len(labels.inputs)),
-    ):
-        if not 0 <= value < number:
-            raise ValueError(f"{name} is {value}; it must be from 0 to {number - 1} at {site}.")
+    check_index("layer", layer, len(layers), site)
+    check_index("head", head, layers[0].num_heads, site)
+    check_index("row", row, len(labels.inputs), site)
     attention = layers[layer]
     calls = _calls(trained, attention, source, target)
     # A recurrent decoder calls its attention once per step, a Transformer once for all steps.

@@ -22,7 +22,7 @@ from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import best_translation, check_length, forced_log_probs
+from nmt.runs.sentence_pair import best_translation, check_index, check_length, forced_log_probs
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
@@ -144,10 +144,10 @@ def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
     if intervention.site not in model.sites:
         raise ValueError(unknown("attention site", intervention.site, list(model.sites)))
     layers = model.sites[intervention.site]
-    _check_index("layer", intervention.layer, len(layers), intervention.site)
-    _check_index("head", intervention.head, layers[0].num_heads, intervention.site)
+    check_index("layer", intervention.layer, len(layers), intervention.site)
+    check_index("head", intervention.head, layers[0].num_heads, intervention.site)
     if isinstance(intervention.change, OfHead):
-        _check_index("head", intervention.change.head, layers[0].num_heads, intervention.site)
+        check_index("head", intervention.change.head, layers[0].num_heads, intervention.site)
     return [layer for index, layer in enumerate(layers) if intervention.layer in (None, index)]
 
 
@@ -188,8 +188,3 @@ def _window(window: Window, half_width: int) -> Window:
     changed: Any = copy(window)  # shares the trained weights
     changed.half_width = half_width
     return changed
-
-
-def _check_index(name: str, index: int | None, number: int, site: str) -> None:
-    if index is not None and not 0 <= index < number:
-        raise ValueError(f"{name} is {index}, but {site} has {name}s 0 to {number - 1}.")

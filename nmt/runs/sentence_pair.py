@@ -50,3 +50,10 @@ def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1
         raise ValueError(f"The {name} is empty; write a sentence.")
     if most is not None and len(ids) >= most:
         raise ValueError(f"The {name} has {len(ids)} pieces; shorten it to at most {most - 1}.")
+
+
+def check_index(name: str, index: int | None, number: int, site: str) -> None:
+    """Raises ValueError unless a layer, head or row is one of the `number` that a site has; None stands for all."""
+    if index is not None and not 0 <= index < number:
+        there = f"{name}s 0 to {number - 1}" if number > 1 else f"one {name}, 0"
+        raise ValueError(f"{name} is {index}; {site} has {there}.")

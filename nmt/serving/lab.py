@@ -11,14 +11,17 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
 from nmt.maps.attention_map import EOS, AttentionMap
+from nmt.maps.links import Choice
 from nmt.runs.alternatives import alternatives
 from nmt.runs.beams import Beam, watched_search
 from nmt.runs.cells import cells
 from nmt.runs.interventions import Decoded, forced, intervene
+from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation, check_length
 from nmt.serving.engine import Full, Task
 from nmt.serving.questions import (
+    AlignQuestion,
     AlternativesQuestion,
     CellsQuestion,
     InterveneQuestion,
@@ -61,7 +64,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     most = service.limits.alternatives + 1
     if question.n_best > most:
         raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {most}.")
-    task = Task(run_name(service, question), question.n_best, question.beam_size)
+    task = Task(run_name(service, question.run), question.n_best, question.beam_size)
     work = service.engine.translate(task, [question.text], [question.prefix])
     [found] = await within(request, service.limits.seconds, work)
     return {"translations": [each._asdict() for each in found]}
@@ -71,7 +74,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
 async def stream_translation(request: Request, service: ThisService, question: PairQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
-    events = search_events(service, run_name(service, question), question)
+    events = search_events(service, run_name(service, question.run), question)
     return StreamingResponse(events, media_type="text/event-stream")
 
 
@@ -119,7 +122,7 @@ async def compare_intervention(request: Request, service: ThisService, question:
 
     def action(trained: Trained) -> dict[str, Any]:
         source, target = sentence_pair(trained, question)
-        found = intervene(trained, source, changes, target, question.prefix_ids or [])
+        found = intervene(trained, source, changes, target, question.prefix_ids or [], question.search)
         return {
             "source_pieces": found.source_pieces,
             "intact": shown(found.intact, maps=True),
@@ -142,6 +145,36 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     return await computed(request, service, question, action)
 
 
+@router.get("/examples")
+async def list_examples(service: ThisService, run: str | None = None) -> list[dict[str, str]]:
+    """Sentence pairs of the embedded corpus in a run's direction; none if it has other languages."""
+    direction = service.gallery.offered[run_name(service, run)].direction
+    return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
+
+
+@router.post("/align")
+async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
+    """The known alignment of an example, the run's, that of the diagonal and a guess, with their error rates."""
+
+    def action(trained: Trained) -> dict[str, Any]:
+        pairs = aligned_pairs(trained.direction)
+        pair = next((pair for pair in pairs if pair.source == question.text), None)
+        if pair is None:
+            raise ValueError("The alignment of this sentence is not known; use one of those in /v1/examples.")
+        found = agreement(trained, pair, Choice("predicts", question.layer, question.head), question.guess)
+        return {
+            "source_words": found.source_words,
+            "target_words": found.target_words,
+            "weights": rounded(found.weights),
+            "sure": sorted(found.gold.sure),
+            "possible": sorted(found.gold.possible - found.gold.sure),
+            "links": {name: sorted(links) for name, links in found.links.items()},
+            "rates": {name: each._asdict() for name, each in found.rates.items()},
+        }
+
+    return await computed(request, service, question, action)
+
+
 def check(request: Request, service: Service, question: Question) -> None:
     """Raises HTTPException for a missing key, and for too long a text."""
     service.check_key(request)
@@ -151,13 +184,13 @@ def check(request: Request, service: Service, question: Question) -> None:
 async def computed(request: Request, service: Service, question: Question, action: Callable[[Trained], T]) -> T:
     """The result of an action on the run of a question, within the limits of the service."""
     check(request, service, question)
-    work = service.engine.compute(run_name(service, question), action)
+    work = service.engine.compute(run_name(service, question.run), action)
     return await within(request, service.limits.seconds, work)
 
 
-def run_name(service: Service, question: Question) -> str:
-    """The run of a question, by default the first one. Raises HTTPException 404 for an unknown one."""
-    name = question.run or next(iter(service.gallery.offered))
+def run_name(service: Service, given: str | None) -> str:
+    """The run that is asked for, by default the first one. Raises HTTPException 404 for an unknown one."""
+    name = given or next(iter(service.gallery.offered))
     if name not in service.gallery.offered:
         raise HTTPException(404, f"There is no run '{name}'; use one of those in /v1/runs.")
     return name
@@ -181,7 +214,7 @@ def sentence_pair(trained: Trained, question: PairQuestion) -> tuple[list[int], 
         target = trained.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
     if target is None:
-        target = best_translation(trained, source, question.prefix_ids or [])
+        target = best_translation(trained, source, question.prefix_ids or [], question.search)
     return source, target
 
 
@@ -211,7 +244,7 @@ async def search_events(service: Service, run: str, question: PairQuestion) -> A
             step = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             loop.call_soon_threadsafe(steps.put_nowait, step)
 
-        best = watched_search(trained, source, watch, question.prefix_ids or [])[0]
+        best = watched_search(trained, source, watch, question.prefix_ids or [], question.search)[0]
         return shown(forced(trained, source, best.ids), maps=False)
 
     work = asyncio.ensure_future(service.engine.compute(run, action))

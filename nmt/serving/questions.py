@@ -1,6 +1,6 @@
 """The questions of the lab's interface, and what a change of attention in a question means to nmt.runs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -43,6 +43,15 @@ class PairQuestion(Question):
     target: Text | None = Field(None, description="a translation; by default the run's own")
     target_ids: Ids | None = None
     prefix_ids: Ids | None = None
+    beam_size: int | None = Field(None, ge=1, le=100, description="of the search; null for the run's own")
+    length_penalty: float | None = Field(None, ge=0, le=10, description="of the search; null for the run's own")
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The settings of the search that are replaced."""
+        # A run's own n_best may be larger than this beam.
+        n_best = None if self.beam_size is None else 1
+        return {"beam_size": self.beam_size, "length_penalty": self.length_penalty, "n_best": n_best}
 
 
 class AlternativesQuestion(PairQuestion):
@@ -58,6 +67,16 @@ class CellsQuestion(PairQuestion):
     layer: Index = 0
     head: Index = 0
     row: Index = Field(description="position of the query, from 0")
+
+
+class AlignQuestion(Question):
+    """For the links of one of the examples."""
+
+    layer: Index | None = Field(None, description="from 0; null for the mean of all")
+    head: Index | None = Field(None, description="from 0; null for the mean of all")
+    guess: list[tuple[Index, Index]] = Field(
+        [], max_length=1000, description="links [source word, target word], from 0"
+    )
 
 
 class ChangeOfAttention(Fields):

@@ -131,9 +131,9 @@ def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
     ("intervention", "message"),
     [
         (Intervention(Off(), "crss"), r"Unknown attention site 'crss'\..*cross"),
-        (Intervention(Off(), layer=7), "layer is 7, but cross has layers 0 to 1"),
-        (Intervention(Off(), head=-1), "head is -1, but cross has heads 0 to 1"),
-        (Intervention(OfHead(2)), "head is 2, but cross has heads 0 to 1"),
+        (Intervention(Off(), layer=7), "layer is 7; cross has layers 0 to 1"),
+        (Intervention(Off(), head=-1), "head is -1; cross has heads 0 to 1"),
+        (Intervention(OfHead(2)), "head is 2; cross has heads 0 to 1"),
         (Intervention(), "The intervention changes nothing: set change, temperature, normalizer or half_width"),
         (Intervention(temperature=0.0), r"temperature is 0\.0; it must be a number above 0"),
         (Intervention(temperature=2.0, head=1), "change all heads and steps of a layer: leave out head and steps"),

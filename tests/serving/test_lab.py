@@ -9,6 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import nmt
+from nmt.maps.links import Choice
+from nmt.runs.known_alignments import agreement, aligned_pairs
+from nmt.runs.load import load_run
 
 TEXT = {"run": "maps_transformer", "text": "one two three."}
 
@@ -113,7 +116,9 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
             400,
             "The prefix has 201 pieces; shorten it to at most 199.",
         ),
-        ("explain", {**TEXT, "row": 99}, 400, "row is 99; it must be from 0 to "),
+        ("align", TEXT, 400, "The alignment of this sentence is not known; use one of those in /v1/examples."),
+        ("align", {**TEXT, "text": "How old is Mai?", "head": 7}, 400, "head is 7; cross has heads 0 to 1."),
+        ("explain", {**TEXT, "row": 99}, 400, "row is 99; cross has rows 0 to "),
         ("intervene", {**TEXT, "changes": [{}]}, 400, "The intervention changes nothing: set change"),
         ("intervene", {**TEXT, "changes": []}, 400, "Invalid request: changes: List should have at least 1 item"),
         (
@@ -147,3 +152,30 @@ def test_a_cell_is_explained_by_numbers_that_fit_together(client: TestClient, ru
     if found["log_prior"] is not None:
         expected = expected * np.exp(found["log_prior"])
     np.testing.assert_allclose(found["weights"], expected, atol=1e-5)
+
+
+def test_the_links_of_an_example_are_those_of_the_library(client: TestClient, here: Path) -> None:
+    [first, *_] = examples = client.get("/v1/examples", params={"run": "maps_transformer"}).json()
+    assert len(examples) == 12
+    trained = load_run(Path("maps_transformer"), "cpu")
+    pair = aligned_pairs(trained.direction)[0]
+    assert (first["source"], first["target"]) == (pair.source, pair.target)
+    guess = [[0, 0], [2, 1]]
+    body = {"run": "maps_transformer", "text": pair.source, "layer": 1, "head": 0, "guess": guess}
+    answered = client.post("/v1/align", json=body).json()
+    expected = agreement(trained, pair, Choice("predicts", 1, 0), [(0, 0), (2, 1)])
+    assert answered["links"]["guess"] == guess
+    assert {tuple(link) for link in answered["links"]["model"]} == expected.links["model"]
+    assert answered["rates"] == {name: each._asdict() for name, each in expected.rates.items()}
+    np.testing.assert_allclose(answered["weights"], expected.weights, rtol=0, atol=0.5e-6)
+    gold = {tuple(link) for link in [*answered["sure"], *answered["possible"]]}
+    assert gold == pair.gold.possible
+
+
+def test_search_settings_are_those_of_the_library(client: TestClient, here: Path) -> None:
+    loaded = nmt.load("maps_transformer", device="cpu")
+    greedy = events(client, {**TEXT, "beam_size": 1})
+    assert {len(step["beams"]) for name, step in greedy if name == "beams"} == {1}
+    assert greedy[-1][1]["text"] == loaded.translate([TEXT["text"]], beam_size=1)[0]
+    attended = client.post("/v1/attend", json={**TEXT, "beam_size": 1, "length_penalty": 0}).json()
+    assert attended["text"] == loaded.translate([TEXT["text"]], beam_size=1, length_penalty=0.0)[0]

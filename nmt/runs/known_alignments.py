@@ -1,0 +1,94 @@
+"""Sentences of the embedded corpus with known word alignments, and how well a run's attention agrees with them."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from nmt.config.direction import Direction
+from nmt.data.corpus import alignment_file, corpus_files, iter_lines
+from nmt.maps.links import (
+    Alignment,
+    Choice,
+    Link,
+    Rates,
+    argmax_links,
+    chosen_map,
+    diagonal_links,
+    rates,
+    read_alignments,
+)
+from nmt.runs.interventions import forced
+from nmt.runs.load import Trained
+from nmt.runs.sentence_pair import check_index
+from nmt.text import normalize
+
+_CORPUS = "sample:test"
+_LANGUAGES = {"en", "vi"}
+
+
+class AlignedPair(NamedTuple):
+    """A sentence, its translation, and their alignment, which counts words separated by spaces."""
+
+    source: str
+    target: str
+    gold: Alignment
+
+
+class Agreement(NamedTuple):
+    """The links of one sentence pair according to the grammar, a run's attention, the diagonal and a person."""
+
+    source_words: list[str]
+    target_words: list[str]
+    weights: Float[np.ndarray, "target_words source_words"]
+    """The run's cross attention between words, forced to decode the target."""
+    gold: Alignment
+    links: dict[str, frozenset[Link]]
+    """'model': the largest weight of each target word; 'diagonal': from the lengths alone; 'guess': the person's."""
+    rates: dict[str, Rates]
+    """For each of the links; without 'guess' if there is none."""
+
+
+@cache
+def aligned_pairs(direction: Direction, number: int = 12, most_words: int = 11) -> tuple[AlignedPair, ...]:
+    """The first pairs of the embedded test split with at most `most_words` on either side; none for other languages."""
+    if {direction.source, direction.target} != _LANGUAGES:
+        return ()
+    path = alignment_file(_CORPUS, direction)
+    if path is None:
+        raise FileNotFoundError(f"The embedded corpus has no alignments for {direction}; install nmt-attention again.")
+    gold = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
+    texts = [[normalize(line) for line in iter_lines(file)] for file in corpus_files(_CORPUS, direction)]
+    pairs = map(AlignedPair, *texts, gold)
+    short = (pair for pair in pairs if max(len(pair.source.split()), len(pair.target.split())) <= most_words)
+    return tuple(pair for pair, _ in zip(short, range(number), strict=False))
+
+
+def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
+    """How well the map that `choice` selects, and a guess, agree with the alignment of a pair.
+
+    Raises ValueError for a layer or head that the run does not have, and for a link outside of the pair.
+    """
+    source_words, target_words = pair.source.split(), pair.target.split()
+    for i, j in guess:
+        if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
+            raise ValueError(
+                f"The link {i}-{j} does not fit {len(source_words)} source and {len(target_words)} target words; "
+                "count words from 0 and write the source first."
+            )
+    tokenizers = trained.tokenizers
+    source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)
+    cross = next(item for item in forced(trained, source, target).maps if item.site == "cross")
+    pieces = tokenizers.source.pieces(source), tokenizers.target.pieces(target)
+    for name, index, number in zip(("layer", "head"), choice[1:], cross.weights.shape[:2], strict=True):
+        check_index(name, index, number, "cross")
+    weights = chosen_map(cross.weights, *pieces, choice)
+    links = {
+        "model": argmax_links(weights),
+        "diagonal": diagonal_links(len(source_words), len(target_words)),
+        **({"guess": frozenset(guess)} if guess else {}),
+    }
+    found = {name: rates([each], [pair.gold]) for name, each in links.items()}
+    return Agreement(source_words, target_words, weights, pair.gold, links, found)
