@@ -10,7 +10,8 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
-from nmt.maps.attention_map import EOS, AttentionMap
+from nmt.config.messages import unknown
+from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import Choice
 from nmt.runs.alternatives import alternatives
 from nmt.runs.beams import Beam, watched_search
@@ -18,7 +19,7 @@ from nmt.runs.cells import cells
 from nmt.runs.interventions import Decoded, forced, intervene
 from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import best_translation, check_length
+from nmt.runs.sentence_pair import best_translation, check_index, check_length
 from nmt.serving.engine import Full, Task
 from nmt.serving.questions import (
     AlignQuestion,
@@ -27,6 +28,7 @@ from nmt.serving.questions import (
     InterveneQuestion,
     PairQuestion,
     Question,
+    StreamQuestion,
     TranslateQuestion,
 )
 from nmt.serving.requests import failures, too_slow, within
@@ -71,7 +73,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
 
 
 @router.post("/translate/stream", response_class=StreamingResponse)
-async def stream_translation(request: Request, service: ThisService, question: PairQuestion) -> StreamingResponse:
+async def stream_translation(request: Request, service: ThisService, question: StreamQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
     events = search_events(service, run_name(service, question.run), question)
@@ -227,7 +229,7 @@ def check_ids(trained: Trained, question: PairQuestion) -> None:
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
-async def search_events(service: Service, run: str, question: PairQuestion) -> AsyncIterator[str]:
+async def search_events(service: Service, run: str, question: StreamQuestion) -> AsyncIterator[str]:
     """Server-sent events of a search, which ends when the client leaves."""
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -241,7 +243,9 @@ async def search_events(service: Service, run: str, question: PairQuestion) -> A
             if left.is_set():
                 raise _ClientLeft
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
-            step = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
+            step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
+            if question.site is not None:
+                step["map"] = unfinished_map(trained, source, beams[0].ids, question)
             loop.call_soon_threadsafe(steps.put_nowait, step)
 
         best = watched_search(trained, source, watch, question.prefix_ids or [], question.search)[0]
@@ -261,6 +265,26 @@ async def search_events(service: Service, run: str, question: PairQuestion) -> A
     finally:
         left.set()
         work.cancel()
+
+
+def unfinished_map(trained: Trained, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
+    """The map that a question asks for while the translation is not finished: it has no row that predicts EOS."""
+    maps = {item.site: item for item in forced(trained, source, target).maps}
+    if question.site not in maps:
+        raise ValueError(unknown("attention site", str(question.site), maps))
+    item = maps[question.site]
+    for name, index, number in zip(
+        ("layer", "head"), (question.layer, question.head), item.weights.shape, strict=False
+    ):
+        check_index(name, index, number, item.site)
+    rows = len(item.outputs) - (item.site != "encoder_self")
+    weights = selected(item.weights, question.layer, question.head)[None, None, :rows]
+    return {
+        "inputs": item.inputs[:rows],
+        "outputs": item.outputs[:rows],
+        "columns": item.columns,
+        "weights": rounded(weights),
+    }
 
 
 class _ClientLeft(Exception):  # noqa: N818

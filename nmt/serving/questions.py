@@ -54,6 +54,14 @@ class PairQuestion(Question):
         return {"beam_size": self.beam_size, "length_penalty": self.length_penalty, "n_best": n_best}
 
 
+class StreamQuestion(PairQuestion):
+    """For a search step by step; with a site, each step has the map of its best hypothesis."""
+
+    site: Site | None = None
+    layer: Index | None = Field(None, description="from 0; null for the mean of all")
+    head: Index | None = Field(None, description="from 0; null for the mean of all")
+
+
 class AlternativesQuestion(PairQuestion):
     """For the most likely pieces at each position."""
 

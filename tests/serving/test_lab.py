@@ -56,6 +56,29 @@ def test_a_translation_is_streamed_step_by_step(client: TestClient) -> None:
     assert events(client, {**TEXT, "text": " "})[-1][0] == "error"
 
 
+def test_each_step_of_a_stream_has_the_map_of_its_best_hypothesis(client: TestClient) -> None:
+    where = {"site": "cross", "layer": 1, "head": 0}
+    greedy = {**TEXT, "beam_size": 1}
+    *steps, _ = events(client, {**greedy, **where})
+    for _, step in steps:
+        assert step["map"]["outputs"] == step["beams"][0]["pieces"]
+    last = steps[-1][1]["map"]
+    target = client.post("/v1/attend", json=greedy).json()
+    rows = len(last["outputs"])
+    assert rows
+    assert last["outputs"] == target["pieces"][:rows]
+    whole = np.array(target["maps"]["cross"]["weights"])[1, 0, :rows]
+    np.testing.assert_allclose(np.array(last["weights"])[0, 0], whole, rtol=0, atol=2e-6)
+    encoder = events(client, {**TEXT, "site": "encoder_self"})[0][1]["map"]
+    assert encoder["outputs"] == encoder["columns"]
+    assert events(client, {**TEXT, **where, "head": 5})[-1] == (
+        "error",
+        {"error": "head is 5; cross has heads 0 to 1."},
+    )
+    luong = {"run": "maps_luong", "text": TEXT["text"], "site": "decoder_self"}
+    assert events(client, luong)[-1][1]["error"].startswith("Unknown attention site 'decoder_self'")
+
+
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
     found = client.post("/v1/alternatives", json={**TEXT, "number": 3}).json()
     second = next(each for each in found["alternatives"][0] if each["piece"] != found["pieces"][0] and each["id"] > 3)
