@@ -4,12 +4,21 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 
+from nmt.config.direction import Direction
+from nmt.maps.attention_map import AttentionMap
+from nmt.maps.links import rates
+from nmt.maps.words import labeled
+from nmt.runs.known_alignments import aligned_pairs
 from nmt.serving.application import application
 from nmt.serving.engine import Engine
 from nmt.serving.gallery import Gallery
@@ -17,6 +26,10 @@ from nmt.serving.page import FILES
 from nmt.serving.service import Access, Limits, Service
 
 TEXT = "one two three."
+EVERYTHING = (
+    "run=maps_transformer&second=maps_luong&text=one two three.&unit=words&layer=0&head=1&row=1&column=2"
+    "&difference=true&revealed=true"
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +55,9 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(20000)
     page = context.new_page()
-    page.on("request", lambda request: request.url.startswith((address, "data:")) or faults.append(request.url))
+    page.on(
+        "request", lambda request: request.url.startswith((address, "data:", "blob:")) or faults.append(request.url)
+    )
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(address)
@@ -55,7 +70,11 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 def translate(page: Any, text: str = TEXT) -> None:
     page.locator("#text").fill(text)
     page.locator("#ask button").click()
-    page.locator("#intact svg").wait_for()
+    ready(page)
+
+
+def ready(page: Any) -> None:
+    page.locator("#results[aria-busy='false']").wait_for()
 
 
 def cell(page: Any, row: int, column: int) -> Any:
@@ -98,7 +117,7 @@ def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> Non
     assert titles
     assert all(title.endswith(": 0.000") for title in titles)
     assert "nats, most at" in page.locator("#changed .verdict").text_content()
-    page.get_by_role("button", name=re.compile("Remove: Block")).click()
+    page.get_by_role("button", name=re.compile("Remove: .* blocked")).click()
     page.locator("#changed svg").wait_for(state="hidden")
 
 
@@ -124,6 +143,7 @@ def test_another_piece_is_taken_and_the_translation_goes_on_from_it(page: Any) -
     page.wait_for_function(
         "piece => document.querySelector('#intact text[data-row]').textContent.startsWith(piece)", arg=piece
     )
+    ready(page)
     assert page.locator("#changes li").count() == 1
 
 
@@ -158,11 +178,17 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
 
 def test_the_map_is_saved(page: Any) -> None:
     translate(page)
-    for kind, begins in (("svg", "<svg"), ("json", "{"), ("csv", '"",')):
+    for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b'"",')):
         with page.expect_download() as download:
             page.locator(f"#save-{kind}").click()
-        assert download.value.path().read_text(encoding="utf-8").startswith(begins)
+        content = download.value.path().read_bytes()
+        assert content.startswith(begins)
         assert download.value.suggested_filename == f"map.{kind}"
+        if kind == "png":
+            size = page.locator("#intact svg").bounding_box()
+            image = Image.open(BytesIO(content))
+            assert image.size == pytest.approx((2 * size["width"], 2 * size["height"]), abs=2)
+            assert len(image.convert("RGB").getcolors(100_000)) > 10, "it is not empty"
 
 
 def test_the_keyboard_moves_the_cell(page: Any) -> None:
@@ -189,10 +215,194 @@ def test_every_label_is_there_in_both_languages(page: Any, address: str) -> None
     assert page.get_by_role("button", name="Dịch", exact=True).count() == 1
 
 
+def colors(page: Any, section: str) -> list[str]:
+    return page.locator(f"#{section} .cell").evaluate_all("cells => cells.map(cell => cell.getAttribute('fill'))")
+
+
+def numbers(page: Any, section: str) -> list[float]:
+    titles = page.locator(f"#{section} .cell title").all_text_contents()
+    return [float(title.rsplit(": ", 1)[1]) for title in titles]
+
+
+def test_the_map_grows_while_the_translation_appears(page: Any) -> None:
+    page.evaluate(
+        """() => {
+            const rows = window.rowsSeen = [], map = document.querySelector("#intact .map");
+            const count = () => rows.push(map.querySelectorAll("text[data-row]").length);
+            new MutationObserver(count).observe(map, { childList: true });
+        }"""
+    )
+    translate(page)
+    seen = page.evaluate("rowsSeen")
+    assert seen == sorted(seen)
+    assert len(set(seen)) == len(seen) > 2, "a row for each step, and at last that of the end"
+
+
+def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
+    page.locator("#second").select_option("maps_luong")
+    translate(page)
+    assert page.locator("#other .translation").text_content().strip()
+    assert "log p" in page.locator("#other .verdict").text_content()
+    strongest = max(("intact", "other"), key=lambda name: max(numbers(page, name)))
+    darkest = [name for name in ("intact", "other") if "rgb(20 14 54)" in colors(page, name)]
+    assert darkest == [strongest], "only the largest weight of both has the last color"
+    page.locator("#difference").check()
+    assert "show words" in page.locator("#minus .verdict").text_content(), "the runs have different pieces"
+    page.locator("#unit").select_option("words")
+    page.locator("#minus .cell").first.wait_for()
+    rows = page.locator("#minus text[data-row]").all_text_contents()
+    assert rows == page.locator("#intact text[data-row]").all_text_contents()
+    assert page.locator("#minus-name").text_content() == "maps_transformer minus maps_luong"
+    body = {"run": "maps_luong", "text": TEXT, "target": page.locator("#intact .translation").text_content()}
+    found = page.request.post(f"{address}/v1/attend", data=body).json()["maps"]["cross"]
+    names = (found[name] for name in ("inputs", "outputs", "columns"))
+    second = labeled(AttentionMap("cross", np.array(found["weights"]), *names), words=True)
+    expected = np.array(numbers(page, "intact")) - second.weights.mean((0, 1)).ravel()
+    np.testing.assert_allclose(numbers(page, "minus"), expected, rtol=0, atol=1e-3 + 1e-6)  # 3 digits are shown
+    assert np.abs(expected).max() > 0.05
+
+
+def test_the_difference_that_a_change_makes(page: Any) -> None:
+    translate(page)
+    assert page.locator("#difference-box").is_hidden(), "there is nothing to compare"
+    cell(page, 0, 1).click()
+    press(page, "Block this word everywhere")
+    page.locator("#difference").check()
+    page.locator("#minus .cell").first.wait_for()
+    before = numbers(page, "intact")
+    width = page.locator("#intact text[data-column]").count()
+    blocked = numbers(page, "minus")[1::width]
+    assert blocked == pytest.approx([-weight for weight in before[1::width]], abs=1e-3), "its weight is gone"
+
+
+def test_lines_have_the_weights_of_the_cells(page: Any) -> None:
+    translate(page)
+    strong = [title for title in page.locator("#intact .cell title").all_text_contents() if float(title[-5:]) > 0.05]
+    page.locator("#view").select_option("lines")
+    assert page.locator("#intact .cell").count() == 0
+    lines = page.locator("#intact path title").all_text_contents()
+    assert set(strong) <= set(lines)
+    page.locator("#intact text[data-row='1']").click()
+    assert "attends to" in page.locator("#selection").text_content()
+    page.locator("#intact svg").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => document.querySelector('#intact text[data-row].chosen').dataset.row === '2'")
+
+
+def test_a_cell_is_dragged(page: Any) -> None:
+    translate(page)
+    page.locator("#layer").select_option("1")
+    page.locator("#head").select_option("1")
+    box = cell(page, 1, 1).bounding_box()
+    page.mouse.move(box["x"] + 10, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 10, box["y"] - 200, steps=4)
+    page.mouse.up()
+    page.locator("#changed svg").wait_for()
+    row = page.locator("#changed .cell[data-row='1'] title").all_text_contents()
+    assert [float(title[-5:]) for title in row] == [float(column == 1) for column in range(len(row))]
+    page.locator("#weight").fill("0.25")
+    edited = "#changed .cell[data-row='1'][data-column='1'] title"
+    page.wait_for_function("place => document.querySelector(place).textContent.endsWith('0.250')", arg=edited)
+    assert page.locator("#changes li").count() == 1, "the change of a row replaces the one before"
+    page.locator("#intact svg").focus()
+    page.keyboard.press("+")
+    page.wait_for_function("() => document.querySelector('#changes li').textContent.includes('= 0.35')")
+
+
+def test_temperature_normalizer_and_window_of_a_layer(page: Any) -> None:
+    translate(page)
+    page.locator("#layer-box summary").click()
+    before = max(numbers(page, "intact"))
+    page.locator("#temperature").fill("50")
+    page.locator("#temperature").press("Tab")
+    page.locator("#changed svg").wait_for()
+    width = page.locator("#changed text[data-column]").count()
+    assert numbers(page, "changed") == pytest.approx([1 / width] * len(numbers(page, "changed")), abs=0.05)
+    assert max(numbers(page, "changed")) < before
+    page.locator("#temperature").fill("1")
+    page.locator("#temperature").press("Tab")
+    page.locator("#changed svg").wait_for(state="hidden")
+    page.locator("#normalizer").select_option("sparsemax")
+    page.locator("#changed svg").wait_for()
+    page.locator("#half-width").fill("0")
+    page.locator("#half-width").press("Tab")
+    page.locator("#changes li").nth(1).wait_for()
+    ready(page)
+    assert sorted(set(numbers(page, "changed")))[-1] == 1.0, "a window of one word"
+
+
+def test_the_beam_is_as_wide_as_asked_for(page: Any) -> None:
+    translate(page)
+    page.locator("#search-box summary").click()
+    page.locator("#beam-box summary").click()
+    page.locator("#beam-size").fill("1")
+    page.locator("#beam-size").press("Tab")
+    page.wait_for_function("() => document.querySelectorAll('#beam text.other').length === 0")
+    assert page.locator("#beam text.best").count() > 0
+    assert "beamSize=1" in page.url
+
+
+def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -> None:
+    page.locator("#guess-box summary").click()
+    page.locator("#guess-pair").select_option("How old is Mai?")
+    first = page.get_by_role("button", name="“Mai” – “Mai?”")
+    first.click()
+    assert first.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.i") == "3", "there is no column to the right"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    press(page, "Reveal")
+    page.locator("#guess-rates tr").nth(3).wait_for()
+    names = page.locator("#guess-rates th[scope='row']").all_text_contents()
+    assert names == ["you", "the model", "the diagonal"]
+    [gold] = [pair.gold for pair in aligned_pairs(Direction("en", "vi")) if pair.source == "How old is Mai?"]
+    expected = rates([{(3, 0), (2, 0)}], [gold]).aer
+    assert page.locator("#guess-rates tr").nth(1).locator("td").first.text_content() == f"{expected:.2f}"
+    assert page.locator("#guess-table button", has_text="●").count() == len(gold.sure)
+    assert page.locator("#guess-table .largest").count() == 4, "a largest weight for each word of the translation"
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    other.locator("#guess-rates tr").nth(3).wait_for()
+    assert other.locator("#guess-pair").input_value() == "How old is Mai?"
+    other.context.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
+    context = browser.new_context(color_scheme="dark" if dark else "light")
+    page = context.new_page()
+    page.goto(f"{address}/?lang={'vi' if dark else 'en'}#{EVERYTHING}")
+    page.locator("#minus .cell").first.wait_for()
+    page.locator("#guess-rates tr").nth(2).wait_for()
+    for closed in page.locator("details:not([open]) > summary").all():
+        if closed.is_visible():
+            closed.click()
+    page.locator("#numbers tr").first.wait_for()
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["impact"], [node["html"][:80] for node in each["nodes"]]) for each in found] == []
+    context.close()
+
+
+def test_a_phone_shows_everything_without_scrolling_sideways(browser: Any, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{address}/#{EVERYTHING}")
+    page.locator("#minus .cell").first.wait_for()
+    page.locator("#guess-rates tr").nth(2).wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("#weight").bounding_box()["height"] >= 24
+    context.close()
+
+
 def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{address}/#run=maps_transformer&text=one&site=cross&changes=" + quote('[{"change": {}}]'))
+    page.goto(
+        f"{address}/#run=maps_transformer&text=one&site=cross&changes="
+        + quote('[{"key": "", "says": ["off"], "changes": [{}]}]')
+    )
     page.locator("#status.error").wait_for()
     assert page.locator("#status").text_content().startswith("The intervention changes nothing")
     context.close()

@@ -1,6 +1,6 @@
 // The hypotheses of a beam search as a tree: a column for each step, the best on top.
 
-import { svg } from "/page/map.js";
+import { svg } from "/page/svg.js";
 import { joinPieces } from "/page/pieces.js";
 
 const WIDTH = 92, HEIGHT = 26, TOP = 16;

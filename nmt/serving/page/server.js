@@ -1,11 +1,11 @@
-// Questions to the server. A newer question of the same kind makes the older one stop.
+// Questions to the server. A newer question of the same kind makes the older one stop; the kind is the path unless given.
 
 const underWay = new Map();
 
-export async function ask(path, body) {
-  underWay.get(path)?.abort();
+export async function ask(path, body, kind = path) {
+  underWay.get(kind)?.abort();
   const controller = new AbortController();
-  underWay.set(path, controller);
+  underWay.set(kind, controller);
   const answer = await fetch(path, body && {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: controller.signal,
   });
@@ -14,7 +14,7 @@ export async function ask(path, body) {
   return found;
 }
 
-// The same for a stream of events: `tell` gets each {beams, text}; the result is what `done` says.
+// The same for a stream of events: `tell` gets each {beams, text, map}; the result is what `done` says.
 export async function listen(path, body, tell) {
   underWay.get(path)?.abort();
   const controller = new AbortController();

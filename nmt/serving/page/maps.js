@@ -1,0 +1,60 @@
+// The map that is selected, as numbers: the mean of layers and heads, between pieces or between words.
+
+import { Matrix, mergeWords } from "/page/matrix.js";
+import { isSpecial, tokensOf } from "/page/pieces.js";
+import { MEAN, state } from "/page/state.js";
+
+// The first and last piece of each word; a special piece is a word of its own.
+function wordSpans(pieces) {
+  const starts = pieces.flatMap((piece, i) => i === 0 || piece.startsWith("\u2581") || isSpecial(piece) || isSpecial(pieces[i - 1]) ? [i] : []);
+  return starts.map((start, i) => [start, starts[i + 1] ?? pieces.length]);
+}
+
+const indices = (choice, count) => choice === MEAN ? [...Array(count).keys()] : [Math.min(choice, count - 1)];
+
+// The weights between pieces as a Matrix.
+function selectedWeights(found, layer, head) {
+  const layers = indices(layer, found.weights.length), heads = indices(head, found.weights[0].length);
+  const pieces = new Matrix(found.outputs.length, found.columns.length);
+  for (const each of layers) {
+    for (const one of heads) {
+      found.weights[each][one].forEach((row, r) => row.forEach((weight, c) => {
+        pieces.weights[r * pieces.columns + c] += weight / (layers.length * heads.length);
+      }));
+    }
+  }
+  return pieces;
+}
+
+// A map of the answer {outputs, columns, weights}: labels, weights, and the pieces that each row and column has.
+export function mapOf(found, { layer = state.layer, head = state.head, unit = state.unit } = {}) {
+  if (!found) return null;
+  const pieces = selectedWeights(found, layer, head);
+  const spansOf = (sequence) => unit === "words" ? wordSpans(sequence) : sequence.map((_, i) => [i, i + 1]);
+  const rowSpans = spansOf(found.outputs), columnSpans = spansOf(found.columns);
+  const merged = mergeWords(pieces, rowSpans, columnSpans);
+  const named = (sequence, spans) => tokensOf({ pieces: sequence, words: spans }, unit);
+  return {
+    rows: named(found.outputs, rowSpans), columns: named(found.columns, columnSpans), rowSpans, columnSpans,
+    weights: rowSpans.map((_, row) => merged.row(row)), most: merged.most(),
+    pieceRow: (row) => pieces.row(row),
+  };
+}
+
+// The first map minus the second; null if their words differ.
+export function differenceOf(first, second) {
+  const same = (one, other) => one.length === other.length && one.every((text, i) => text === other[i]);
+  if (!first || !second || !same(first.rows, second.rows) || !same(first.columns, second.columns)) return null;
+  const weights = first.weights.map((row, r) => row.map((weight, c) => weight - second.weights[r][c]));
+  return { ...first, weights, most: Math.max(...weights.flat().map(Math.abs)) };
+}
+
+// A row of weights in which the chosen columns have the sum `total`, and the others share the rest as before.
+export function reweighted(row, columns, total) {
+  const chosen = new Set(columns);
+  const sumOf = (wanted) => row.reduce((sum, weight, i) => sum + (chosen.has(i) === wanted ? weight : 0), 0);
+  const inside = sumOf(true), outside = sumOf(false), others = row.length - columns.length;
+  return row.map((weight, i) => chosen.has(i)
+    ? (inside > 0 ? weight * total / inside : total / columns.length)
+    : (outside > 0 ? weight * (1 - total) / outside : (1 - total) / others));
+}

@@ -1,0 +1,53 @@
+// What the page shows, kept in the address, so that a link shows the same.
+
+import { language } from "/page/text.js";
+
+export const MEAN = "mean";
+export const SITES = ["encoder_self", "decoder_self", "cross"];
+
+const DEFAULTS = {
+  run: "", second: "", text: "",
+  site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
+  unit: "pieces", view: "heat", difference: false,
+  beamSize: null, lengthPenalty: null,
+  changes: [], prefix: [], row: null, column: null,
+  pair: "", guess: [], revealed: false,
+};
+// `changes` are {key, says, changes}: what is asked of the server, and the name and values of its label.
+export const state = structuredClone(DEFAULTS);
+
+export function writeAddress() {
+  const address = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    const text = JSON.stringify(value);
+    if (text !== JSON.stringify(DEFAULTS[key])) address.set(key, typeof value === "string" ? value : text);
+  }
+  history.replaceState(null, "", `${location.pathname}${location.search}#${address}`);
+  document.getElementById("language").href = `?lang=${language === "vi" ? "en" : "vi"}#${address}`;
+}
+
+// Anything in an address that cannot be read has its default.
+export function readAddress(runs) {
+  const address = new URLSearchParams(location.hash.slice(1));
+  Object.assign(state, structuredClone(DEFAULTS));
+  for (const [key, fallback] of Object.entries(DEFAULTS)) {
+    const text = address.get(key);
+    if (text === null) continue;
+    if (typeof fallback === "string" && fallback !== MEAN) { state[key] = text; continue; }
+    const value = text === MEAN ? MEAN : parsed(text);
+    const fits = Array.isArray(fallback) ? Array.isArray(value)
+      : typeof fallback === "boolean" ? typeof value === "boolean"
+      : typeof value === "number" && value >= 0 || value === fallback;
+    if (fits) state[key] = value;
+  }
+  const known = (name) => runs.some((run) => run.name === name);
+  if (!known(state.run)) state.run = runs[0].name;
+  if (!known(state.second)) state.second = "";
+  state.changes = state.changes.filter((each) => Array.isArray(each?.says) && each.changes?.length);
+  state.prefix = state.prefix.filter(Number.isInteger);
+  state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));
+}
+
+function parsed(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}
