@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving import lab, libretranslate, page
+from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
-from nmt.serving.requests import sentence
+from nmt.serving.requests import failures, sentence
 from nmt.serving.service import Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
@@ -38,13 +38,12 @@ def application(service: Service) -> FastAPI:
         yield
         await service.engine.stop()
 
-    # FastAPI's own documentation pages load scripts from another server.
-    summary = "Translation and attention of trained runs"
-    app = FastAPI(title="nmt-attention", summary=summary, docs_url=None, redoc_url=None, lifespan=running)
+    app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, lifespan=running)
     app.state.service, app.state.metrics = service, Metrics(service.engine)
-    for module in (libretranslate, lab, page):
-        app.include_router(module.router)
-    app.include_router(router)
+    for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
+        app.include_router(each)
+    described = api_page.description(app)
+    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documents say
     app.add_middleware(Around, metrics=app.state.metrics, body_bytes=service.limits.body_bytes)
     if service.access.origins:
         origins = list(service.access.origins)
@@ -60,7 +59,7 @@ async def health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
     """Counts and times, for Prometheus."""
     if service.access.metrics_token is not None:

@@ -36,7 +36,8 @@ _DIGITS = 6
 _MOST_PIECES = 200
 """Limit on what a question has: an answer with maps of all heads grows with the product of both lengths."""
 
-router = APIRouter(prefix="/v1", tags=["lab"], responses=failures(404))
+router = APIRouter(prefix="/v1", tags=["lab"])
+_FAILURES = failures(400, 403, 404, 413, 429, 500, 503, 504)
 
 
 @router.get("/runs")
@@ -48,13 +49,13 @@ async def list_runs(service: ThisService) -> list[dict[str, Any]]:
     ]
 
 
-@router.get("/runs/{name:path}")
+@router.get("/runs/{name:path}", responses=failures(403, 404, 429, 500, 503, 504))
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
     """A run: its model, its attention at every site, and its scores on the test split."""
     return await computed(request, service, Question(run=name, text=""), description)
 
 
-@router.post("/translate")
+@router.post("/translate", responses=_FAILURES)
 async def translate(request: Request, service: ThisService, question: TranslateQuestion) -> dict[str, Any]:
     """The best translations of a sentence, with log-probabilities in nats and the scores that rank them."""
     check(request, service, question)
@@ -67,7 +68,13 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     return {"translations": [each._asdict() for each in found]}
 
 
-@router.post("/translate/stream", response_class=StreamingResponse)
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events named beams, then done or error", "content": {"text/event-stream": {}}},
+    **failures(400, 403, 404, 413, 500),
+}
+
+
+@router.post("/translate/stream", response_class=StreamingResponse, responses=_EVENTS)
 async def stream_translation(request: Request, service: ThisService, question: PairQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
@@ -75,7 +82,7 @@ async def stream_translation(request: Request, service: ThisService, question: P
     return StreamingResponse(events, media_type="text/event-stream")
 
 
-@router.post("/attend")
+@router.post("/attend", responses=_FAILURES)
 async def attend(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
@@ -87,7 +94,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
     return await computed(request, service, question, action)
 
 
-@router.post("/score")
+@router.post("/score", responses=_FAILURES)
 async def score(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """log p of each piece of a translation, in nats."""
 
@@ -97,7 +104,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     return await computed(request, service, question, action)
 
 
-@router.post("/alternatives")
+@router.post("/alternatives", responses=_FAILURES)
 async def list_alternatives(request: Request, service: ThisService, question: AlternativesQuestion) -> dict[str, Any]:
     """The most likely pieces at each position of the run's own translation or a given one."""
 
@@ -112,7 +119,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     return await computed(request, service, question, action)
 
 
-@router.post("/intervene")
+@router.post("/intervene", responses=_FAILURES)
 async def compare_intervention(request: Request, service: ThisService, question: InterveneQuestion) -> dict[str, Any]:
     """The translation, the same pieces with changed attention, and what the search finds with changed attention."""
     changes = [change.intervention() for change in question.changes]
@@ -130,7 +137,7 @@ async def compare_intervention(request: Request, service: ThisService, question:
     return await computed(request, service, question, action)
 
 
-@router.post("/explain")
+@router.post("/explain", responses=_FAILURES)
 async def explain_row(request: Request, service: ThisService, question: CellsQuestion) -> dict[str, Any]:
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
