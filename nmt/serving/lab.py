@@ -10,6 +10,7 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
+from nmt.decoding.beam import Observe
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.runs.alternatives import alternatives
 from nmt.runs.beams import Beam, watched_search
@@ -87,7 +88,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         decoded = forced(trained, source, target)
         return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
@@ -99,7 +100,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     """log p of each piece of a translation, in nats."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        return shown(forced(trained, *sentence_pair(trained, question)), maps=False)
+        return shown(forced(trained, *sentence_pair(trained, question, service.engine.check)), maps=False)
 
     return await computed(request, service, question, action)
 
@@ -109,7 +110,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     """The most likely pieces at each position of the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         found = alternatives(trained, source, target, question.number)
         return {
             "pieces": [*trained.tokenizers.target.pieces(target), EOS],
@@ -125,8 +126,8 @@ async def compare_intervention(request: Request, service: ThisService, question:
     changes = [change.intervention() for change in question.changes]
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
-        found = intervene(trained, source, changes, target, question.prefix_ids or [])
+        source, target = sentence_pair(trained, question, service.engine.check)
+        found = intervene(trained, source, changes, target, question.prefix_ids or [], observe=service.engine.check)
         return {
             "source_pieces": found.source_pieces,
             "intact": shown(found.intact, maps=True),
@@ -142,7 +143,7 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
 
@@ -177,7 +178,7 @@ def source_ids(trained: Trained, question: Question) -> list[int]:
     return source
 
 
-def sentence_pair(trained: Trained, question: PairQuestion) -> tuple[list[int], list[int]]:
+def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The ids of the text, and of the given translation or the run's own.
 
     Raises ValueError for an empty or too long side, and for ids that are not pieces of the vocabulary.
@@ -188,7 +189,7 @@ def sentence_pair(trained: Trained, question: PairQuestion) -> tuple[list[int], 
         target = trained.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
     if target is None:
-        target = best_translation(trained, source, question.prefix_ids or [])
+        target = best_translation(trained, source, question.prefix_ids or [], observe=observe)
     return source, target
 
 
