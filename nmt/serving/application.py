@@ -1,7 +1,7 @@
 """The HTTP application: every interface, the limits around them, and the metrics of the server."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -68,24 +68,30 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
+def _error(request: Request, text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as every interface expects it; DeepL's clients read `message`."""
+    body = {"error": text, "message": text} if request.url.path.startswith("/v2/") else {"error": text}
+    return JSONResponse(body, status, headers)
+
+
 async def _refused(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+    return _error(request, str(error.detail), error.status_code, error.headers)
 
 
 async def _invalid(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": sentence(error.errors())}, 400)
+    return _error(request, sentence(error.errors()), 400)
 
 
 async def _mistaken(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
+    return _error(request, str(error), 400)
 
 
 async def _busy(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error)}, 429, {"retry-after": str(error.retry_after)})
+    return _error(request, str(error), 429, {"retry-after": str(error.retry_after)})
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": "Internal error; the server's log has the details."}, 500)
+    return _error(request, "Internal error; the server's log has the details.", 500)
 
 
 ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {

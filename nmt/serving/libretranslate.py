@@ -64,7 +64,7 @@ class Translated(BaseModel):
 
 
 class Language(BaseModel):
-    """A source language."""
+    """A language and those that it can be translated into."""
 
     code: str
     name: str
@@ -96,6 +96,7 @@ class DeepLTranslation(BaseModel):
 
     detected_source_language: str
     text: str
+    billed_characters: int = Field(description="the length of the text; DeepL's own client needs it")
 
 
 class DeepLTranslated(BaseModel):
@@ -144,12 +145,10 @@ async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]
 
 @router.get("/languages", response_model=list[Language])
 async def languages(service: ThisService) -> list[dict[str, Any]]:
-    """The source languages, and the languages that each can be translated into."""
+    """The languages, and the languages that each can be translated into; itself is one of them."""
     known = service.languages
     return [
-        {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]}
-        for code in known.codes
-        if known.targets(code)
+        {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]} for code in known.codes
     ]
 
 
@@ -184,8 +183,8 @@ async def translate_deepl(request: Request, service: ThisService) -> dict[str, A
     found = await translated(service, request, body.text, sources, _code(body.target_lang), kind, 0)
     return {
         "translations": [
-            {"detected_source_language": source.upper(), "text": versions[0]}
-            for source, versions in zip(sources, found, strict=True)
+            {"detected_source_language": source.upper(), "text": versions[0], "billed_characters": len(text)}
+            for text, source, versions in zip(body.text, sources, found, strict=True)
         ]
     }
 

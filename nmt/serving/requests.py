@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -23,7 +23,8 @@ class Body(BaseModel):
 class Failure(BaseModel):
     """The body of every error."""
 
-    error: str
+    error: str = Field(description="a sentence")
+    message: str | None = Field(None, description="the same, only in DeepL's interface")
 
 
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}

@@ -81,11 +81,20 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
 def test_deepl(client: TestClient) -> None:
     answer = client.post("/v2/translate", json={"text": ["one two.", "three"], "target_lang": "VI"}).json()
     assert [each["detected_source_language"] for each in answer["translations"]] == ["EN", "EN"]
+    assert [each["billed_characters"] for each in answer["translations"]] == [8, 5]
+    wrong = client.post("/v2/translate", json={"text": ["one"], "target_lang": "XX"})
+    assert (wrong.status_code, wrong.json()) == (
+        400,
+        {"error": "xx is not supported", "message": "xx is not supported"},
+    )
     assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
 
 
 def test_languages_settings_and_health(client: TestClient) -> None:
-    assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["vi", "en"]}]
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["vi", "en"]},
+        {"code": "vi", "name": "Vietnamese", "targets": ["vi"]},
+    ]
     assert client.get("/health").json() == {"status": "ok"}
     settings = client.get("/frontend/settings").json()
     assert settings["charLimit"] == 200
