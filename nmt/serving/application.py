@@ -1,5 +1,6 @@
 """The HTTP application: every interface, the limits around them, and the metrics of the server."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,8 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
+from nmt.serving.gallery import Unavailable
 from nmt.serving.requests import failures, sentence
-from nmt.serving.service import Service, ThisService, check_secret
+from nmt.serving.service import Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
@@ -44,7 +46,7 @@ def application(service: Service) -> FastAPI:
         app.include_router(each)
     described = api_page.description(app)
     app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documents say
-    app.add_middleware(Around, metrics=app.state.metrics, body_bytes=service.limits.body_bytes)
+    app.add_middleware(Around, metrics=app.state.metrics, limits=service.limits)
     if service.access.origins:
         origins = list(service.access.origins)
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
@@ -90,6 +92,10 @@ async def _busy(request: Request, error: Any) -> Response:
     return _error(request, str(error), 429, {"retry-after": str(error.retry_after)})
 
 
+async def _unavailable(request: Request, error: Any) -> Response:
+    return _error(request, str(error), 503)
+
+
 async def _failed(request: Request, error: Any) -> Response:
     return _error(request, "Internal error; the server's log has the details.", 500)
 
@@ -99,6 +105,7 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     RequestValidationError: _invalid,
     ValueError: _mistaken,
     Full: _busy,
+    Unavailable: _unavailable,
     Exception: _failed,
 }
 """The answer to each kind of error."""
@@ -121,23 +128,33 @@ class Metrics:
 
 
 class Around:
-    """ASGI middleware: limits the body of every request, adds the headers of its answer, and counts it."""
+    """ASGI middleware: limits the body of every request and its time to arrive, adds the headers of its answer, and
+    counts it.
+    """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes: int) -> None:
-        self.app, self.metrics, self.body_bytes = app, metrics, body_bytes
+    def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits) -> None:
+        self.app, self.metrics, self.limits = app, metrics, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        read, status = 0, 500
+        read, arriving, status = 0, True, 500
+        seconds, most = self.limits.seconds, self.limits.body_bytes
+        deadline = asyncio.get_running_loop().time() + seconds
 
         async def limited() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self.body_bytes:
-                raise HTTPException(413, f"The body has more than {self.body_bytes} bytes; send less at once.")
+            nonlocal read, arriving
+            if not arriving:  # whoever waits now waits for the client to leave
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"The body took more than {seconds:g} s to arrive.") from error
+            read, arriving = read + len(message.get("body", b"")), message.get("more_body", False)
+            if read > most:
+                raise HTTPException(413, f"The body has more than {most} bytes; send less at once.")
             return message
 
         async def answered(message: Message) -> None:

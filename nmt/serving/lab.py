@@ -19,6 +19,7 @@ from nmt.runs.interventions import Decoded, forced, intervene
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation, check_length
 from nmt.serving.engine import Full, Task
+from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlternativesQuestion,
     CellsQuestion,
@@ -38,7 +39,7 @@ _MOST_PIECES = 200
 """Limit on what a question has: an answer with maps of all heads grows with the product of both lengths."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
-_FAILURES = failures(400, 403, 404, 413, 429, 500, 503, 504)
+_FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 
 @router.get("/runs")
@@ -71,7 +72,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "events named beams, then done or error", "content": {"text/event-stream": {}}},
-    **failures(400, 403, 404, 413, 500),
+    **failures(400, 403, 404, 408, 413, 500),
 }
 
 
@@ -231,7 +232,7 @@ async def search_events(service: Service, run: str, question: PairQuestion) -> A
         yield _event("done", await work)
     except TimeoutError:
         yield _event("error", {"error": too_slow(service.limits.seconds)})
-    except (ValueError, Full) as error:
+    except (ValueError, Full, Unavailable) as error:
         yield _event("error", {"error": str(error)})
     finally:
         left.set()

@@ -132,7 +132,10 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
 
 
 @router.post(
-    "/detect", response_model=list[Detection], openapi_extra=takes(DetectBody), responses=failures(400, 403, 413, 500)
+    "/detect",
+    response_model=list[Detection],
+    openapi_extra=takes(DetectBody),
+    responses=failures(400, 403, 408, 413, 500),
 )
 async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]:
     """The languages that a text may be in, among those of this server."""

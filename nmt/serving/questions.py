@@ -32,7 +32,7 @@ class Question(Fields):
 class TranslateQuestion(Question):
     """For translations."""
 
-    prefix: Text = Field("", description="the beginning of the translations")
+    prefix: str = Field("", max_length=1000, description="the beginning of the translations")
     n_best: int = Field(1, ge=1)
     beam_size: int | None = Field(None, ge=1, le=100)
 

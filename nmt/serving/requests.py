@@ -32,6 +32,7 @@ STATUSES: dict[int, dict[str, Any]] = {
     400: {"description": "The request cannot be met; `error` says why."},
     403: {"description": "The API key is missing or unknown."},
     404: {"description": "There is no such run."},
+    408: {"description": "The body took too long to arrive."},
     413: {"description": "The body is larger than the server allows."},
     429: {"description": "Too many sentences are waiting.", "headers": {"Retry-After": _WAIT}},
     500: {"description": "A defect of the server; its log has the details."},
@@ -40,7 +41,7 @@ STATUSES: dict[int, dict[str, Any]] = {
 }
 """What each status of an error means."""
 
-_USUAL = (400, 403, 413, 429, 500, 503, 504)
+_USUAL = (400, 403, 408, 413, 429, 500, 503, 504)
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
