@@ -259,9 +259,10 @@ async def everything(options: argparse.Namespace, folder: Path) -> list[Row]:
     time_limit = 10
     print("| fault | result | |\n|---|---|---|")
     with server(run, log, f"time_limit={time_limit}") as one:
-        for _ in range(50):  # warm
+        changes, most = [{"way": "uniform"}], {"text": "a " * 99, "target": "a " * 99}
+        for fields in [{"text": ASKED["q"]}] * 50 + [most] * 5:  # warm; the last are as large as a question may be
             await once(one.port)
-            await once(one.port, "/v1/intervene", {"text": ASKED["q"], "changes": [{"way": "uniform"}]})
+            await once(one.port, "/v1/intervene", {**fields, "changes": changes})
         warm = one.memory
         await report(killed_streams(one.port, 50))
         for kind in ("length", "chunks"):
