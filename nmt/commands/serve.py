@@ -1,7 +1,9 @@
 """nmt.serve: an HTTP server of finished runs."""
 
 import logging
+import math
 import socket
+import sys
 from pathlib import Path
 
 from nmt.config.job import Job
@@ -37,7 +39,7 @@ def serve(job: Job[ServeSettings]) -> None:
     gallery = Gallery(
         [Path(folder) for folder in settings.run_dirs], settings.device, settings.precision, settings.max_models
     )
-    gallery.load(next(iter(gallery.offered)))  # a run that cannot be loaded is reported before anybody asks
+    gallery.preload(next(iter(gallery.offered)))  # a run that cannot be loaded is reported before anybody asks
     limits = Limits(
         characters=settings.max_characters,
         sentences=settings.max_sentences,
@@ -45,6 +47,7 @@ def serve(job: Job[ServeSettings]) -> None:
         body_bytes=settings.max_body_bytes,
         seconds=settings.time_limit,
     )
+    _allow_connections()
     listening = _listening(settings.host, settings.port)
     engine = Engine(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
     access = Access(keys, settings.metrics_token, settings.allow_origins)
@@ -53,8 +56,19 @@ def serve(job: Job[ServeSettings]) -> None:
         logger.info("%s translates %s", run.name, run.direction)
     host, port = listening.getsockname()[:2]
     print(f"http://{host}:{port}", flush=True)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=int(limits.seconds) + 1)
+    # A request takes at most the time limit to arrive, and once more to be answered.
+    longest = 2 * math.ceil(limits.seconds) + 1
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=longest)
     uvicorn.Server(config).run([listening])
+
+
+def _allow_connections() -> None:
+    """Raises the limit on open files, of which every connection is one, as far as this user may."""
+    if sys.platform != "win32":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -264,6 +264,24 @@ class BeamSearch:
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]
 
 
+class Observed:
+    """A beam search whose every step `observe` receives, for callers that know only Search. An exception ends it."""
+
+    def __init__(self, search: BeamSearch, observe: Observe) -> None:
+        self.search, self.observe = search, observe
+        self.n_best, self.rows_per_sentence, self.constraints = search.n_best, search.beam_size, search.constraints
+
+    def __call__(
+        self,
+        model: Decodable,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        prefix: Int[Tensor, "sentences prefix"] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """As in BeamSearch."""
+        return self.search(model, source, source_mask, prefix, self.observe)
+
+
 def _keep_rows(chosen: Candidates) -> tuple[Tensor, Tensor, Tensor]:
     """Log-probabilities, parents and tokens, ordered so that each parent's best extension keeps the parent's row."""
     beams = chosen.parents.shape[1]

@@ -18,6 +18,7 @@ from nmt.attention.edits import Change, Edit, OfHead, Tempered, with_parts
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.config.messages import unknown
+from nmt.decoding.beam import Observe
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
@@ -106,16 +107,18 @@ def intervene(
     target: list[int] | None = None,
     prefix: Sequence[int] = (),
     search: dict[str, Any] | None = None,
+    observe: Observe | None = None,
 ) -> Comparison:
     """Translates a sentence with and without interventions; `target` replaces the translation without them.
 
-    All are ids without BOS and EOS. Both translations begin with `prefix`. Raises ValueError if the source or the
+    All are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
+    every step of a beam search. Raises ValueError if the source or the
     target is empty or too long for the model, and the errors of `intervened`.
     """
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
     if target is None:
-        target = best_translation(trained, source, prefix, search)
+        target = best_translation(trained, source, prefix, search, observe)
     else:
         check_length("target", target, trained.model.max_target)
     first = min((each.first_step for each in interventions), default=0)
@@ -124,7 +127,7 @@ def intervene(
     intact = forced(trained, source, target)
     with intervened(trained.model, interventions):
         same = forced(trained, source, target)
-        changed = forced(trained, source, best_translation(trained, source, kept, search))
+        changed = forced(trained, source, best_translation(trained, source, kept, search, observe))
     return Comparison(trained.tokenizers.source.pieces(source), intact, same, changed)
 
 

@@ -10,6 +10,7 @@ from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config, make
 from nmt.config.schema import check_node
 from nmt.decoding import consensus
+from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.state import Search
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
@@ -23,16 +24,20 @@ def build_translator(
     batch_tokens: int = 4096,
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
+    observe: Observe | None = None,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble.
 
     `search` is as in `search_config`, and changes the first run's search; `max_source_tokens` defaults to
     `longest_source`. With `minimum_bayes_risk` the best translation of a line is the one most similar to the others by
-    chrF. Raises ValueError if the search finds only one translation, and for a min_length that no source allows.
+    chrF. `observe` receives every step of a beam search; sampling has none. Raises ValueError if the search finds only
+    one translation, and for a min_length that no source allows.
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found = build_search(first.config["search"], search or {})
+    if observe and isinstance(found, BeamSearch):
+        found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
         raise ValueError(
             "minimum_bayes_risk=true chooses between several translations, but the search finds 1: add "

@@ -11,20 +11,26 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.batch import collate
+from nmt.decoding.beam import Observe
 from nmt.models.base import Watch
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
 
 
 def best_translation(
-    trained: Trained, source: list[int], prefix: Sequence[int] = (), settings: Mapping[str, Any] | None = None
+    trained: Trained,
+    source: list[int],
+    prefix: Sequence[int] = (),
+    settings: Mapping[str, Any] | None = None,
+    observe: Observe | None = None,
 ) -> list[int]:
     """The translation that the run's search ranks first; it begins with `prefix`.
 
-    `settings` replace some of the search's settings. Raises ValueError if the source is empty or too long.
+    `settings` replace some of the search's settings; `observe` receives every step of a beam search. Raises ValueError
+    if the source is empty or too long.
     """
     check_length("source", source, trained.model.max_source)
-    return build_translator([trained], settings).search_ids([source], [prefix])[0][0].ids
+    return build_translator([trained], settings, observe=observe).search_ids([source], [prefix])[0][0].ids
 
 
 def forced_log_probs(

@@ -1,7 +1,8 @@
 """The HTTP application: every interface, the limits around them, and the metrics of the server."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,10 +14,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving import lab, libretranslate, page
+from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
-from nmt.serving.requests import sentence
-from nmt.serving.service import Service, ThisService, check_secret
+from nmt.serving.gallery import Unavailable
+from nmt.serving.requests import failures, sentence
+from nmt.serving.service import Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
@@ -38,14 +40,13 @@ def application(service: Service) -> FastAPI:
         yield
         await service.engine.stop()
 
-    # FastAPI's own documentation pages load scripts from another server.
-    summary = "Translation and attention of trained runs"
-    app = FastAPI(title="nmt-attention", summary=summary, docs_url=None, redoc_url=None, lifespan=running)
+    app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, lifespan=running)
     app.state.service, app.state.metrics = service, Metrics(service.engine)
-    for module in (libretranslate, lab, page):
-        app.include_router(module.router)
-    app.include_router(router)
-    app.add_middleware(Around, metrics=app.state.metrics, body_bytes=service.limits.body_bytes)
+    for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
+        app.include_router(each)
+    described = api_page.description(app)
+    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documents say
+    app.add_middleware(Around, metrics=app.state.metrics, limits=service.limits)
     if service.access.origins:
         origins = list(service.access.origins)
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
@@ -60,7 +61,7 @@ async def health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
     """Counts and times, for Prometheus."""
     if service.access.metrics_token is not None:
@@ -69,24 +70,34 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
+def _error(request: Request, text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as every interface expects it; DeepL's clients read `message`."""
+    body = {"error": text, "message": text} if request.url.path.startswith("/v2/") else {"error": text}
+    return JSONResponse(body, status, headers)
+
+
 async def _refused(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+    return _error(request, str(error.detail), error.status_code, error.headers)
 
 
 async def _invalid(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": sentence(error.errors())}, 400)
+    return _error(request, sentence(error.errors()), 400)
 
 
 async def _mistaken(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
+    return _error(request, str(error), 400)
 
 
 async def _busy(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": str(error)}, 429, {"retry-after": str(error.retry_after)})
+    return _error(request, str(error), 429, {"retry-after": str(error.retry_after)})
+
+
+async def _unavailable(request: Request, error: Any) -> Response:
+    return _error(request, str(error), 503)
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": "Internal error; the server's log has the details."}, 500)
+    return _error(request, "Internal error; the server's log has the details.", 500)
 
 
 ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
@@ -94,6 +105,7 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     RequestValidationError: _invalid,
     ValueError: _mistaken,
     Full: _busy,
+    Unavailable: _unavailable,
     Exception: _failed,
 }
 """The answer to each kind of error."""
@@ -116,23 +128,33 @@ class Metrics:
 
 
 class Around:
-    """ASGI middleware: limits the body of every request, adds the headers of its answer, and counts it."""
+    """ASGI middleware: limits the body of every request and its time to arrive, adds the headers of its answer, and
+    counts it.
+    """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes: int) -> None:
-        self.app, self.metrics, self.body_bytes = app, metrics, body_bytes
+    def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits) -> None:
+        self.app, self.metrics, self.limits = app, metrics, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        read, status = 0, 500
+        read, arriving, status = 0, True, 500
+        seconds, most = self.limits.seconds, self.limits.body_bytes
+        deadline = asyncio.get_running_loop().time() + seconds
 
         async def limited() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self.body_bytes:
-                raise HTTPException(413, f"The body has more than {self.body_bytes} bytes; send less at once.")
+            nonlocal read, arriving
+            if not arriving:  # whoever waits now waits for the client to leave
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"The body took more than {seconds:g} s to arrive.") from error
+            read, arriving = read + len(message.get("body", b"")), message.get("more_body", False)
+            if read > most:
+                raise HTTPException(413, f"The body has more than {most} bytes; send less at once.")
             return message
 
         async def answered(message: Message) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from nmt.decoding.beam import Step
 from nmt.decoding.translator import Translation, Translator
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
@@ -25,6 +27,10 @@ class Full(Exception):  # noqa: N818
     def __init__(self, retry_after: int) -> None:
         super().__init__(f"The server is busy; try again in {retry_after} s.")
         self.retry_after = retry_after
+
+
+class Abandoned(Exception):  # noqa: N818
+    """Ends a search whose result nobody waits for any more."""
 
 
 class Task(NamedTuple):
@@ -49,7 +55,8 @@ class Engine:
     computations wait.
 
     After the first sentence it waits `batch_window` seconds for others. A Translator's batch has at most `batch_tokens`
-    pieces. A sentence whose request was cancelled before its batch began costs nothing.
+    pieces. A sentence whose request was cancelled before its batch began costs nothing. A beam search ends at its next
+    step when all requests of its batch are cancelled.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -62,6 +69,7 @@ class Engine:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
+        self._wanted: Callable[[], bool] = lambda: True  # whether anybody waits for what the thread computes
         self._last: tuple[Task, Trained, Translator] | None = None  # built once for batches of the same kind
 
     @property
@@ -105,11 +113,22 @@ class Engine:
         """The result of an action on a run, computed between two batches. Raises Full, and the errors of the action."""
         self._check_room(1)
         self._computing += 1
+        left = threading.Event()
+
+        def computed() -> T:
+            self._wanted = lambda: not left.is_set()
+            return action(self.gallery.load(run))
+
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, lambda: action(self.gallery.load(run)))
+            return await asyncio.get_running_loop().run_in_executor(self._thread, computed)
         finally:
+            left.set()
             self._computing -= 1
+
+    def check(self, step: Step) -> None:
+        """Observes a beam search in the engine's thread. Raises Abandoned if nobody waits for its result any more."""
+        if not self._wanted():
+            raise Abandoned
 
     def _check_room(self, new: int) -> None:
         """Raises Full if something waits already and there is no room for `new` more."""
@@ -161,6 +180,7 @@ class Engine:
         return batch
 
     def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:
+        self._wanted = lambda: not all(each.done.done() for each in batch)
         task = batch[0].task
         trained = self.gallery.load(task.run)
         settings = {}
@@ -168,5 +188,6 @@ class Engine:
             own = trained.settings.search.get("beam_size", 1)
             settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(own, task.n_best)}
         if self._last is None or self._last[:2] != (task, trained):
-            self._last = task, trained, build_translator([trained], settings, batch_tokens=self.batch_tokens)
+            translator = build_translator([trained], settings, batch_tokens=self.batch_tokens, observe=self.check)
+            self._last = task, trained, translator
         return self._last[2].n_best([each.sentence for each in batch], [each.prefix for each in batch])

@@ -1,5 +1,7 @@
 """The runs that a server offers: found at its start, loaded when first requested."""
 
+import logging
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +10,18 @@ from typing import NamedTuple
 from nmt.config.direction import Direction
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained, load_run
+
+logger = logging.getLogger(__name__)
+
+_Loaded = tuple[tuple[bytes, ...], Trained]
+_SECONDS_TO_RETRY = 2.0
+
+
+class Unavailable(Exception):  # noqa: N818
+    """A run that cannot be loaded now; the log has the reason."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The run {name} cannot be loaded now; the server's log has the reason.")
 
 
 class Offered(NamedTuple):
@@ -35,7 +49,8 @@ class Gallery:
             for name, path in zip(_names(paths), paths, strict=True)
         }
         self.device, self.precision, self.max_models = device, precision, max_models
-        self._loaded: OrderedDict[str, tuple[tuple[bytes, ...], Trained]] = OrderedDict()
+        self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
+        self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
     def for_direction(self, source: str, target: str) -> Offered | None:
         """The first run that translates this direction."""
@@ -47,16 +62,35 @@ class Gallery:
         """How many models are in memory."""
         return len(self._loaded)
 
+    def preload(self, name: str) -> None:
+        """Loads a run before it is requested. Raises the errors of `load_run`."""
+        self._loaded[name] = self._read(name)
+
     def load(self, name: str) -> Trained:
-        """The run, loaded; again if its folder has changed. Raises the errors of `load_run`."""
-        run = self.offered[name]
-        state = RunDirectory(run.path).state()
+        """The run, loaded; again if its folder has changed.
+
+        If that fails, the run stays as it was loaded before, and the next attempt is made after some seconds. Raises
+        Unavailable if it was not.
+        """
         kept = self._loaded.pop(name, None)
-        trained = kept[1] if kept and kept[0] == state else load_run(run.path, self.device, self.precision)
-        self._loaded[name] = state, trained
+        if time.monotonic() >= self._next_attempt.get(name, 0):
+            try:
+                kept = self._read(name, kept)
+            except Exception as error:  # a folder in the middle of a change may be wrong in any way
+                self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
+                logger.warning("%s cannot be loaded%s: %s", name, "; the former one is served" if kept else "", error)
+        if kept is None:
+            raise Unavailable(name)
+        self._loaded[name] = kept
         while len(self._loaded) > self.max_models:
             self._loaded.popitem(last=False)
-        return trained
+        return kept[1]
+
+    def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:
+        """The state of a run's folder, and the run; the one in memory if that has the same state."""
+        path = self.offered[name].path
+        state = RunDirectory(path).state()
+        return kept if kept and kept[0] == state else (state, load_run(path, self.device, self.precision))
 
 
 def _finished_runs(folder: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 
 from nmt.config.messages import unknown
+from nmt.decoding.beam import Observe
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import Choice
 from nmt.runs.alternatives import alternatives
@@ -21,6 +22,7 @@ from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation, check_index, check_length
 from nmt.serving.engine import Full, Task
+from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlignQuestion,
     AlternativesQuestion,
@@ -41,7 +43,8 @@ _DIGITS = 6
 _MOST_PIECES = 200
 """Limit on what a question has: an answer with maps of all heads grows with the product of both lengths."""
 
-router = APIRouter(prefix="/v1", tags=["lab"], responses=failures(404))
+router = APIRouter(prefix="/v1", tags=["lab"])
+_FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 
 @router.get("/runs")
@@ -53,13 +56,13 @@ async def list_runs(service: ThisService) -> list[dict[str, Any]]:
     ]
 
 
-@router.get("/runs/{name:path}")
+@router.get("/runs/{name:path}", responses=failures(403, 404, 429, 500, 503, 504))
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
     """A run: its model, its attention at every site, and its scores on the test split."""
     return await computed(request, service, Question(run=name, text=""), description)
 
 
-@router.post("/translate")
+@router.post("/translate", responses=_FAILURES)
 async def translate(request: Request, service: ThisService, question: TranslateQuestion) -> dict[str, Any]:
     """The best translations of a sentence, with log-probabilities in nats and the scores that rank them."""
     check(request, service, question)
@@ -72,7 +75,13 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     return {"translations": [each._asdict() for each in found]}
 
 
-@router.post("/translate/stream", response_class=StreamingResponse)
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events named beams, then done or error", "content": {"text/event-stream": {}}},
+    **failures(400, 403, 404, 408, 413, 500),
+}
+
+
+@router.post("/translate/stream", response_class=StreamingResponse, responses=_EVENTS)
 async def stream_translation(request: Request, service: ThisService, question: StreamQuestion) -> StreamingResponse:
     """A search as server-sent events: `beams` after each step, then `done` with the translation, or `error`."""
     check(request, service, question)
@@ -80,34 +89,34 @@ async def stream_translation(request: Request, service: ThisService, question: S
     return StreamingResponse(events, media_type="text/event-stream")
 
 
-@router.post("/attend")
+@router.post("/attend", responses=_FAILURES)
 async def attend(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         decoded = forced(trained, source, target)
         return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
     return await computed(request, service, question, action)
 
 
-@router.post("/score")
+@router.post("/score", responses=_FAILURES)
 async def score(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """log p of each piece of a translation, in nats."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        return shown(forced(trained, *sentence_pair(trained, question)), maps=False)
+        return shown(forced(trained, *sentence_pair(trained, question, service.engine.check)), maps=False)
 
     return await computed(request, service, question, action)
 
 
-@router.post("/alternatives")
+@router.post("/alternatives", responses=_FAILURES)
 async def list_alternatives(request: Request, service: ThisService, question: AlternativesQuestion) -> dict[str, Any]:
     """The most likely pieces at each position of the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         found = alternatives(trained, source, target, question.number)
         return {
             "pieces": [*trained.tokenizers.target.pieces(target), EOS],
@@ -117,14 +126,15 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     return await computed(request, service, question, action)
 
 
-@router.post("/intervene")
+@router.post("/intervene", responses=_FAILURES)
 async def compare_intervention(request: Request, service: ThisService, question: InterveneQuestion) -> dict[str, Any]:
     """The translation, the same pieces with changed attention, and what the search finds with changed attention."""
     changes = [change.intervention() for change in question.changes]
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
-        found = intervene(trained, source, changes, target, question.prefix_ids or [], question.search)
+        source, target = sentence_pair(trained, question, service.engine.check)
+        prefix, check = question.prefix_ids or [], service.engine.check
+        found = intervene(trained, source, changes, target, prefix, question.search, observe=check)
         return {
             "source_pieces": found.source_pieces,
             "intact": shown(found.intact, maps=True),
@@ -135,26 +145,26 @@ async def compare_intervention(request: Request, service: ThisService, question:
     return await computed(request, service, question, action)
 
 
-@router.post("/explain")
+@router.post("/explain", responses=_FAILURES)
 async def explain_row(request: Request, service: ThisService, question: CellsQuestion) -> dict[str, Any]:
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question)
+        source, target = sentence_pair(trained, question, service.engine.check)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
 
     return await computed(request, service, question, action)
 
 
-@router.get("/examples")
+@router.get("/examples", responses=failures(400, 404))
 async def list_examples(service: ThisService, run: str | None = None) -> list[dict[str, str]]:
     """Sentence pairs of the embedded corpus in a run's direction; none if it has other languages."""
     direction = service.gallery.offered[run_name(service, run)].direction
     return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
 
 
-@router.post("/align")
+@router.post("/align", responses=_FAILURES)
 async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
     """The known alignment of an example, the run's, that of the diagonal and a guess, with their error rates."""
 
@@ -205,7 +215,7 @@ def source_ids(trained: Trained, question: Question) -> list[int]:
     return source
 
 
-def sentence_pair(trained: Trained, question: PairQuestion) -> tuple[list[int], list[int]]:
+def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The ids of the text, and of the given translation or the run's own.
 
     Raises ValueError for an empty or too long side, and for ids that are not pieces of the vocabulary.
@@ -216,7 +226,7 @@ def sentence_pair(trained: Trained, question: PairQuestion) -> tuple[list[int], 
         target = trained.tokenizers.target.encode(normalize(question.target))
         check_length("target", target, _MOST_PIECES)
     if target is None:
-        target = best_translation(trained, source, question.prefix_ids or [], question.search)
+        target = best_translation(trained, source, question.prefix_ids or [], question.search, observe=observe)
     return source, target
 
 
@@ -260,7 +270,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         yield _event("done", await work)
     except TimeoutError:
         yield _event("error", {"error": too_slow(service.limits.seconds)})
-    except (ValueError, Full) as error:
+    except (ValueError, Full, Unavailable) as error:
         yield _event("error", {"error": str(error)})
     finally:
         left.set()

@@ -1,10 +1,10 @@
 """The interfaces that existing programs use: LibreTranslate's, and translation in DeepL's format."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from nmt.serving.engine import Task
 from nmt.serving.languages import NAMES
@@ -13,14 +13,20 @@ from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
 
 router = APIRouter(tags=["LibreTranslate"])
+deepl = APIRouter(tags=["DeepL"])
+
+
+def _as_list(value: Any) -> Any:
+    """A form's only text as a list."""
+    return [value] if isinstance(value, str) else value
 
 
 class TranslateBody(Body):
     """The fields of /translate."""
 
-    q: str | list[str] = Field(description="a text, or a list of texts")
-    source: str = Field(description="a language code, or auto")
-    target: str = Field(description="a language code")
+    q: str | list[str] = Field(description="a text, or a list of texts", examples=["How old is Mai?"])
+    source: str = Field(description="a language code, or auto", examples=["en"])
+    target: str = Field(description="a language code", examples=["vi"])
     format: str = Field("text", description="text or html")
     alternatives: int = Field(0, ge=0, description="the number of further translations to return")
     api_key: str | None = None
@@ -29,20 +35,83 @@ class TranslateBody(Body):
 class DetectBody(Body):
     """The fields of /detect."""
 
-    q: str | list[str]
+    q: str | list[str] = Field(description="a text, or a list of texts", examples=["How old is Mai?"])
     api_key: str | None = None
 
 
 class DeepLBody(Body):
     """The fields of /v2/translate."""
 
-    text: list[str]
-    target_lang: str
-    source_lang: str | None = None
-    tag_handling: Literal["html"] | None = None
+    text: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="texts", examples=[["How old is Mai?"]])
+    target_lang: str = Field(description="a language code; its region is ignored", examples=["VI"])
+    source_lang: str | None = Field(None, description="a language code; null to detect it")
+    tag_handling: Literal["html"] | None = Field(None, description="html keeps the tags; null is plain text")
 
 
-@router.post("/translate", openapi_extra=takes(TranslateBody), responses=failures())
+class Detection(BaseModel):
+    """A language that a text may be in."""
+
+    confidence: float = Field(description="from 0 to 100")
+    language: str
+
+
+class Translated(BaseModel):
+    """The answer of /translate; lists if q was a list."""
+
+    translatedText: str | list[str]  # noqa: N815
+    detectedLanguage: Detection | list[Detection] | None = Field(None, description="only for auto")  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = Field(None, description="only if requested")
+
+
+class Language(BaseModel):
+    """A language and those that it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Named(BaseModel):
+    """A language that a page selects first."""
+
+    code: str
+    name: str
+
+
+class Settings(BaseModel):
+    """The answer of /frontend/settings."""
+
+    charLimit: int  # noqa: N815
+    frontendTimeout: int = Field(description="milliseconds")  # noqa: N815
+    apiKeys: bool  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    suggestions: bool
+    filesTranslation: bool  # noqa: N815
+    supportedFilesFormat: list[str]  # noqa: N815
+    language: dict[Literal["source", "target"], Named]
+
+
+class DeepLTranslation(BaseModel):
+    """A translation of one text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int = Field(description="the length of the text; DeepL's own client needs it")
+
+
+class DeepLTranslated(BaseModel):
+    """The answer of /v2/translate, in the order of the texts."""
+
+    translations: list[DeepLTranslation]
+
+
+@router.post(
+    "/translate",
+    response_model=Translated,
+    response_model_exclude_unset=True,
+    openapi_extra=takes(TranslateBody),
+    responses=failures(),
+)
 async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     """Translates a text or a list of texts, line by line and sentence by sentence."""
     body = await read(request, TranslateBody)
@@ -62,7 +131,12 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     return answer
 
 
-@router.post("/detect", openapi_extra=takes(DetectBody), responses=failures())
+@router.post(
+    "/detect",
+    response_model=list[Detection],
+    openapi_extra=takes(DetectBody),
+    responses=failures(400, 403, 408, 413, 500),
+)
 async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]:
     """The languages that a text may be in, among those of this server."""
     body = await read(request, DetectBody)
@@ -72,18 +146,16 @@ async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]
     return [each._asdict() for each in service.languages.detect(text)]
 
 
-@router.get("/languages")
+@router.get("/languages", response_model=list[Language])
 async def languages(service: ThisService) -> list[dict[str, Any]]:
-    """The source languages, and the languages that each can be translated into."""
+    """The languages, and the languages that each can be translated into; itself is one of them."""
     known = service.languages
     return [
-        {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]}
-        for code in known.codes
-        if known.targets(code)
+        {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]} for code in known.codes
     ]
 
 
-@router.get("/frontend/settings")
+@router.get("/frontend/settings", response_model=Settings)
 async def frontend_settings(service: ThisService) -> dict[str, Any]:
     """The settings that a LibreTranslate web page requests when it starts."""
     first = service.languages.directions[0]
@@ -102,7 +174,7 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
     }
 
 
-@router.post("/v2/translate", tags=["DeepL"], openapi_extra=takes(DeepLBody), responses=failures())
+@deepl.post("/v2/translate", response_model=DeepLTranslated, openapi_extra=takes(DeepLBody), responses=failures())
 async def translate_deepl(request: Request, service: ThisService) -> dict[str, Any]:
     """The same in DeepL's format; the key is in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
@@ -114,8 +186,8 @@ async def translate_deepl(request: Request, service: ThisService) -> dict[str, A
     found = await translated(service, request, body.text, sources, _code(body.target_lang), kind, 0)
     return {
         "translations": [
-            {"detected_source_language": source.upper(), "text": versions[0]}
-            for source, versions in zip(sources, found, strict=True)
+            {"detected_source_language": source.upper(), "text": versions[0], "billed_characters": len(text)}
+            for text, source, versions in zip(body.text, sources, found, strict=True)
         ]
     }
 

@@ -26,13 +26,13 @@ class Question(Fields):
     """A sentence for a run."""
 
     run: str | None = Field(None, description="name of a run in /v1/runs; the first one by default")
-    text: Text = Field(description="a sentence in the source language")
+    text: Text = Field(description="a sentence in the source language", examples=["How old is Mai?"])
 
 
 class TranslateQuestion(Question):
     """For translations."""
 
-    prefix: Text = Field("", description="the beginning of the translations")
+    prefix: str = Field("", max_length=1000, description="the beginning of the translations")
     n_best: int = Field(1, ge=1)
     beam_size: int | None = Field(None, ge=1, le=100)
 
@@ -132,4 +132,6 @@ class ChangeOfAttention(Fields):
 class InterveneQuestion(PairQuestion):
     """For a sentence with and without changes of attention."""
 
-    changes: list[ChangeOfAttention] = Field(min_length=1, max_length=1000)
+    changes: list[ChangeOfAttention] = Field(
+        min_length=1, max_length=1000, examples=[[{"site": "cross", "way": "scale", "columns": [3], "factor": 0}]]
+    )

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -23,12 +23,31 @@ class Body(BaseModel):
 class Failure(BaseModel):
     """The body of every error."""
 
-    error: str
+    error: str = Field(description="a sentence")
+    message: str | None = Field(None, description="the same, only in DeepL's interface")
+
+
+_WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
+STATUSES: dict[int, dict[str, Any]] = {
+    400: {"description": "The request cannot be met; `error` says why."},
+    403: {"description": "The API key is missing or unknown."},
+    404: {"description": "There is no such run."},
+    408: {"description": "The body took too long to arrive."},
+    413: {"description": "The body is larger than the server allows."},
+    429: {"description": "Too many sentences are waiting.", "headers": {"Retry-After": _WAIT}},
+    500: {"description": "A defect of the server; its log has the details."},
+    503: {"description": "The run's directory was removed, or cannot be loaded."},
+    504: {"description": "The request took longer than the server allows."},
+}
+"""What each status of an error means."""
+
+_USUAL = (400, 403, 408, 413, 429, 500, 503, 504)
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of an endpoint, for the description of the interface."""
-    return {status: {"model": Failure} for status in (400, 403, 413, 429, 504, *statuses)}
+    """The errors of an endpoint, for the description of the interface; by default those of one that translates."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}}
+    return {status: {"content": content, **STATUSES[status]} for status in sorted(statuses or _USUAL)}
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:
@@ -39,16 +58,27 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The body of a request, JSON or a form. Raises HTTPException 400 if it is neither, or a field is invalid."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() in ("", "application/json"):
+    """The fields of a request: a JSON body, or a form and the query of the address, as LibreTranslate reads them.
+
+    A field that is given several times is a list. Raises HTTPException 400 if the body is neither, or a field is
+    invalid.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body() if kind in ("", "application/json") else b""
+    if kind == "application/json" or body:
         try:
-            fields = json.loads(await request.body())
+            fields = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise HTTPException(400, "Invalid request: the body is not JSON; send JSON or a form.") from error
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
-        fields = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
+        form = await request.form()  # empty for any other content type
+        lists: dict[str, list[str]] = {}
+        for key, value in (*request.query_params.multi_items(), *form.multi_items()):
+            if isinstance(value, str):  # and not a file
+                lists.setdefault(key, []).append(value)
+        fields = {key: values if len(values) > 1 else values[0] for key, values in lists.items()}
     try:
         return model.model_validate(fields)
     except ValidationError as error:

@@ -9,6 +9,7 @@
   python -m scripts.bench.benchmark data --lines 10000,100000,1000000
   python -m scripts.bench.benchmark translate in.en --tokenizer PATH/tokenizer.model \\
     --system 'ours=python -m nmt.translate run_dir=PATH' --system 'other=COMMAND'
+  python -m scripts.bench.benchmark serve runs/demo data/sample/test.en --plain
 
 `train` measures target tokens per second (including EOS, excluding padding) of training steps. The default is a
 Transformer with 3 + 3 layers, width 256, feed-forward width 1,024 and 4 heads; the recurrent models have one layer of
@@ -21,6 +22,7 @@ is one, and the blockwise additive score.
 `data` measures start-up time, data memory and batches per second on corpora of random words.
 `viewer` measures the page of attention maps in a browser.
 `translate` measures whole translation commands, ours and others', in alternating rounds.
+`serve` measures the server with several numbers of clients, beside nmt.translate.
 """
 
 import argparse
@@ -34,6 +36,7 @@ from scripts.bench import (
     data_cost,
     growth_cost,
     parts_cost,
+    serving,
     training_cost,
     translation_cost,
     viewer_cost,
@@ -47,6 +50,7 @@ MODES = {
     "parts": (parts_cost, "each optimized part beside a plain implementation"),
     "data": (data_cost, "start-up time, memory and batches per second by corpus size"),
     "viewer": (viewer_cost, "the page of attention maps: size, time to open, time to change the sentence"),
+    "serve": (serving, "the server under load: throughput, latency, memory"),
     "growth": (growth_cost, "training steps as sentence length, vocabulary and width grow"),
 }
 

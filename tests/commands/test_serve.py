@@ -1,6 +1,7 @@
 """nmt.serve: the address that it prints, how it stops, and what it refuses before it listens."""
 
 import json
+import re
 import signal
 import socket
 import sys
@@ -21,6 +22,10 @@ def test_it_prints_its_address_answers_and_stops_when_it_is_told(
     address = process.stdout.readline().strip()
     with urllib.request.urlopen(f"{address}/v1/runs") as answer:
         assert json.load(answer) == [{"name": "run", "source": "en", "target": "vi"}]
+    limits = Path(f"/proc/{process.pid}/limits")
+    if limits.is_file():  # Linux
+        _, soft, hard = re.search(r"Max open files +(\d+) +(\d+)", limits.read_text()).group(0, 1, 2)
+        assert soft == hard, "as many connections as this user may have"
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 143
     assert "Traceback" not in process.stderr.read()

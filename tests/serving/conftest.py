@@ -1,9 +1,12 @@
 """A server of the tiny runs, called in this process."""
 
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from nmt.serving.application import application
@@ -48,3 +51,19 @@ def serve(gallery: Gallery) -> Iterator[Serve]:
 def client(serve: Serve) -> TestClient:
     """A server as it is by default."""
     return serve()
+
+
+@pytest.fixture(scope="module")
+def address(gallery: Gallery) -> Iterator[str]:
+    """The address of a server in a thread, for clients that need a real connection."""
+    limits = replace(LIMITS, characters=1000, body_bytes=100_000)
+    engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
+    app = application(Service(gallery, engine, limits, Access(frozenset(), None, ())))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.05)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()

@@ -1,12 +1,16 @@
 """The engine: batches across requests, a bounded queue, cancellation."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
 
-from nmt.serving.engine import Engine, Full, Task
+from nmt.decoding.beam import Step
+from nmt.runs.load import Trained
+from nmt.runs.sentence_pair import best_translation
+from nmt.serving.engine import Abandoned, Engine, Full, Task
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -103,6 +107,60 @@ def test_what_is_cancelled_while_it_waits_costs_nothing(gallery: Gallery, task: 
         gone.cancel()
         await engine.translate(task, ["two"])
         assert sizes == [1]
+
+    with_engine(gallery, action)
+
+
+class Steps:
+    """Holds the engine's searches in their first step until `go_on`, and says whether one was stopped."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.begun, self.go_on, self.stopped, self._check = threading.Event(), threading.Event(), False, engine.check
+        engine.check = self
+
+    def __call__(self, step: Step) -> None:
+        self.begun.set()
+        self.go_on.wait(10)
+        try:
+            self._check(step)
+        except Abandoned:
+            self.stopped = True
+            raise
+
+
+@pytest.mark.parametrize("how_many_leave", [1, 2])
+def test_a_batch_stops_when_all_its_clients_have_left(gallery: Gallery, task: Task, how_many_leave: int) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        steps = Steps(engine)
+        both = [asyncio.ensure_future(engine.translate(task, ["one two three"])) for _ in range(2)]
+        await asyncio.to_thread(steps.begun.wait, 10)
+        for each in both[:how_many_leave]:
+            each.cancel()
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        found = await asyncio.gather(*both, return_exceptions=True)
+        assert [isinstance(each, asyncio.CancelledError) for each in found] == [True, how_many_leave == 2]
+        assert len(await engine.translate(task, ["two"])) == 1, "the engine goes on"
+        assert sizes == [2, 1]
+        assert steps.stopped == (how_many_leave == 2)
+
+    with_engine(gallery, action)
+
+
+def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        steps = Steps(engine)
+
+        def search(trained: Trained) -> list[int]:
+            return best_translation(trained, [5, 6, 7], observe=engine.check)
+
+        gone = asyncio.ensure_future(engine.compute("maps_luong", search))
+        await asyncio.to_thread(steps.begun.wait, 10)
+        gone.cancel()
+        await asyncio.sleep(0)
+        steps.go_on.set()
+        assert isinstance(await engine.compute("maps_luong", search), list)
+        assert steps.stopped
 
     with_engine(gallery, action)
 

@@ -27,6 +27,20 @@ def test_a_form_is_read_like_json(client: TestClient) -> None:
     assert client.post("/translate", data=ASKED).json() == client.post("/translate", json=ASKED).json()
 
 
+def test_fields_in_the_address_are_read_like_a_form(client: TestClient) -> None:
+    assert client.post("/translate", params=ASKED).json() == client.post("/translate", json=ASKED).json()
+    mixed = client.post("/translate", params={"source": "en"}, data={"q": "one two.", "target": "vi"})
+    assert mixed.json() == client.post("/translate", json=ASKED).json()
+
+
+def test_a_field_that_is_given_several_times_is_a_list(client: TestClient) -> None:
+    texts = ["one two.", "three"]
+    listed = client.post("/translate", json={**ASKED, "q": texts}).json()
+    assert client.post("/translate", data={**ASKED, "q": texts}).json() == listed
+    deepl = [client.post("/v2/translate", data={"text": text, "target_lang": "vi"}) for text in (texts[0], texts)]
+    assert [len(each.json()["translations"]) for each in deepl] == [1, 2]
+
+
 def test_further_translations_are_given_where_they_are_asked_for(client: TestClient) -> None:
     one = client.post("/translate", json={**ASKED, "alternatives": 2}).json()
     many = client.post("/translate", json={**ASKED, "q": ["one two."], "alternatives": 2}).json()
@@ -67,11 +81,20 @@ def test_html_keeps_its_tags(client: TestClient) -> None:
 def test_deepl(client: TestClient) -> None:
     answer = client.post("/v2/translate", json={"text": ["one two.", "three"], "target_lang": "VI"}).json()
     assert [each["detected_source_language"] for each in answer["translations"]] == ["EN", "EN"]
+    assert [each["billed_characters"] for each in answer["translations"]] == [8, 5]
+    wrong = client.post("/v2/translate", json={"text": ["one"], "target_lang": "XX"})
+    assert (wrong.status_code, wrong.json()) == (
+        400,
+        {"error": "xx is not supported", "message": "xx is not supported"},
+    )
     assert answer["translations"][0]["text"] == client.post("/translate", json=ASKED).json()["translatedText"]
 
 
 def test_languages_settings_and_health(client: TestClient) -> None:
-    assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["vi", "en"]}]
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["vi", "en"]},
+        {"code": "vi", "name": "Vietnamese", "targets": ["vi"]},
+    ]
     assert client.get("/health").json() == {"status": "ok"}
     settings = client.get("/frontend/settings").json()
     assert settings["charLimit"] == 200

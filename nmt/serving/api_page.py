@@ -1,0 +1,77 @@
+"""The description of the interface at /openapi.json, and its page at /docs, which needs no network."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, HTTPException
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse
+
+from nmt.serving.requests import Failure
+
+_OWN = Path(__file__).with_name("api_page")
+# FastAPI's own page loads Swagger UI from another server; this package brings it along.
+_SWAGGER = Path(str(resources.files("fastapi_swagger.resources")))
+FILES = {
+    "start.js": (_OWN / "start.js", "text/javascript"),
+    "swagger-ui-bundle.js": (_SWAGGER / "swagger-ui-bundle.js", "text/javascript"),
+    "swagger-ui.css": (_SWAGGER / "swagger-ui.css", "text/css"),
+}
+"""Every file of the page, and its type."""
+
+SUMMARY = "Translation and attention of trained runs."
+DESCRIPTION = """
+Programs written for [LibreTranslate](https://docs.libretranslate.com/) or DeepL use the first two groups unchanged; the
+lab's own interface shows what a run attends to. Every error is `{"error": "a sentence"}`.
+
+An API key, if the server has any, is given as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, or
+as `api_key` in the body or the address.
+"""
+TAGS = [
+    {"name": "LibreTranslate", "description": "LibreTranslate's interface: JSON, forms, or fields in the address."},
+    {"name": "DeepL", "description": "Translation in DeepL's format: JSON or forms."},
+    {"name": "lab", "description": "Attention, scores, alternatives and interventions, one sentence at a time."},
+    {"name": "monitoring", "description": "For programs that watch the server."},
+]
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/docs")
+async def index() -> FileResponse:
+    """The page."""
+    return FileResponse(_OWN / "index.html", media_type="text/html", headers={"cache-control": "no-cache"})
+
+
+@router.get("/docs/{name}")
+async def file(name: str) -> FileResponse:
+    """A file of the page. Raises HTTPException 404 for any other name."""
+    if name not in FILES:
+        raise HTTPException(404, "Not Found")
+    path, kind = FILES[name]
+    return FileResponse(path, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+def description(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI description of an application's endpoints."""
+    found = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=SUMMARY,
+        description=DESCRIPTION,
+        routes=app.routes,
+        tags=TAGS,
+    )
+    for operations in found["paths"].values():
+        for operation in operations.values():
+            operation["summary"] = operation.pop("description")  # the docstring, in place of the function's name
+            operation["responses"].pop("422", None)  # FastAPI's own status for invalid fields; ours is 400
+    schemas = found["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Failure"] = Failure.model_json_schema()
+    scheme = {"type": "http", "scheme": "bearer", "description": "an API key; not needed if the server has none"}
+    found["components"]["securitySchemes"] = {"API key": scheme}
+    found["security"] = [{}, {"API key": []}]
+    return found

@@ -1,0 +1,211 @@
+"""Speed of the server under load, beside nmt.translate and, if asked, beside a plain FastAPI application."""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from nmt.data.corpus import read_lines
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import load_run
+from nmt.runs.search import build_translator
+from scripts.server import Connection, Server, server
+
+LEVELS = "1,8,64,256"
+
+
+def closed_loop(port: int, clients: int, lines: list[str], asked: dict[str, str], seconds: float) -> dict[str, Any]:
+    """Each client sends a line, waits for its translation, and sends the next line, for some seconds.
+
+    Raises ValueError for any answer but a translation.
+    """
+
+    async def client(given: Iterator[str], until: float, latencies: list[float]) -> None:
+        connection = Connection(port)
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            status, body = await connection.ask("/translate", {"q": next(given), **asked})
+            if status != 200:
+                raise ValueError(f"The server answered {status}: {body[:200]!r}.")
+            if time.perf_counter() < until:
+                latencies.append(time.perf_counter() - began)
+        connection.close()
+
+    async def everyone() -> list[float]:
+        latencies: list[float] = []
+        given, until = itertools.cycle(lines), time.perf_counter() + seconds
+        await asyncio.gather(*(client(given, until, latencies) for _ in range(clients)))
+        return latencies
+
+    used = time.process_time()
+    latencies = sorted(asyncio.run(everyone()))
+    if not latencies:
+        raise ValueError(f"No request was answered within {seconds:g} s; increase --seconds.")
+    return {
+        "rate": len(latencies) / seconds,
+        "median": statistics.median(latencies),
+        "p99": latencies[min(len(latencies) - 1, int(0.99 * len(latencies)))],
+        "client_cpu": (time.process_time() - used) / seconds,
+    }
+
+
+@contextlib.contextmanager
+def child(mode: str, run: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """This module in a process of its own, which is ended after the block."""
+    command = [sys.executable, "-m", "scripts.bench.serving", mode, str(run), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def direct(run: Path, source: Path) -> None:
+    """What nmt.translate does between its start and its end. Reads seconds, prints sentences per second."""
+    translator, lines = build_translator([load_run(run, "cpu", "float32")]), read_lines(source)
+    for line in sys.stdin:
+        began, translated, seconds = time.perf_counter(), 0, float(line)
+        for _ in translator.stream((line, "") for line in itertools.cycle(lines)):
+            translated += 1
+            # Only whole windows of 1024 lines count, because a window is translated before its first line is given.
+            if time.perf_counter() - began > seconds and (translated - _FIRST_WINDOWS) % _WINDOW == 0:
+                break
+        print(translated / (time.perf_counter() - began), flush=True)
+
+
+_WINDOW = 1024
+_FIRST_WINDOWS = 1 + 4 + 16 + 64 + 256
+
+
+def plain(run: Path) -> None:
+    """The application that one would write first: every request is translated by itself, in a thread of its own."""
+    import uvicorn
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+    class Body(BaseModel):
+        q: str
+
+    app, translator = FastAPI(), build_translator([load_run(run, "cpu", "float32")])
+
+    @app.post("/translate")
+    def translate(body: Body) -> dict[str, str]:
+        return {"translatedText": translator.translate([body.q])[0]}
+
+    config = uvicorn.Config(app, port=0, log_level="error")
+    listening = config.bind_socket()
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    uvicorn.Server(config).run([listening])
+
+
+def measure(
+    run: Path, source: Path, levels: list[int], seconds: float, rounds: int, overrides: list[str], with_plain: bool
+) -> dict[str, Any]:
+    """All rounds: at every level nmt.translate, the server, and the plain application."""
+    lines = [line for line in read_lines(source) if line.strip()]
+    names = str(RunDirectory(run).config()["direction"]).split("-")
+    asked = {"source": names[0], "target": names[1]}
+    found: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ours = stack.enter_context(server(run, folder / "log", "device=cpu", *overrides))
+        base = stack.enter_context(child("direct", run, str(source)))
+        systems = {"nmt.serve": ours}
+        if with_plain:
+            process = stack.enter_context(child("plain", run))
+            systems["plain FastAPI"] = Server(process, _line(process), folder / "log")
+
+        def translate(seconds: float) -> dict[str, Any]:
+            assert base.stdin is not None
+            base.stdin.write(f"{seconds}\n")
+            base.stdin.flush()
+            return {"rate": float(_line(base))}
+
+        actions: dict[str, Callable[[int, float], dict[str, Any]]] = {"nmt.translate": lambda _, time: translate(time)}
+        for name, each in systems.items():
+            actions[name] = lambda clients, time, each=each: {
+                **closed_loop(each.port, clients, lines, asked, time),
+                "memory": each.memory,
+            }
+        for action in actions.values():
+            action(8, min(3.0, seconds))  # warm
+        for _, clients in itertools.product(range(rounds), levels):
+            for name, action in actions.items():
+                found.setdefault(name, {}).setdefault(clients, []).append(action(clients, seconds))
+    return {"sentences": len(lines), "seconds": seconds, "rounds": rounds, "systems": found}
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline().strip()
+    if not line:
+        raise ValueError("A process of the measurement has ended; its messages are above.")
+    return line
+
+
+def table(record: dict[str, Any]) -> str:
+    """The measurements as a Markdown table: medians over rounds, shares within them."""
+    systems = record["systems"]
+    base = systems["nmt.translate"]
+    lines = [
+        f"{record['rounds']} alternating rounds of {record['seconds']:g} s; {record['sentences']} sentences, one each "
+        "request. CPU: of all clients together, in one process.",
+        "",
+        "| system | clients | sentences/s | share of nmt.translate | median latency | 99th percentile | memory | CPU |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    everything = [each["rate"] for level in base.values() for each in level]
+    lines.append(f"| nmt.translate | | {statistics.median(everything):.1f} | 100% | | | | |")
+    for name, levels in systems.items():
+        for clients, rounds in levels.items():
+            if name == "nmt.translate":
+                continue
+            middle = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
+            share = statistics.median(
+                own["rate"] / other["rate"] for own, other in zip(rounds, base[clients], strict=True)
+            )
+            lines.append(
+                f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} | {middle['median'] * 1000:,.0f} ms "
+                f"| {middle['p99'] * 1000:,.0f} ms | {middle['memory']:,.0f} MiB | {middle['client_cpu']:.0%} |"
+            )
+    return "\n".join(lines)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark serve`."""
+    parser.add_argument("run", type=Path, help="a finished run")
+    parser.add_argument("source", type=Path, help="file of sentences in its source language")
+    parser.add_argument("--levels", default=LEVELS, help="numbers of clients (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each measurement (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: %(default)s)")
+    parser.add_argument("--plain", action="store_true", help="also measure a plain FastAPI application")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for nmt.serve; repeatable")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
+    if not options.source.is_file():
+        raise FileNotFoundError(f"File not found: {options.source}.")
+    levels = [int(level) for level in options.levels.split(",") if level.isdecimal()]
+    if not levels or min(levels) < 1 or len(levels) != len(options.levels.split(",")):
+        raise ValueError(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")
+    if options.rounds < 1 or not options.seconds > 0:
+        raise ValueError(f"--rounds is {options.rounds}, --seconds {options.seconds}; both must be above 0.")
+    RunDirectory(options.run).require_finished()
+    return measure(
+        options.run, options.source, levels, options.seconds, options.rounds, options.set, with_plain=options.plain
+    )
+
+
+if __name__ == "__main__":
+    {"direct": direct, "plain": plain}[sys.argv[1]](*map(Path, sys.argv[2:]))

@@ -1,0 +1,95 @@
+"""Starts the real server as a process of its own, for scripts that measure or try it."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Server(NamedTuple):
+    """A server that is running."""
+
+    process: subprocess.Popen[str]
+    address: str
+    log: Path
+    """Its standard error."""
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    @property
+    def memory(self) -> float:
+        """Resident memory in MiB (Linux)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
+
+
+@contextmanager
+def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
+    """nmt.serve with a run, on a free port, until the end of the block. Raises ValueError if it does not start."""
+    command = [sys.executable, "-m", "nmt.serve", f"run_dirs=[{run}]", "port=0", *overrides]
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        address = process.stdout.readline().strip()
+        try:
+            if not address:
+                raise ValueError(f"The server did not start: {log.read_text(encoding='utf-8')[-500:].strip()}")
+            yield Server(process, address, log)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+class Connection:
+    """A connection that sends one request after another: as cheap as a client in Python can be.
+
+    Raises ConnectionError if the server closes it; `received` says how much of the answer had come by then.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port, self.received = port, 0
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, path: str, fields: Any = None) -> tuple[int, bytes]:
+        """The status and the body of the answer; GET without fields, POST with a JSON body otherwise."""
+        body = b"" if fields is None else json.dumps(fields).encode()
+        method = "GET" if fields is None else "POST"
+        head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        reader, writer = await self.open()
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        return await self.answer(reader)
+
+    async def answer(self, reader: asyncio.StreamReader) -> tuple[int, bytes]:
+        """The next answer on the connection."""
+        self.received = 0
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.received = len(head)
+            lines = head.decode("latin-1").lower().split("\r\n")
+            length = [int(line.split(":")[1]) for line in lines if line.startswith("content-length:")]
+            return int(head[9:12]), await reader.readexactly(*(length or [0]))
+        except asyncio.IncompleteReadError as error:
+            self.received += len(error.partial)
+            raise ConnectionError("The server closed the connection.") from error
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The streams of the connection, which is opened when it is first used."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self.port)
+        return self._streams
+
+    def close(self, *, abruptly: bool = False) -> None:
+        """Closes the connection; abruptly, as when the client's process is killed."""
+        if self._streams:
+            transport = self._streams[1].transport
+            transport.abort() if abruptly else transport.close()
+            self._streams = None

@@ -1,0 +1,70 @@
+"""The page of the interface at /docs, and the description that it shows."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from nmt.serving.api_page import FILES
+from nmt.serving.requests import STATUSES
+
+
+def test_the_page_shows_every_endpoint_and_sends_a_request(browser: Any, address: str) -> None:
+    faults: list[str] = []
+    context = browser.new_context()
+    context.set_default_timeout(20000)
+    page = context.new_page()
+    page.on("request", lambda request: request.url.startswith((address, "data:")) or faults.append(request.url))
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{address}/docs")
+    page.locator(".opblock").first.wait_for()
+    described = page.request.get(f"{address}/openapi.json").json()
+    assert page.locator(".opblock").count() == sum(map(len, described["paths"].values()))
+    page.locator("#operations-LibreTranslate-translate_translate_post .opblock-summary").click()
+    page.locator(".try-out__btn").click()
+    page.locator(".execute").click()
+    assert "translatedText" in page.locator(".live-responses-table .highlight-code").first.text_content()
+    context.close()
+    assert faults == []
+
+
+def test_only_the_pages_files_are_served(client: TestClient) -> None:
+    for name in FILES:
+        assert client.get(f"/docs/{name}").status_code == 200
+    for name in ("index.html", "__init__.py", "..%2frequests.py"):
+        assert client.get(f"/docs/{name}").status_code == 404
+    assert client.get("/docs").headers["content-type"].startswith("text/html")
+
+
+@pytest.fixture
+def described(client: TestClient) -> dict[str, Any]:
+    return client.get("/openapi.json").json()
+
+
+def test_every_endpoint_and_error_is_described_in_words(described: dict[str, Any]) -> None:
+    operations = {path: op for path, each in described["paths"].items() for op in each.values()}
+    assert all(operation["summary"].endswith(".") for operation in operations.values())
+    assert {tag for operation in operations.values() for tag in operation["tags"]} == {
+        tag["name"] for tag in described["tags"]
+    }
+    for operation in operations.values():
+        for status, answer in operation["responses"].items():
+            if status != "200":
+                assert answer["description"] == STATUSES[int(status)]["description"]
+                assert answer["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Failure"}
+    assert set(operations["/translate"]["responses"]) == {"200", "400", "403", "413", "429", "500", "503", "504"}
+    assert "422" not in str(described["paths"])
+
+
+def test_every_reference_and_no_unused_schema_is_there(described: dict[str, Any]) -> None:
+    text = str(described)
+    assert all(f"#/components/schemas/{name}'" in text for name in described["components"]["schemas"])
+
+
+def test_the_examples_are_valid(client: TestClient, described: dict[str, Any]) -> None:
+    """What the page sends when a visitor presses Execute."""
+    for path in ("/translate", "/detect", "/v2/translate"):
+        schema = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        example = {name: field["examples"][0] for name, field in schema["properties"].items() if field.get("examples")}
+        assert client.post(path, json=example).status_code == 200

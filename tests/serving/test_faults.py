@@ -1,0 +1,129 @@
+"""What goes wrong around a server: folders that change, bodies that do not arrive, limits of the operating system."""
+
+import asyncio
+import json
+import logging
+import shutil
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from nmt.serving import gallery as galleries
+from nmt.serving.application import application
+from nmt.serving.engine import Engine
+from nmt.serving.gallery import Gallery, Unavailable
+from nmt.serving.service import Access, Limits, Service
+
+LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0)
+ASKED = {"q": "one two.", "source": "en", "target": "vi"}
+
+
+@pytest.fixture
+def changed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Gallery, Path]:
+    """A gallery of a run whose folder may be changed; every request tries to load it anew."""
+    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 0.0)
+    run = shutil.copytree(folder / "maps_luong", tmp_path / "run")
+    return Gallery([run], "cpu", "float32", 2), run
+
+
+def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
+    changed: tuple[Gallery, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    gallery, run = changed
+    first = gallery.load("run")
+    weights, metrics = (run / "model.safetensors").read_bytes(), (run / "metrics.json").read_text()
+    (run / "model.safetensors").write_bytes(weights[:100])
+    (run / "metrics.json").write_text(metrics + "\n")
+    with caplog.at_level(logging.WARNING, "nmt"):
+        assert gallery.load("run") is first
+    assert "run cannot be loaded; the former one is served: " in caplog.text
+    (run / "model.safetensors").write_bytes(weights)
+    second = gallery.load("run")
+    assert second is not first
+    shutil.rmtree(run)
+    assert gallery.load("run") is second
+
+
+def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[Gallery, Path]) -> None:
+    gallery, run = changed
+    away = run.rename(run.with_name("away"))
+    service = Service(gallery, Engine(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    with TestClient(application(service)) as client:
+        answers = [client.post("/translate", json=ASKED), client.post("/v1/attend", json={"text": "one"})]
+        for answer in answers:
+            text = "The run run cannot be loaded now; the server's log has the reason."
+            assert (answer.status_code, answer.json()) == (503, {"error": text})
+        assert text in client.post("/v1/translate/stream", json={"text": "one"}).text
+        away.rename(run)
+        assert client.post("/translate", json=ASKED).status_code == 200
+
+
+def test_a_run_that_failed_is_tried_again_after_some_seconds(
+    changed: tuple[Gallery, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery, run = changed
+    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 0.3)
+    away = run.rename(run.with_name("away"))
+    with pytest.raises(Unavailable):
+        gallery.load("run")
+    away.rename(run)
+    with pytest.raises(Unavailable):
+        gallery.load("run")
+    time.sleep(0.3)
+    gallery.load("run")
+
+
+def test_a_missing_run_is_reported_at_the_start(changed: tuple[Gallery, Path]) -> None:
+    gallery, run = changed
+    shutil.rmtree(run)
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        gallery.preload("run")
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/attend"])
+def test_a_body_that_does_not_arrive_is_given_up(gallery: Gallery, path: str) -> None:
+    limits = replace(LIMITS, seconds=0.1)
+    app = application(Service(gallery, Engine(gallery, 400, 0.0, 100), limits, Access(frozenset(), None, ())))
+    sent: list[dict[str, Any]] = []
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> dict[str, Any]:
+        if parts:
+            return parts.pop()
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits that long")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        **{"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""},
+        **{"headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http"},
+    }
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert json.loads(sent[1]["body"]) == {"error": "The body took more than 0.1 s to arrive."}
+
+
+def test_a_long_prefix_is_refused(client: TestClient) -> None:
+    """Every piece of it is a step of the search, for all sentences of its batch."""
+    answer = client.post("/v1/translate", json={"text": "one", "prefix": "0" * 1001})
+    text = "Invalid request: prefix: String should have at most 1000 characters"
+    assert (answer.status_code, answer.json()) == (400, {"error": text})
+
+
+def test_idle_connections_do_not_hold_up_a_request(address: str, client: TestClient) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    idle = [socket.create_connection((host, int(port))) for _ in range(100)]
+    try:
+        with socket.create_connection((host, int(port)), timeout=20) as one:
+            one.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            assert one.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+    finally:
+        for each in idle:
+            each.close()
