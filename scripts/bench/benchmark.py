@@ -9,6 +9,7 @@
   python -m scripts.bench.benchmark data --lines 10000,100000,1000000
   python -m scripts.bench.benchmark translate in.en --tokenizer PATH/tokenizer.model \\
     --system 'ours=python -m nmt.translate run_dir=PATH' --system 'other=COMMAND'
+  python -m scripts.bench.benchmark lab runs/demo data/sample/test.en --words 12
   python -m scripts.bench.benchmark serve runs/demo data/sample/test.en --plain
 
 `train` measures target tokens per second (including EOS, excluding padding) of training steps. The default is a
@@ -22,6 +23,7 @@ is one, and the blockwise additive score.
 `data` measures start-up time, data memory and batches per second on corpora of random words.
 `viewer` measures the page of attention maps in a browser.
 `translate` measures whole translation commands, ours and others', in alternating rounds.
+`lab` measures the lab's page in a browser: how long until a translation, its map, and the result of a change.
 `serve` measures the server with several numbers of clients, beside nmt.translate.
 """
 
@@ -35,6 +37,7 @@ from scripts.bench import (
     attention_cost,
     data_cost,
     growth_cost,
+    lab_cost,
     parts_cost,
     serving,
     training_cost,
@@ -50,6 +53,7 @@ MODES = {
     "parts": (parts_cost, "each optimized part beside a plain implementation"),
     "data": (data_cost, "start-up time, memory and batches per second by corpus size"),
     "viewer": (viewer_cost, "the page of attention maps: size, time to open, time to change the sentence"),
+    "lab": (lab_cost, "the lab's page: time until the first word, the translation, its map, the result of a change"),
     "serve": (serving, "the server under load: throughput, latency, memory"),
     "growth": (growth_cost, "training steps as sentence length, vocabulary and width grow"),
 }

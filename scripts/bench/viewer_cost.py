@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,24 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
         yield SentenceMaps(line, 1, pieces, pieces, maps)
 
 
-def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds until the first map is drawn, and until another sentence's is. Raises ValueError without a browser."""
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser until the end of the block. Raises ValueError if there is none on PATH."""
     found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
     if not found:
         raise ValueError(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")
     from playwright.sync_api import sync_playwright  # installed by the extra 'dev'
 
-    opened, changed = [], []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds until the first map is drawn, and until another sentence's is. Raises the error of `chromium`."""
+    opened, changed = [], []
+    with chromium() as browser:
         for _ in range(rounds):
             page = browser.new_page()
             start = time.perf_counter()
@@ -56,7 +65,6 @@ def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
             page.wait_for_function(f"before => ({_SHOWN}) !== before", arg=before, polling=5)
             changed.append(time.perf_counter() - start)
             page.close()
-        browser.close()
     return {"open": opened, "change": changed}
 
 

@@ -1,0 +1,101 @@
+"""The lab's page in a browser: how long until the first word, the translation, its map, and the result of a change."""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nmt.data.corpus import read_lines
+from nmt.runs.directory import RunDirectory
+from scripts.bench.viewer_cost import chromium
+from scripts.server import server
+
+_STEPS = {
+    "first": "first word",
+    "translation": "whole translation",
+    "map": "map drawn",
+    "change": "result of a change",
+}
+
+# Resolves to the milliseconds from the click to the first word, the last word, and the finished map.
+_TRANSLATE = """text => new Promise(resolve => {
+    const words = document.querySelector("#intact .translation"), results = document.querySelector("#results");
+    const began = performance.now(), seen = [];
+    const note = () => words.textContent && seen.push(performance.now() - began);
+    new MutationObserver(note).observe(words, { childList: true });
+    new MutationObserver((_, observer) => {
+        if (results.ariaBusy !== "false") return;
+        observer.disconnect();
+        // The last change of the text underlines words; the one before is the last word.
+        requestAnimationFrame(() => resolve([seen[0], seen.at(-2), performance.now() - began]));
+    }).observe(results, { attributes: true });
+    document.querySelector("#text").value = text;
+    document.querySelector("#ask button").click();
+})"""
+
+# Resolves to the milliseconds from the click to the second translation with its map.
+_CHANGE = """() => new Promise(resolve => {
+    const results = document.querySelector("#results"), began = performance.now();
+    new MutationObserver((_, observer) => {
+        if (results.ariaBusy !== "false") return;
+        observer.disconnect();
+        requestAnimationFrame(() => resolve(performance.now() - began));
+    }).observe(results, { attributes: true });
+    document.querySelector("#actions button").click();
+})"""
+
+
+def in_browser(address: str, texts: list[str], picture: Path | None) -> dict[str, list[float]]:
+    """Seconds of each step for each text, after the first one, which loads the model."""
+    found: dict[str, list[float]] = {name: [] for name in _STEPS}
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1200, "height": 760})
+        page.goto(address)
+        page.locator("#run option").first.wait_for(state="attached")
+        for number, text in enumerate([texts[0], *texts]):
+            times = page.evaluate(_TRANSLATE, text)
+            page.locator("#intact .cell[data-row='1'][data-column='1']").click()
+            times.append(page.evaluate(_CHANGE))
+            if number:
+                for name, milliseconds in zip(_STEPS, times, strict=True):
+                    found[name].append(milliseconds / 1000)
+        if picture:
+            page.screenshot(path=picture)
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark lab`."""
+    parser.add_argument("run", type=Path, help="a finished run")
+    parser.add_argument("source", type=Path, help="file of sentences in its source language")
+    parser.add_argument("--words", type=int, default=20, help="use sentences of this length (default: %(default)s)")
+    parser.add_argument("--sentences", type=int, default=20, help="number of sentences (default: %(default)s)")
+    parser.add_argument("--picture", type=Path, help="save a picture of the page at the end")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Measures what the options ask for. Raises ValueError or FileNotFoundError if they are not usable."""
+    if not options.source.is_file():
+        raise FileNotFoundError(f"File not found: {options.source}.")
+    texts = [line for line in read_lines(options.source) if len(line.split()) == options.words][: options.sentences]
+    if not texts:
+        raise ValueError(f"{options.source} has no sentence of {options.words} words; choose another --words.")
+    RunDirectory(options.run).require_finished()
+    with tempfile.TemporaryDirectory() as folder, server(options.run, Path(folder) / "log", "device=cpu") as ours:
+        seconds = in_browser(ours.address, texts, options.picture)
+    return {"sentences": len(texts), "words": options.words, "seconds": seconds}
+
+
+def table(record: dict[str, Any]) -> str:
+    """The measurements as a Markdown table."""
+    lines = [
+        f"{record['sentences']} sentences of {record['words']} words; a change sets one weight to 0.",
+        "",
+        "| from the click to the | median | fastest to slowest |",
+        "|---|---|---|",
+    ]
+    for name, found in record["seconds"].items():
+        spread = f"{min(found):.2f} to {max(found):.2f} s"
+        lines.append(f"| {_STEPS[name]} | {statistics.median(found):.2f} s | {spread} |")
+    return "\n".join(lines)
