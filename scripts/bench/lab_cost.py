@@ -46,11 +46,11 @@ _CHANGE = """() => new Promise(resolve => {
 })"""
 
 
-def in_browser(address: str, texts: list[str], picture: Path | None) -> dict[str, list[float]]:
+def in_browser(address: str, texts: list[str]) -> dict[str, list[float]]:
     """Seconds of each step for each text, after the first one, which loads the model."""
     found: dict[str, list[float]] = {name: [] for name in _STEPS}
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1200, "height": 760})
+        page = browser.new_page()
         page.goto(address)
         page.locator("#run option").first.wait_for(state="attached")
         for number, text in enumerate([texts[0], *texts]):
@@ -60,8 +60,6 @@ def in_browser(address: str, texts: list[str], picture: Path | None) -> dict[str
             if number:
                 for name, milliseconds in zip(_STEPS, times, strict=True):
                     found[name].append(milliseconds / 1000)
-        if picture:
-            page.screenshot(path=picture)
     return found
 
 
@@ -71,7 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, help="file of sentences in its source language")
     parser.add_argument("--words", type=int, default=20, help="use sentences of this length (default: %(default)s)")
     parser.add_argument("--sentences", type=int, default=20, help="number of sentences (default: %(default)s)")
-    parser.add_argument("--picture", type=Path, help="save a picture of the page at the end")
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"{options.source} has no sentence of {options.words} words; choose another --words.")
     RunDirectory(options.run).require_finished()
     with tempfile.TemporaryDirectory() as folder, server(options.run, Path(folder) / "log", "device=cpu") as ours:
-        seconds = in_browser(ours.address, texts, options.picture)
+        seconds = in_browser(ours.address, texts)
     return {"sentences": len(texts), "words": options.words, "seconds": seconds}
 
 

@@ -28,4 +28,8 @@ export function fillSelect(select, choices, chosen) {
 
 // Pieces as text in quotation marks.
 export const clean = (text) => `“${text.replaceAll("\u2581", " ").trim() || text}”`;
-export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+// A number with its sign, unless it is 0.00.
+export function signed(value) {
+  const digits = Math.abs(value).toFixed(2);
+  return Number(digits) === 0 ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+}
