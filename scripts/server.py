@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,17 @@ class Server(NamedTuple):
         """Resident memory in MiB (Linux)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Seconds of CPU used so far."""
+        return cpu_seconds(self.process.pid)
+
+
+def cpu_seconds(process: int) -> float:
+    """Seconds of CPU that a process has used so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

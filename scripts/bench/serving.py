@@ -19,19 +19,21 @@ from nmt.data.corpus import read_lines
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import load_run
 from nmt.runs.search import build_translator
-from scripts.server import Connection, Server, server
+from scripts.server import Connection, Server, cpu_seconds, server
 
 LEVELS = "1,8,64,256"
 
 
-def closed_loop(port: int, clients: int, lines: list[str], asked: dict[str, str], seconds: float) -> dict[str, Any]:
+def closed_loop(
+    served: Server, clients: int, lines: list[str], asked: dict[str, str], seconds: float
+) -> dict[str, Any]:
     """Each client sends a line, waits for its translation, and sends the next line, for some seconds.
 
     Raises ValueError for any answer but a translation.
     """
 
     async def client(given: Iterator[str], until: float, latencies: list[float]) -> None:
-        connection = Connection(port)
+        connection = Connection(served.port)
         while time.perf_counter() < until:
             began = time.perf_counter()
             status, body = await connection.ask("/translate", {"q": next(given), **asked})
@@ -47,7 +49,7 @@ def closed_loop(port: int, clients: int, lines: list[str], asked: dict[str, str]
         await asyncio.gather(*(client(given, until, latencies) for _ in range(clients)))
         return latencies
 
-    used = time.process_time()
+    used, served_used = time.process_time(), served.cpu_seconds
     latencies = sorted(asyncio.run(everyone()))
     if not latencies:
         raise ValueError(f"No request was answered within {seconds:g} s; increase --seconds.")
@@ -55,6 +57,8 @@ def closed_loop(port: int, clients: int, lines: list[str], asked: dict[str, str]
         "rate": len(latencies) / seconds,
         "median": statistics.median(latencies),
         "p99": latencies[min(len(latencies) - 1, int(0.99 * len(latencies)))],
+        "cpu": (served.cpu_seconds - served_used) / len(latencies),
+        "memory": served.memory,
         "client_cpu": (time.process_time() - used) / seconds,
     }
 
@@ -71,20 +75,16 @@ def child(mode: str, run: Path, *arguments: str) -> Iterator[subprocess.Popen[st
 
 
 def direct(run: Path, source: Path) -> None:
-    """What nmt.translate does between its start and its end. Reads seconds, prints sentences per second."""
+    """What nmt.translate does with the file after its start, as often as fits into some seconds, at least once.
+
+    Reads the seconds from standard input and prints sentences per second, and their number.
+    """
     translator, lines = build_translator([load_run(run, "cpu", "float32")]), read_lines(source)
     for line in sys.stdin:
-        began, translated, seconds = time.perf_counter(), 0, float(line)
-        for _ in translator.stream((line, "") for line in itertools.cycle(lines)):
-            translated += 1
-            # Only whole windows of 1024 lines count, because a window is translated before its first line is given.
-            if time.perf_counter() - began > seconds and (translated - _FIRST_WINDOWS) % _WINDOW == 0:
-                break
-        print(translated / (time.perf_counter() - began), flush=True)
-
-
-_WINDOW = 1024
-_FIRST_WINDOWS = 1 + 4 + 16 + 64 + 256
+        began, translated = time.perf_counter(), 0
+        while time.perf_counter() - began < float(line):
+            translated += sum(1 for _ in translator.stream((line, "") for line in lines))
+        print(translated / (time.perf_counter() - began), translated, flush=True)
 
 
 def plain(run: Path) -> None:
@@ -129,14 +129,12 @@ def measure(
             assert base.stdin is not None
             base.stdin.write(f"{seconds}\n")
             base.stdin.flush()
-            return {"rate": float(_line(base))}
+            used, (rate, number) = cpu_seconds(base.pid), map(float, _line(base).split())
+            return {"rate": rate, "cpu": (cpu_seconds(base.pid) - used) / number}
 
         actions: dict[str, Callable[[int, float], dict[str, Any]]] = {"nmt.translate": lambda _, time: translate(time)}
         for name, each in systems.items():
-            actions[name] = lambda clients, time, each=each: {
-                **closed_loop(each.port, clients, lines, asked, time),
-                "memory": each.memory,
-            }
+            actions[name] = lambda clients, time, each=each: closed_loop(each, clients, lines, asked, time)
         for action in actions.values():
             action(8, min(3.0, seconds))  # warm
         for _, clients in itertools.product(range(rounds), levels):
@@ -159,13 +157,14 @@ def table(record: dict[str, Any]) -> str:
     base = systems["nmt.translate"]
     lines = [
         f"{record['rounds']} alternating rounds of {record['seconds']:g} s; {record['sentences']} sentences, one each "
-        "request. CPU: of all clients together, in one process.",
+        "request. The clients are one process; their CPU is in percent of a core.",
         "",
-        "| system | clients | sentences/s | share of nmt.translate | median latency | 99th percentile | memory | CPU |",
-        "|---|---|---|---|---|---|---|---|",
+        "| system | clients | sentences/s | share of nmt.translate | CPU/sentence | median latency | 99th percentile "
+        "| memory | CPU of the clients |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    everything = [each["rate"] for level in base.values() for each in level]
-    lines.append(f"| nmt.translate | | {statistics.median(everything):.1f} | 100% | | | | |")
+    rate, cpu = (statistics.median(each[key] for level in base.values() for each in level) for key in ("rate", "cpu"))
+    lines.append(f"| nmt.translate | | {rate:.1f} | 100% | {cpu * 1000:.1f} ms | | | | |")
     for name, levels in systems.items():
         for clients, rounds in levels.items():
             if name == "nmt.translate":
@@ -175,8 +174,9 @@ def table(record: dict[str, Any]) -> str:
                 own["rate"] / other["rate"] for own, other in zip(rounds, base[clients], strict=True)
             )
             lines.append(
-                f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} | {middle['median'] * 1000:,.0f} ms "
-                f"| {middle['p99'] * 1000:,.0f} ms | {middle['memory']:,.0f} MiB | {middle['client_cpu']:.0%} |"
+                f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} | {middle['cpu'] * 1000:.1f} ms "
+                f"| {middle['median'] * 1000:,.0f} ms | {middle['p99'] * 1000:,.0f} ms | {middle['memory']:,.0f} MiB "
+                f"| {middle['client_cpu']:.0%} |"
             )
     return "\n".join(lines)
 
