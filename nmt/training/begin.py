@@ -42,10 +42,10 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     """
     asked = stored_keys(job.config)
     start = finished_run(job.settings, run.path)
-    config = with_values(asked if start is None else inherited(asked, job.given, start.config), changes)
+    config = with_values(asked if start is None else inherited(asked, job.given, start.run.config()), changes)
     settings = validated(RunSettings, config)
     if start is not None:
-        check_same(start, settings, config)
+        check_same(start, settings)
     if settings.data.name != "sample" and "data" in job.given and "experiment" not in job.given:
         taken = "Schedule" if start else "Vocabulary, schedule"
         logger.warning(
@@ -72,7 +72,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
         tokenizers = start.tokenizers
     else:
         tokenizers = learned_tokenizers(settings, corpora.train, cache)
-    model = initial_model(settings, config, tokenizers, start)
+    model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     record = {
         **training_record(settings, tokenizers, model, machine.processes, hashes),
@@ -109,11 +109,11 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
     return new
 
 
-def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
+def check_same(start: Trained, settings: RunSettings) -> None:
     """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's."""
     differing: Config = {}
     for part in ("model", "tokenizer"):
-        theirs, ours = leaves(start.config[part], part), leaves(config[part], part)
+        theirs, ours = (leaves(each.model_dump(include={part})) for each in (start.settings, settings))
         differing |= {
             key: theirs.get(key)
             for key in {**theirs, **ours}

@@ -300,10 +300,10 @@ def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir:
     )
 
 
-def initial_model(settings: RunSettings, config: Config, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
+def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
     """The model with initial weights, or with those of the run to start from."""
     torch.manual_seed(settings.seed)
-    model = build_model(config, tokenizers)
+    model = build_model(settings.model, tokenizers)
     if start is None:
         make(settings.initializer)(model)
         return model

@@ -78,7 +78,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
         tokenizers = start.tokenizers
     else:  # killed while its first files were written
         tokenizers = learned_tokenizers(settings, corpora.train, cache)
-    model = initial_model(settings, config, tokenizers, start)
+    model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     if finished:
         check_epochs_left(run.path, metrics, max_steps)

@@ -175,7 +175,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         workers=settings.batching.workers,
     )
     torch.manual_seed(settings.seed)
-    task = build_task(settings, build_model(config, pair))
+    task = build_task(settings, build_model(settings.model, pair))
     marks = Marks()
     trainer = build_trainer(
         settings.trainer,
