@@ -151,7 +151,7 @@ def test_any_input_is_lines_or_refused(content: bytes) -> None:
 def translator(tokenizer: Tokenizer) -> Translator:
     pair, tiny = TokenizerPair(tokenizer, tokenizer), ["model=luong", "model.embedding_dim=5"]
     sizes = ["model.encoder_dim=6", "model.decoder_dim=7", "model.num_layers=1"]
-    model = build_model(configuration("train", ["run_dir=none", *tiny, *sizes]), pair)
+    model = build_model(configuration("train", ["run_dir=none", *tiny, *sizes])["model"], pair)
     return Translator(model, pair, BeamSearch(beam_size=2, constraints=Constraints(max_length=2)))
 
 

@@ -87,15 +87,16 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
     except (HydraException, OmegaConfBaseException) as error:
-        groups = [override for override in overrides if _is_group(override)]
         arguments = [
-            [f"{group.get_key_element()}={value}" for value in group.sweep_string_iterator()]
-            if group.is_sweep_override()
-            else [str(group.input_line)]
-            for group in groups
+            [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+            if override.is_discrete_sweep()
+            else [str(override.input_line)]
+            for override in overrides
+            if not override.is_hydra_override() and (override.is_discrete_sweep() or not override.is_sweep_override())
         ]
-        conflicts = (_conflict(name, parsed(name, combination)) for combination in itertools.product(*arguments))
-        raise ValueError(next(filter(None, conflicts), "") or _sentence(error)) from error
+        for combination in itertools.product(*arguments):  # the first job that does not compose has its own sentence
+            _composed(name, parsed(name, combination))
+        raise ValueError(_sentence(error)) from error
 
 
 def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Override]:

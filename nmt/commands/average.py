@@ -36,7 +36,7 @@ def average(job: Job[AverageSettings]) -> None:
     before = out.state()
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
-    model = build_model(source.config, source.tokenizers)
+    model = build_model(source.settings.model, source.tokenizers)
     model.load_state_dict(weights)
     with locked(out.path):
         if out.state() != before:
@@ -47,7 +47,7 @@ def average(job: Job[AverageSettings]) -> None:
 def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
     """Writes the averaged run, metrics.json last, and scores it."""
     out.clear()
-    out.write_config(source.config)
+    out.write_config(source.run.config())
     out.write_tokenizers(source.tokenizers, source.direction)
     save_weights(model, out.weights)
     metrics = {
@@ -60,7 +60,7 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
     out.write_metrics(metrics)
     with_plain_weights(model)
     place = choose_device(job.settings.device)
-    trained = Trained(out, source.config, source.direction, source.tokenizers, model.eval().to(place), place)
+    trained = Trained(out, source.settings, source.tokenizers, model.eval().to(place), place)
     scores = score_test_split(trained)
     out.write_metrics({**metrics, "scores": {"test": scores_record(scores)} if scores else {}})
     print_run(out.path, scores)

@@ -12,9 +12,10 @@ from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.data.split import PARTS, split_corpus
+from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
-from nmt.training.prepared import filters_of, finished_run, learned_tokenizers, plain_corpora
+from nmt.training.prepared import filters_of, finished_run, plain_corpora
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def prepare(job: Job[PrepareSettings]) -> None:
     """
     settings = job.settings
     if settings.split.corpus is None:
-        _report(settings)
+        _report(job)
     else:
         _split(settings, settings.split.corpus)
 
@@ -71,8 +72,9 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
     print(shlex.join(words))
 
 
-def _report(settings: PrepareSettings) -> None:
+def _report(job: Job[PrepareSettings]) -> None:
     """Prints the defects of every corpus and what is left for training; fills the cache that nmt.train reads."""
+    settings = job.settings
     check_folder("cache_dir", settings.cache_dir)
     direction, train, tests = settings.direction, settings.data.train, dict.fromkeys(settings.data.held_out.values())
     check_files([*train, *tests], direction)
@@ -102,7 +104,11 @@ def _report(settings: PrepareSettings) -> None:
 
     corpora = plain_corpora(settings, cache)
     start = finished_run(settings, Path(settings.run_dir))
-    tokenizers = start.tokenizers if start else learned_tokenizers(settings, corpora.train, cache)
+    if start:
+        tokenizers = start.tokenizers
+    else:
+        at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as nmt.train
+        tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)
     _, report = training_dataset(corpora.train, direction, tokenizers, filters_of(settings), corpora.excluded, cache)
     print(f"\nTraining data: {report}")
 

@@ -83,7 +83,7 @@ def train_and_score(prepared: Prepared, before: tuple[bytes, ...], in_sweep: boo
 
         with_plain_weights(model)
         place = choose_device("cpu" if settings.trainer.accelerator == "cpu" else "auto")
-        trained = Trained(run, prepared.config, settings.direction, prepared.tokenizers, model.eval().to(place), place)
+        trained = Trained(run, settings, prepared.tokenizers, model.eval().to(place), place)
         try:
             scores = score_test_split(trained)
         except torch.OutOfMemoryError as error:

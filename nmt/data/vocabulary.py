@@ -2,16 +2,16 @@
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import sentencepiece
 
 from nmt.config.direction import Direction
+from nmt.config.schema import TokenizerSettings
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import corpus_files, iter_lines
 from nmt.text import Tokenizer, TokenizerPair, normalize, train_tokenizer
-from nmt.text.tokenizer import USUAL_SIZE
+from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
 
 logger = logging.getLogger(__name__)
 
@@ -20,40 +20,50 @@ _FORMAT = 2
 _FILE = "tokenizer.model"
 
 
-def tokenizers(
+def learned_tokenizers(
     prefixes: Sequence[str],
     direction: Direction,
-    *,
-    kind: str,
-    size: int | None,
-    joint: bool,
-    seed: int = 0,
+    settings: TokenizerSettings,
     cache_dir: Path,
+    at_most: bool = False,
 ) -> TokenizerPair:
-    """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for kind, size and seed.
+    """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for kind and size.
 
-    joint: one model, learned from both sides, instead of one for each side. A model is cached under `cache_dir` by the
-    content of its files and its settings; both directions share it.
+    With settings.joint one model is learned from both sides, otherwise one for each side. A model is cached under
+    `cache_dir` by the content of its files and its settings; both directions share it. With `at_most`, a text that does
+    not support the size gets a smaller vocabulary and a warning; separate models get the same size.
     Raises the errors of `corpus_files`, `iter_lines` and `train_tokenizer`.
     """
-    train = partial(_tokenizer, kind=kind, size=size, seed=seed, cache_dir=cache_dir)
+    kind, size = settings.kind, settings.size
     source, target = zip(*(corpus_files(prefix, direction) for prefix in prefixes), strict=True)
-    if joint:
-        shared = train([*source, *target])
-        return TokenizerPair(shared, shared)
-    return TokenizerPair(train(source), train(target))
+    texts = [[*source, *target]] if settings.joint else [source, target]
+    while True:
+        try:
+            models = [_tokenizer(paths, kind=kind, size=size, cache_dir=cache_dir) for paths in texts]
+            break
+        except VocabularySizeError as error:
+            if not at_most:
+                raise
+            size = error.largest
+    if size != settings.size:
+        logger.warning(
+            "The training text supports at most %s pieces, so the vocabulary has %s instead of %s; "
+            "tokenizer.size=500 suits a few hundred lines.",
+            *(f"{number:,}" for number in (size, size, settings.size)),
+        )
+    return TokenizerPair(models[0], models[-1])
 
 
-def _tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, seed: int, cache_dir: Path) -> Tokenizer:
+def _tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cache_dir: Path) -> Tokenizer:
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
     by_content = sorted((file_digest(path), path) for path in paths)
     digests = [digest for digest, _ in by_content]
-    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, seed, *digests])
+    key = content_key([_FORMAT, sentencepiece.__version__, kind, size, 0, *digests])
 
     def fill(folder: Path) -> None:
         lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
         logger.info("Training a %s tokenizer of %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
-        model = train_tokenizer(lines, kind=kind, size=size, seed=seed)
+        model = train_tokenizer(lines, kind=kind, size=size)
         (folder / _FILE).write_bytes(model)
 
     return Tokenizer.load(cached_folder(cache_dir / "tokenizers" / key, fill) / _FILE)

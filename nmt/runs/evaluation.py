@@ -124,7 +124,7 @@ def conditions(
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
         "batch_tokens": batch_tokens,
-        "max_source_tokens": max_source_tokens or longest_source(runs[0].config),
+        "max_source_tokens": max_source_tokens or longest_source(runs[0].settings),
         "device": runs[0].device.type,
         "precision": runs[0].precision,
     }

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 
 from nmt.config.direction import Direction
-from nmt.config.nodes import Config, make
+from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import LOADED, check_targets
 from nmt.files import atomic_write
@@ -24,26 +24,24 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 class Trained(NamedTuple):
-    """A finished run, loaded. The model is in evaluation mode, on `device` and in `precision`."""
+    """A run in memory: its settings, tokenizers and model, which is on `device` and in `precision`."""
 
     run: RunDirectory
-    config: Config
-    direction: Direction
+    settings: RunSettings
     tokenizers: TokenizerPair
     model: Seq2Seq
     device: torch.device
     precision: str = "float32"
 
     @property
-    def settings(self) -> RunSettings:
-        """The stored configuration, validated."""
-        return validated(RunSettings, self.config)
+    def direction(self) -> Direction:
+        return self.settings.direction
 
 
-def build_model(config: Config, tokenizers: TokenizerPair) -> Seq2Seq:
+def build_model(model: Node, tokenizers: TokenizerPair) -> Seq2Seq:
     """The model with fresh weights, for vocabularies of the tokenizers' sizes."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
-    return make(config["model"])(vocabulary=sizes)
+    return make(model)(vocabulary=sizes)
 
 
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
@@ -59,13 +57,13 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     config = run.config()
     check_targets([config["model"], config["search"]], path / "config.yaml", LOADED)
     try:
-        direction = validated(RunSettings, config).direction
+        settings = validated(RunSettings, config)
     except ValueError as error:
         raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
-    tokenizers = run.tokenizers(direction, run.metrics())
+    tokenizers = run.tokenizers(settings.direction, run.metrics())
     try:
-        model = build_model(config, tokenizers)
-        make(config["search"])
+        model = build_model(settings.model, tokenizers)
+        make(settings.search)
     except TypeError as error:
         raise ValueError(
             f"{path / 'config.yaml'} does not describe a model and a search of this version of nmt ({error}): train "
@@ -81,7 +79,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         ) from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, place)
-    return Trained(run, config, direction, tokenizers, model, place, precision)
+    return Trained(run, settings, tokenizers, model, place, precision)
 
 
 def save_weights(model: Seq2Seq, path: Path) -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Config, make
-from nmt.config.schema import check_node
+from nmt.config.schema import RunSettings, check_node
 from nmt.decoding import consensus
 from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble
@@ -35,7 +35,7 @@ def build_translator(
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
-    found = build_search(first.config["search"], search or {})
+    found = build_search(first.settings.search, search or {})
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
@@ -44,13 +44,13 @@ def build_translator(
             "search.n_best=5, or search=sampling search.samples=32."
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
-    longest = longest_source(first.config) if max_source_tokens is None else max_source_tokens
+    longest = longest_source(first.settings) if max_source_tokens is None else max_source_tokens
     return Translator(model, first.tokenizers, found, batch_tokens, longest, choose)
 
 
-def longest_source(config: Config) -> int:
+def longest_source(settings: RunSettings) -> int:
     """Limit on the source pieces of one search, EOS counted: the default, or what training read if that is more."""
-    return max(MAX_SOURCE_TOKENS, config["filters"]["max_tokens"])
+    return max(MAX_SOURCE_TOKENS, settings.filters.max_tokens)
 
 
 def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:

@@ -134,7 +134,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
     drawn = draw_lines(lines, _MOST_LINES, seed)
     try:
         return _train(drawn, kind, USUAL_SIZE if size is None else size)
-    except _SizeError as error:
+    except VocabularySizeError as error:
         if size is not None:
             raise
         logger.info(
@@ -158,7 +158,7 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
     return kept
 
 
-class _SizeError(ValueError):
+class VocabularySizeError(ValueError):
     """The text does not support a vocabulary of this size, but one of `largest` pieces."""
 
     def __init__(self, size: int, largest: int) -> None:
@@ -183,7 +183,7 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
     except RuntimeError as error:
         message = str(error)
         if match := re.search(r"too high .* value <= (\d+)", message):
-            raise _SizeError(size, int(match[1])) from error
+            raise VocabularySizeError(size, int(match[1])) from error
         if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
             raise ValueError(
                 f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."

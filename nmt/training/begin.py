@@ -11,19 +11,19 @@ from nmt.config.messages import written
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
+from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.runs.record import training_record
 from nmt.training.machine import choose_machine, faster_precision, rank
 from nmt.training.prepared import (
-    BATCHES,
+    ADAPTED,
     Prepared,
     changed_command,
     check_buildable,
     finished_run,
     initial_model,
-    learned_tokenizers,
     plain_corpora,
     prepare_data,
     start_weights,
@@ -42,10 +42,10 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     """
     asked = stored_keys(job.config)
     start = finished_run(job.settings, run.path)
-    config = with_values(asked if start is None else inherited(asked, job.given, start.config), changes)
+    config = with_values(asked if start is None else inherited(asked, job.given, start.run.config()), changes)
     settings = validated(RunSettings, config)
     if start is not None:
-        check_same(start, settings, config)
+        check_same(start, settings)
     if settings.data.name != "sample" and "data" in job.given and "experiment" not in job.given:
         taken = "Schedule" if start else "Vocabulary, schedule"
         logger.warning(
@@ -71,14 +71,19 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
         logger.info("The tokenizers are those of %s", start.run.path)
         tokenizers = start.tokenizers
     else:
-        tokenizers = learned_tokenizers(settings, corpora.train, cache)
-    model = initial_model(settings, config, tokenizers, start)
+        # A small corpus gets a smaller vocabulary, unless the command line chose its size.
+        at_most = not {"tokenizer.size", "experiment"} & set(job.given)
+        tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache, at_most)
+        if settings.tokenizer.size not in (None, tokenizers.source.size):
+            config = with_values(config, {"tokenizer.size": tokenizers.source.size})
+            settings = validated(RunSettings, config)
+    model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     record = {
         **training_record(settings, tokenizers, model, machine.processes, hashes),
         **start_weights(start, {}),
         "command": changed_command(job.command, asked, with_values(asked, changes)),
-        "asked": {key: value_at(asked, key) for key in BATCHES},
+        "asked": {key: value_at(asked, key) for key in ADAPTED},
     }
     return Prepared(
         run, config, settings, tokenizers, model, data, max_steps, None, machine.processes, record, is_new=True
@@ -109,11 +114,11 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
     return new
 
 
-def check_same(start: Trained, settings: RunSettings, config: Config) -> None:
+def check_same(start: Trained, settings: RunSettings) -> None:
     """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's."""
     differing: Config = {}
     for part in ("model", "tokenizer"):
-        theirs, ours = leaves(start.config[part], part), leaves(config[part], part)
+        theirs, ours = (leaves(each.model_dump(include={part})) for each in (start.settings, settings))
         differing |= {
             key: theirs.get(key)
             for key in {**theirs, **ours}

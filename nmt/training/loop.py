@@ -49,7 +49,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     In the other processes of a distributed run it only trains, and returns nothing. Raises BatchTooLarge when the
     device is out of memory, CheckFailed when training cannot continue, Stopped after a signal.
     """
-    run, config, settings, model = prepared.run, prepared.config, prepared.settings, prepared.model
+    run, settings, model = prepared.run, prepared.settings, prepared.model
     validation = settings.validation
 
     # A step: the summed loss of its batches, one division by its target tokens, clipping, the optimizer.
@@ -58,7 +58,9 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     # A validation: the loss of the whole split, BLEU of greedy translations of its first sentences, and the probes.
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
-    translator = Translator(model, prepared.tokenizers, greedy, settings.batching.batch_tokens, longest_source(config))
+    translator = Translator(
+        model, prepared.tokenizers, greedy, settings.batching.batch_tokens, longest_source(settings)
+    )
     # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)
     metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
@@ -69,7 +71,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     sentences = slice(validation.sentences)
     # What decides when to stop and which weights are best must not depend on the clock.
     fraction = 1.0 if validation.monitor == "bleu" else validation.max_time_fraction
-    trained = Trained(run, config, settings.direction, prepared.tokenizers, model, torch.device("cpu"))
+    trained = Trained(run, settings, prepared.tokenizers, model, torch.device("cpu"))
     probes = probe_pairs(prepared.data.validation, validation.probes)
 
     # What happens around the steps, in Lightning's order of calls.

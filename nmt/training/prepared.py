@@ -23,7 +23,6 @@ from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.data.vocabulary import tokenizers as learn_tokenizers
 from nmt.errors import is_mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
@@ -41,6 +40,8 @@ MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.
 """Where to train: the batches of a step are shared out among the processes."""
 MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
+ADAPTED = (*BATCHES, "tokenizer.size")
+"""What a run may set to another value than its command: for less memory, other processes or a small corpus."""
 
 # Any size will do: no part of a model depends on it.
 _VOCABULARY = VocabularySizes(8, 8, joint=False)
@@ -287,23 +288,10 @@ def start_weights(start: Trained | None, recorded: Config) -> Config:
     return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
-def learned_tokenizers(settings: RunSettings, corpora: Sequence[str], cache_dir: Path) -> TokenizerPair:
-    """The tokenizers of the training corpora, trained or found in the cache."""
-    tokenizer = settings.tokenizer
-    return learn_tokenizers(
-        corpora,
-        settings.direction,
-        kind=tokenizer.kind,
-        size=tokenizer.size,
-        joint=tokenizer.joint,
-        cache_dir=cache_dir,
-    )
-
-
-def initial_model(settings: RunSettings, config: Config, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
+def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
     """The model with initial weights, or with those of the run to start from."""
     torch.manual_seed(settings.seed)
-    model = build_model(config, tokenizers)
+    model = build_model(settings.model, tokenizers)
     if start is None:
         make(settings.initializer)(model)
         return model

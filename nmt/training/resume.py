@@ -12,13 +12,14 @@ from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.config.trusted import TRAINED, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
+from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
 from nmt.training.checkpoints import newest_whole
 from nmt.training.machine import choose_machine, rank
 from nmt.training.prepared import (
-    BATCHES,
+    ADAPTED,
     LENGTHS,
     MAY_CHANGE,
     Prepared,
@@ -26,7 +27,6 @@ from nmt.training.prepared import (
     check_buildable,
     finished_run,
     initial_model,
-    learned_tokenizers,
     plain_corpora,
     prepare_data,
     reached_limits,
@@ -77,8 +77,8 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     elif start is not None:
         tokenizers = start.tokenizers
     else:  # killed while its first files were written
-        tokenizers = learned_tokenizers(settings, corpora.train, cache)
-    model = initial_model(settings, config, tokenizers, start)
+        tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache)
+    model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     if finished:
         check_epochs_left(run.path, metrics, max_steps)
@@ -86,7 +86,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
         **training_record(settings, tokenizers, model, machine.processes, hashes),
         **start_weights(start, metrics),
         "command": changed_command(metrics.get("command", job.command), stored, config),
-        "asked": metrics.get("asked", {key: value_at(stored, key) for key in BATCHES}),
+        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
     }
     return Prepared(
         run, config, settings, tokenizers, model, data, max_steps, checkpoint, machine.processes, record, is_new=False
@@ -104,7 +104,7 @@ def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, pat
         value = value_at(job.config, key)
         if key.split(".")[0] in TrainSettings.NOT_STORED or value == value_at(stored, key):
             continue
-        # The run itself changed it: for less memory, or another number of processes.
+        # The run itself changed it: for less memory, another number of processes, or a small corpus.
         if key in asked and value == asked[key]:
             continue
         if key not in MAY_CHANGE:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from nmt.config.direction import Direction
+from nmt.config.schema import TokenizerSettings
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
-from nmt.data.vocabulary import tokenizers
+from nmt.data.vocabulary import learned_tokenizers
 from scripts.bench.size_lists import size_list
 
 _WORDS, _MEAN_LENGTH = 20_000, 16
@@ -48,7 +49,7 @@ def start(folder: Path, batches: int) -> dict[str, float]:
     train, cache = [str(folder / "train")], folder / "cache"
     check_files(train, _DIRECTION)
     corpus_hashes(train, _DIRECTION)
-    pair = tokenizers(train, _DIRECTION, kind="unigram", size=8000, joint=True, cache_dir=cache)
+    pair = learned_tokenizers(train, _DIRECTION, TokenizerSettings(kind="unigram", size=8000, joint=True), cache)
     rows, _ = training_dataset(train, _DIRECTION, pair, Filters(), [], cache)
     data = TranslationData(DrawnPairs(rows), [], seed=1, batch_tokens=_BATCH_TOKENS, max_steps=batches)
     loader = iter(data.train_dataloader())

@@ -21,12 +21,13 @@ from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.module import TranslationData
+from nmt.data.vocabulary import learned_tokenizers
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
 from nmt.training import TranslationTask
 from nmt.training.machine import build_trainer
-from nmt.training.prepared import build_task, filters_of, learned_tokenizers
+from nmt.training.prepared import build_task, filters_of
 
 WINDOW = 5
 """Updates timed together: a single one depends too much on its sentence lengths."""
@@ -162,7 +163,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     settings = validated(TrainSettings, config)
     precision = settings.trainer.precision
     corpora, cache = settings.data.train, Path(settings.cache_dir)
-    pair = learned_tokenizers(settings, corpora, cache)
+    pair = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
     rows, report = training_dataset(corpora, settings.direction, pair, filters_of(settings), [], cache)
     print(f"Training data: {report}", file=sys.stderr)
     data = TranslationData(
@@ -175,7 +176,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         workers=settings.batching.workers,
     )
     torch.manual_seed(settings.seed)
-    task = build_task(settings, build_model(config, pair))
+    task = build_task(settings, build_model(settings.model, pair))
     marks = Marks()
     trainer = build_trainer(
         settings.trainer,

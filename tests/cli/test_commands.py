@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import nmt
+from nmt.cli.compose import configuration
+from nmt.training.begin import stored_keys
 
 Command = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
@@ -100,6 +103,33 @@ def test_a_run_directory_that_cannot_be_made_is_a_mistake(
     assert (ended.code, ended.output) == (2, "")
     assert "Traceback" not in ended.errors
     assert re.search(rf"^error: .*{place}", ended.errors, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("train", ["trainer.devices=0"], "trainer.devices is 0; set it to the number of devices to use, at least 1"),
+        (
+            "train",
+            ["-m", "data.train.7=train,valid"],
+            "data.train is a list. Write all of it, as in 'data.train=[A,B]'",
+        ),
+        ("train", ["resume=true"], "run/config.yaml cannot be used: Unknown direction '12'"),
+        ("compare", ["run_dirs=[run,./run]"], "run_dirs names run twice; name each run once"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_one_sentence(
+    command: Command, tiny: Callable[..., list[str]], corpus: Path, name: str, arguments: list[str], sentence: str
+) -> None:
+    own = tiny() if name == "train" else []
+    if "resume=true" in arguments:
+        stored = {**stored_keys(configuration("train", own)), "direction": 12}
+        (corpus / "run").mkdir()
+        (corpus / "run" / "config.yaml").write_text(yaml.safe_dump(stored), encoding="utf-8")
+    ended = command(name, *own, *arguments)
+    assert (ended.code, ended.output) == (2, ""), ended.errors
+    [error] = ended.errors.splitlines()
+    assert error.startswith(f"error: {sentence}")
 
 
 def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, tiny: Callable[..., list[str]]) -> None:

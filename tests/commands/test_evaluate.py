@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from jobs import job_of
+from jobs import job_of, run_settings
 
 import nmt.commands.evaluate
 from nmt.cli.compose import configuration
 from nmt.commands.evaluate import check_band, evaluate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import RunSettings
 from nmt.data.corpus import Pairs, corpus_hashes
 from nmt.errors import CheckFailed, report
 from nmt.maps.links import Alignment
@@ -35,10 +34,8 @@ class TranslatedError(Exception):
 def run(tmp_path: Path) -> Trained:
     """A run without a model."""
     absent: Any = None
-    composed = configuration("train", ["run_dir=unused"])
-    config = {key: composed[key] for key in composed if key in RunSettings.model_fields}
-    config["data"] = {**config["data"], "train": [str(tmp_path / "train")], "valid": str(tmp_path / "v"), "test": None}
-    return Trained(RunDirectory(tmp_path), config, Direction("en", "vi"), absent, absent, torch.device("cpu"))
+    settings = run_settings(train=[str(tmp_path / "train")], valid=str(tmp_path / "v"), test=None)
+    return Trained(RunDirectory(tmp_path), settings, absent, absent, torch.device("cpu"))
 
 
 @pytest.fixture
@@ -122,23 +119,23 @@ def test_alignments_of_a_detokenized_corpus_are_ignored(run: Trained) -> None:
     for language in ("en", "vi"):
         (run.run.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
     (run.run.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
+    valid = run.settings.data.valid
     assert read_valid_gold(run) is not None
-    run.config["data"]["detokenize"] = [run.config["data"]["valid"]]
-    assert read_valid_gold(run) is None
+    assert read_valid_gold(run._replace(settings=run_settings(valid=valid, detokenize=[valid]))) is None
 
 
 def test_words_are_counted_in_the_detokenized_text(run: Trained) -> None:
     tokens, plain = (str(run.run.path / name) for name in ("tokens", "plain"))
     for prefix, line in ((tokens, "It &apos;s here .\n"), (plain, "It is here.\n")):
         Path(f"{prefix}.en").write_text(line, encoding="utf-8")
-    run.config["data"] |= {"train": [tokens, plain], "detokenize": [tokens]}
-    assert training_counts(run) == {"it's": 1, "here": 2, "it": 1, "is": 1}
+    settings = run_settings(train=[tokens, plain], detokenize=[tokens])
+    assert training_counts(run._replace(settings=settings)) == {"it's": 1, "here": 2, "it": 1, "is": 1}
 
 
 def test_a_split_that_has_changed_since_training_causes_a_warning(
     files: Path, run: Trained, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trained = run._replace(config=run.config | {"data": {**run.config["data"], "valid": str(files / "t")}})
+    trained = run._replace(settings=run_settings(valid=str(files / "t")))
     trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
     split_test_set(trained, "valid")
     assert "has changed" not in caplog.text

@@ -3,15 +3,16 @@ import logging
 import pytest
 
 from nmt.config.direction import Direction
+from nmt.config.schema import TokenizerSettings
 from nmt.data import vocabulary as module
-from nmt.data.vocabulary import tokenizers
+from nmt.data.vocabulary import learned_tokenizers
 
 
 @pytest.fixture
 def learn(corpus, tmp_path):
-    def learn(text="en-vi", prefixes=(corpus,), **settings):
-        settings = {"kind": "bpe", "size": 317, "joint": True} | settings
-        return tokenizers(prefixes, Direction.parse(text), cache_dir=tmp_path / "cache", **settings)
+    def learn(text="en-vi", prefixes=(corpus,), at_most=False, **changes):
+        settings = TokenizerSettings(**{"kind": "bpe", "size": 317, "joint": True} | changes)
+        return learned_tokenizers(prefixes, Direction.parse(text), settings, tmp_path / "cache", at_most)
 
     return learn
 
@@ -39,7 +40,7 @@ def test_the_second_call_reads_the_cache(learn, monkeypatch):
     assert learn().source.model == first.source.model
 
 
-@pytest.mark.parametrize("change", [{"kind": "unigram"}, {"size": 313}, {"seed": 1}])
+@pytest.mark.parametrize("change", [{"kind": "unigram"}, {"size": 313}])
 def test_different_settings_are_trained_anew(learn, tmp_path, change):
     learn()
     learn(**change)
@@ -81,3 +82,21 @@ def test_without_a_size_the_vocabulary_is_the_largest_that_fits(learn, caplog, k
 def test_without_a_size_each_side_has_a_vocabulary_of_its_own_size(learn):
     there = learn(joint=False, size=None)
     assert there.source.size != there.target.size
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_at_most_a_size_is_the_largest_that_all_texts_support(learn, caplog, joint):
+    pair = learn(size=2500, joint=joint, at_most=True)
+    [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    size = pair.source.size
+    assert f"supports at most {size} pieces, so the vocabulary has {size} instead of 2,500" in warning
+    assert pair.target.size == size
+    again = learn(size=size, joint=joint)
+    assert (again.source.model, again.target.model) == (pair.source.model, pair.target.model)
+    with pytest.raises(ValueError, match=f"to at most {size}, or to null"):
+        learn(size=size + 1, joint=joint)
+
+
+def test_a_size_that_the_text_supports_stays(learn, caplog):
+    assert learn(at_most=True).source.model == learn().source.model
+    assert not caplog.records

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from jobs import job_of
+from jobs import job_of, run_settings
 
 import nmt.commands.export_attention
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
-from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.config.schema import DrawingSettings
 from nmt.maps.diagnostics import Measures
@@ -32,7 +31,7 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with 3 layers of 2 heads that has no tokenizers and cannot search."""
     absent: Any = None
     fake: Any = type("Fake", (), {})()
-    run = Trained(RunDirectory(tmp_path), fake, Direction("en", "vi"), absent, fake, absent)
+    run = Trained(RunDirectory(tmp_path), run_settings(), absent, fake, absent)
     monkeypatch.setattr(nmt.commands.export_attention, "load_run", lambda *_: run)
     monkeypatch.setattr(nmt.commands.export_attention, "described_sites", lambda _: SITES)
     monkeypatch.chdir(tmp_path)

@@ -2,13 +2,11 @@
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from jobs import run_settings
 
-from nmt.cli.compose import configuration
-from nmt.config.direction import Direction
 from nmt.config.nodes import make
 from nmt.data.corpus import Pairs
 from nmt.maps.links import Alignment
@@ -27,12 +25,11 @@ def run() -> Trained:
     """An untrained Transformer whose encoder and cross attention read 5 pieces, its decoder 7."""
     tokenizer = Tokenizer(train_tokenizer([LINE] * 3, kind="bpe", size=293))
     overrides = ["scorer@encoder_self=location", "encoder_self.scorer.max_length=5", "scorer@decoder_self=location"]
-    overrides += ["decoder_self.scorer.max_length=7", "model.num_layers=1", "run_dir=unused"]
+    settings = run_settings(*overrides, "decoder_self.scorer.max_length=7", "model.num_layers=1")
     torch.manual_seed(1)
-    node = configuration("train", overrides)["model"]
-    model = make(node)(vocabulary=VocabularySizes(tokenizer.size, tokenizer.size, joint=True))
-    pair, absent = TokenizerPair(tokenizer, tokenizer), dict[str, Any]()
-    return Trained(RunDirectory(Path("unused")), absent, Direction("en", "vi"), pair, model.eval(), torch.device("cpu"))
+    model = make(settings.model)(vocabulary=VocabularySizes(tokenizer.size, tokenizer.size, joint=True))
+    pair = TokenizerPair(tokenizer, tokenizer)
+    return Trained(RunDirectory(Path("unused")), settings, pair, model.eval(), torch.device("cpu"))
 
 
 def test_only_pairs_with_two_sides_that_can_be_read_have_maps(run: Trained) -> None:

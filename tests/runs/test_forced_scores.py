@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from jobs import run_settings
 
-from nmt.cli.compose import configuration
-from nmt.config.direction import Direction
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.sampling import Sampling
@@ -36,14 +35,11 @@ def untrained(tokenizers: TokenizerPair) -> Callable[..., Trained]:
 
     def build(*overrides: str, seed: int = 1) -> Trained:
         torch.manual_seed(seed)
-        config = configuration("train", [*overrides, "run_dir=unused"])
-        size = tokenizers.source.size
-        model = make(config["model"])(vocabulary=VocabularySizes(size, size, joint=True)).eval()
+        settings, size = run_settings(*overrides), tokenizers.source.size
+        model = make(settings.model)(vocabulary=VocabularySizes(size, size, joint=True)).eval()
         for parameter in model.parameters():
             parameter.data.mul_(2)
-        return Trained(
-            RunDirectory(Path("unused")), config, Direction("en", "vi"), tokenizers, model, torch.device("cpu")
-        )
+        return Trained(RunDirectory(Path("unused")), settings, tokenizers, model, torch.device("cpu"))
 
     return build
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from jobs import run_settings
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
@@ -22,7 +24,7 @@ def tokenizers() -> TokenizerPair:
 
 
 @pytest.fixture
-def config(tiny: Callable[..., list[str]]) -> dict[str, object]:
+def config(tiny: Callable[..., list[str]]) -> dict[str, Any]:
     return configuration("train", tiny())
 
 
@@ -47,29 +49,29 @@ def test_noam_takes_the_width_of_the_model(change: str, width: int) -> None:
     assert (config["schedule"]["dim"], config["optimizer"]["lr"]) == (width, 1.0)
 
 
-def test_a_seed_determines_the_weights(config: dict[str, object], tokenizers: TokenizerPair) -> None:
+def test_a_seed_determines_the_weights(config: dict[str, Any], tokenizers: TokenizerPair) -> None:
     """In every process: an initialisation in the order of addresses in memory changes from one to the next."""
     built = []
     for _ in range(11):
         torch.manual_seed(7)
-        built.append(build_model(config, tokenizers))
+        built.append(build_model(config["model"], tokenizers))
     for model in built[1:]:
         torch.testing.assert_close(dict(model.state_dict()), dict(built[0].state_dict()), rtol=0, atol=0)
 
 
 def test_whoever_may_read_the_run_may_read_its_weights(
-    config: dict[str, object], tokenizers: TokenizerPair, tmp_path: Path
+    config: dict[str, Any], tokenizers: TokenizerPair, tmp_path: Path
 ) -> None:
     stale = tmp_path / "model.safetensors.part"
     stale.touch(mode=0o600)  # left behind by a killed run
     (tmp_path / "config.yaml").touch()
-    save_weights(build_model(config, tokenizers), tmp_path / "model.safetensors")
+    save_weights(build_model(config["model"], tokenizers), tmp_path / "model.safetensors")
     modes = {path.name: path.stat().st_mode for path in tmp_path.iterdir()}
     assert modes["model.safetensors"] == modes["config.yaml"]
     assert stale.name not in modes
 
 
-def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object]) -> None:
+def test_changes_that_are_none_keep_the_stored_search(config: dict[str, Any]) -> None:
     stored = config["search"]
     assert isinstance(stored, dict)
     assert build_search(stored, {"beam_size": None}).beam_size == 2
@@ -84,7 +86,7 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, object])
 
 
 def test_a_search_reads_as_much_as_training_has_read() -> None:
-    assert [longest_source({"filters": {"max_tokens": most}}) for most in (60, 400)] == [256, 400]
+    assert [longest_source(run_settings(f"filters.max_tokens={most}")) for most in (60, 400)] == [256, 400]
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:

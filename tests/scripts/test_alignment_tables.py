@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jobs import run_settings
 
-from nmt.cli.compose import configuration
-from nmt.config.direction import Direction
 from nmt.config.nodes import make
 from nmt.maps.links import Choice, Rates
 from nmt.maps.words import PIECE_ROWS
@@ -32,8 +31,9 @@ def found() -> Links:
 def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
     absent: Any = None
     sizes = VocabularySizes(11, 11, joint=True)
-    model = make(configuration("explain", ["model=transformer"])["model"])(vocabulary=sizes)
-    trained = Trained(RunDirectory(tmp_path), {}, Direction("en", "vi"), absent, model, torch.device("cpu"))
+    settings = run_settings("model=transformer")
+    model = make(settings.model)(vocabulary=sizes)
+    trained = Trained(RunDirectory(tmp_path), settings, absent, model, torch.device("cpu"))
     [run] = of_runs([(tmp_path / "one", trained, found())]).rows
     choice, rates = ["predicts", "1", "0"], ["0.020", "0.020", "0.500", "0.250"]
     assert run == [str(tmp_path / "one"), "Transformer", "ScaledDot", "Global", *choice, *rates, "0.750"]

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from jobs import run_settings
 
-from nmt.cli.compose import configuration
-from nmt.config.direction import Direction
 from nmt.config.nodes import make
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
@@ -19,16 +18,9 @@ def trained(tmp_path, monkeypatch):
     """Replaces the run directory by an untrained model."""
     lines = ["one two three four five six seven", "một hai ba bốn năm sáu bảy"] * 5
     tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293))
-    node = configuration("explain", ["model=luong"])["model"]
-    model = make(node)(vocabulary=VocabularySizes(293, 293, joint=True)).eval()
-    run = Trained(
-        RunDirectory(tmp_path),
-        {},
-        Direction("en", "vi"),
-        TokenizerPair(tokenizer, tokenizer),
-        model,
-        torch.device("cpu"),
-    )
+    settings = run_settings("model=luong")
+    model = make(settings.model)(vocabulary=VocabularySizes(293, 293, joint=True)).eval()
+    run = Trained(RunDirectory(tmp_path), settings, TokenizerPair(tokenizer, tokenizer), model, torch.device("cpu"))
     monkeypatch.setattr(map_gallery, "load_run", lambda *_: run)
 
 
