@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from copy import copy
+from functools import cache
 from typing import NamedTuple
 
-import py3langid
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from nmt.serving.gallery import Gallery
 
@@ -26,15 +28,25 @@ class Languages:
     def __init__(self, gallery: Gallery) -> None:
         self.directions = list(dict.fromkeys(run.direction for run in gallery.offered.values()))
         self.codes = sorted({code for each in self.directions for code in (each.source, each.target)})
+        # Selected once: it takes ten times as long as to detect a language.
+        self._identifier = copy(_every_language())
+        self._identifier.set_languages(set(self.codes) & set(_every_language().labels))
 
     def targets(self, source: str) -> list[str]:
         """The languages that can be translated into from `source`."""
         return [each.target for each in self.directions if each.source == source]
 
     def detect(self, text: str) -> Sequence[Detected]:
-        """The languages of the server, the most likely for this text first."""
-        py3langid.set_languages(self.codes)
-        ranked = [(code, float(log_prob)) for code, log_prob in py3langid.rank(text)]
-        highest = ranked[0][1]
+        """The languages of the server, the most likely for this text first; one that cannot be detected is last."""
+        ranked = [(code, float(log_prob)) for code, log_prob in self._identifier.rank(text)]
+        highest = ranked[0][1] if ranked else 0.0
         total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)
-        return [Detected(round(100 * math.exp(log_prob - highest) / total, 1), code) for code, log_prob in ranked]
+        found = [Detected(round(100 * math.exp(log_prob - highest) / total, 1), code) for code, log_prob in ranked]
+        known = {each.language for each in found}
+        return [*found, *(Detected(0.0, code) for code in self.codes if code not in known)]
+
+
+@cache
+def _every_language() -> LanguageIdentifier:
+    """The identifier of all languages that it knows. It takes a second to load, so that is done at the start."""
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
