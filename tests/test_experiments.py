@@ -12,7 +12,7 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.config.schema import RunSettings, validated
 from nmt.training.begin import stored_keys
-from nmt.training.prepared import check_buildable
+from nmt.training.buildable import check_buildable
 
 # Published systems and recipes; the other two are defaults.
 FILES = sorted(file for file in (CONFIGS / "experiment").glob("*.yaml") if file.stem not in ("none", "sample"))
