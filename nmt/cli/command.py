@@ -1,5 +1,6 @@
 """A command from start to end: arguments as typed -> a validated job -> the command's function -> the exit code."""
 
+import logging
 import os
 import pkgutil
 import sys
@@ -9,7 +10,6 @@ from typing import NoReturn
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
 from nmt.cli.help import help_text
-from nmt.cli.log import log_to_standard_error
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import COMMANDS
@@ -65,3 +65,19 @@ def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) ->
         raise
     print(help_text(CONFIGS, name, description, *shown))
     return 0
+
+
+class NamedLevels(logging.Formatter):
+    """Prefixes warnings and errors with their level."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        return f"{record.levelname.lower()}: {line}" if record.levelno >= logging.WARNING else line
+
+
+def log_to_standard_error() -> None:
+    """Shows this package's messages and the warnings of libraries, unless logging is configured already."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(NamedLevels())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    logging.getLogger("nmt").setLevel(logging.INFO)

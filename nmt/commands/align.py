@@ -8,7 +8,7 @@ from nmt.files import folder_to_write
 from nmt.maps.links import Rates
 from nmt.runs.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
 from nmt.runs.load import load_run
-from nmt.runs.test_sets import chosen_test_set, splits
+from nmt.runs.test_sets import chosen_test_set
 from nmt.tables import Cell, Table
 
 _RATES = ["AER", "precision", "recall"]
@@ -27,7 +27,7 @@ def align(job: Job[AlignSettings]) -> None:
         trained, settings.split, settings.source, settings.reference, settings.alignment, settings.out
     )
     if test_set.gold is None:
-        aligned = [name for name, prefix in splits(trained).items() if gold_file(trained, prefix)]
+        aligned = [name for name, prefix in trained.settings.data.held_out.items() if gold_file(trained, prefix)]
         remedy = f"Splits that have one: {', '.join(aligned)}." if aligned else "No split of the run's data has one."
         raise ValueError(
             f"There is no gold alignment of {settings.source or f'split {settings.split}'}. {remedy} Use "

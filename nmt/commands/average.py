@@ -12,7 +12,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, build_model, choose_device, load_run, save_weights
-from nmt.runs.record import print_run, scores_record
+from nmt.runs.record import print_run
 from nmt.training.averaging import mean_weights
 from nmt.training.checkpoints import BestCheckpoints, load_checkpoint
 
@@ -62,7 +62,7 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
     place = choose_device(job.settings.device)
     trained = Trained(out, source.settings, source.tokenizers, model.eval().to(place), place)
     scores = score_test_split(trained)
-    out.write_metrics({**metrics, "scores": {"test": scores_record(scores)} if scores else {}})
+    out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
     print_run(out.path, scores)
 
 

@@ -15,8 +15,7 @@ def compare(job: Job[CompareSettings]) -> None:
     settings = job.settings
     out = folder_to_write("out", settings.out)
     if settings.outputs:
-        names = settings.reference
-        systems, references = file_systems(settings.outputs, names if isinstance(names, list) else [str(names)])
+        systems, references = file_systems(settings.outputs, settings.reference or [])
     else:
         runs = [RunDirectory(Path(path)) for path in settings.run_dirs]
         systems, references = _run_systems(runs, settings.device, settings.split)

@@ -17,8 +17,7 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     given for something other than a page.
     """
     settings = job.settings
-    given = settings.maps if isinstance(settings.maps, list) else [settings.maps]
-    folders = [MapFolder(path) for name in given for path in map_folders(Path(name))]
+    folders = [MapFolder(path) for name in settings.maps for path in map_folders(Path(name))]
     if len(folders) == 1:
         drawing = Drawing(settings, folders[0].manifest["sites"])
         if settings.out is None:

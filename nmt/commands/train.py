@@ -15,7 +15,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, choose_device
-from nmt.runs.record import peak_memory_mib, print_run, scores_record
+from nmt.runs.record import peak_memory_mib, print_run
 from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
 from nmt.training.checkpoints import tidy
@@ -90,7 +90,7 @@ def train_and_score(prepared: Prepared, before: tuple[bytes, ...], in_sweep: boo
             raise CheckFailed(
                 "Out of memory while scoring. Training is complete: resume=true trainer.accelerator=cpu scores it."
             ) from error
-        test = {"test": scores_record(scores)} if scores else {}
+        test = {"test": [score.record() for score in scores]} if scores else {}
         run.write_metrics({**prepared.record, **found, "finished": True, "scores": test, "peak_memory_mib": memory})
         write_film(run)
         print_run(run.path, scores)

@@ -32,7 +32,7 @@ def translate(job: Job[TranslateSettings]) -> None:
     translator = build_translator(
         runs, settings.search, settings.batch_tokens, settings.max_source_tokens, settings.minimum_bayes_risk
     )
-    lines = _watched(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
+    lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
     if prefix_file is None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
@@ -46,7 +46,7 @@ def translate(job: Job[TranslateSettings]) -> None:
             print(row, flush=True)
 
 
-def _watched(lines: Iterator[str], direction: Direction) -> Iterator[str]:
+def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator[str]:
     """The lines; warns at the first that seems to be in the wrong language, which a search cannot notice."""
     foreign = foreign_check(direction)
     for number, line in enumerate(lines, start=1):

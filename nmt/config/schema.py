@@ -55,7 +55,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+    return [value] if isinstance(value, (str, int, float)) and not isinstance(value, bool) else value
 
 
 def seconds_of(duration: str) -> float:
@@ -85,7 +85,7 @@ _LARGEST = 2**31 - 1
 
 Text = Annotated[str, BeforeValidator(_as_text), TextKey()]
 Texts = Annotated[list[Text], BeforeValidator(_as_list)]
-TextOrTexts = Annotated[Text | list[Text], expects("a text, or a list such as [A,B]")]
+TextOrTexts = Annotated[list[Text], BeforeValidator(_as_list), expects("a text, or a list such as [A,B]")]
 NonNegative = Annotated[int, Field(ge=0, le=_LARGEST), expects("a whole number of at least 0")]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST), expects("a whole number of at least 1")]
 PositiveOrAll = Annotated[Positive | None, expects("a whole number of at least 1, or null for all")]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 _LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger")
-LOADED = ("nmt.models", "nmt.attention", "nmt.decoding")
+FOR_LOADING = ("nmt.models", "nmt.attention", "nmt.decoding")
 """Packages whose classes are instantiated when a run is loaded."""
-TRAINED = (*LOADED, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
-"""Packages and names of what a resumed run instantiates."""
+FOR_RESUMING = (*FOR_LOADING, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
+"""Packages and classes that a resumed run instantiates."""
 
 # More than any configuration has. A few lines of YAML can expand to a list of a billion values.
 _MOST = 10_000

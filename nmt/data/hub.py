@@ -12,6 +12,7 @@ import datasets
 
 from nmt.config.direction import Direction
 from nmt.data.fetch import DownloadFailed
+from nmt.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -100,15 +101,9 @@ def _pairs(rows: Any, codes: Sequence[str], split: str) -> Iterator[list[str]]:
 def _write(pairs: Iterator[list[str]], paths: Sequence[Path]) -> None:
     """Writes one file per side; the files get their names when all are complete."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    parts = [path.with_name(f"{path.name}.part") for path in paths]
-    try:
-        with ExitStack() as stack:
-            files = [stack.enter_context(part.open("w", encoding="utf-8", newline="\n")) for part in parts]
-            for texts in pairs:
-                for file, text in zip(files, texts, strict=True):
-                    file.write(f"{text}\n")
-        for part, path in zip(parts, paths, strict=True):
-            part.replace(path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(atomic_write(path)) for path in paths]
+        files = [stack.enter_context(part.open("w", encoding="utf-8", newline="\n")) for part in parts]
+        for texts in pairs:
+            for file, text in zip(files, texts, strict=True):
+                file.write(f"{text}\n")

@@ -28,7 +28,6 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
-        self.last = self.checkpoints / "last.ckpt"  # as in nmt.training.checkpoints
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"
 

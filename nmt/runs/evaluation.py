@@ -21,7 +21,7 @@ from nmt.runs.alignment_error import Gold, Links, alignment_error
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator, longest_source, search_config
-from nmt.runs.test_sets import TestSet, split_test_set, splits
+from nmt.runs.test_sets import TestSet, split_test_set
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def evaluate_runs(
 
 def score_test_split(trained: Trained) -> list[Score]:
     """Evaluates a run on its test split; no scores if it has none."""
-    if "test" not in splits(trained):
+    if "test" not in trained.settings.data.held_out:
         return []
     logger.info("Scoring the test split")
     return evaluate_runs([trained], split_test_set(trained, "test")).scores

@@ -59,7 +59,7 @@ def readable_batches(
 def log_probs(
     runs: Sequence[Trained], sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
 ) -> list[float]:
-    """log P(target | source) of each pair of normalized lines, in nats, EOS included; several runs are an ensemble.
+    """log P(target | source) of each pair of lines, in nats, EOS included; several runs are an ensemble.
 
     NaN, with a warning, for a pair too long for the model. Raises ValueError if the numbers of lines differ, and if the
     model computes NaN.

@@ -2,8 +2,9 @@
 
 import errno
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import safetensors.torch
 import torch
@@ -12,7 +13,7 @@ from safetensors import SafetensorError
 from nmt.config.direction import Direction
 from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
-from nmt.config.trusted import LOADED, check_targets
+from nmt.config.trusted import FOR_LOADING, check_targets
 from nmt.files import atomic_write
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
@@ -55,7 +56,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
-    check_targets([config["model"], config["search"]], path / "config.yaml", LOADED)
+    check_targets([config["model"], config["search"]], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(RunSettings, config)
     except ValueError as error:
@@ -97,13 +98,12 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
         raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
-def load_runs(paths: Any, device: str, precision: str = "float32") -> list[Trained]:
-    """The finished run in a folder, or those in a list of folders for an ensemble.
+def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:
+    """The finished runs in some folders, which translate as an ensemble if there are several.
 
     Raises the errors of `load_run`, and ValueError if their directions or vocabularies differ.
     """
-    named = paths if isinstance(paths, list) else [paths]
-    runs = [load_run(Path(str(path)), device, precision) for path in named]
+    runs = [load_run(Path(path), device, precision) for path in paths]
     if not runs:
         raise ValueError("run_dir is an empty list; name at least one folder.")
     first = runs[0]

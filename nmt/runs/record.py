@@ -1,4 +1,4 @@
-"""What metrics.json says about a run besides its scores: everything needed to train it again."""
+"""What metrics.json says about a run, and what a finished run prints."""
 
 import platform
 import subprocess
@@ -82,11 +82,6 @@ def peak_memory_mib() -> int | None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts in KiB, macOS in bytes.
     return round(most / 2**20 if sys.platform == "darwin" else most / 2**10)
-
-
-def scores_record(scores: list[Score]) -> list[dict[str, Any]]:
-    """Scores as plain values, rounded as they are printed."""
-    return [score.record() for score in scores]
 
 
 def print_run(path: Path, scores: Sequence[Score]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from nmt.config.messages import unknown
-from nmt.config.nodes import CONFIGS, Config, make
+from nmt.config.nodes import CONFIGS, Node, make
 from nmt.config.schema import RunSettings, check_node
 from nmt.decoding import consensus
 from nmt.decoding.beam import BeamSearch, Observe, Observed
@@ -35,7 +35,7 @@ def build_translator(
     """
     first = runs[0]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
-    found = build_search(first.settings.search, search or {})
+    found: Search = make(search_config(first.settings.search, search or {}))
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
@@ -53,13 +53,7 @@ def longest_source(settings: RunSettings) -> int:
     return max(MAX_SOURCE_TOKENS, settings.filters.max_tokens)
 
 
-def build_search(stored: Config, asked: Mapping[str, Any]) -> Search:
-    """The search that `search_config` describes."""
-    search: Search = make(search_config(stored, asked))
-    return search
-
-
-def named_search(name: str) -> Config:
+def named_search(name: str) -> Node:
     """The search of that name in configs/search, with its defaults. Raises ValueError for an unknown name."""
     nodes = {
         file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
@@ -67,11 +61,11 @@ def named_search(name: str) -> Config:
     named = {stem: node for stem, node in nodes.items() if "_target_" in node}
     if name not in named:
         raise ValueError(unknown("search", name, named))
-    found: Config = named[name]
+    found: Node = named[name]
     return found
 
 
-def search_config(stored: Config, asked: Mapping[str, Any], name: str = "search") -> Config:
+def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") -> Node:
     """The search that `asked` describes; if it names none, the stored one with the settings that are not None.
 
     Raises ValueError for a setting that the stored search does not have, or whose type differs.

@@ -45,7 +45,7 @@ def chosen_test_set(
     trained: Trained,
     split: str,
     source: str | None = None,
-    reference: str | list[str] | None = None,
+    reference: list[str] | None = None,
     alignment: str | None = None,
     out: str | None = None,
 ) -> TestSet:
@@ -63,7 +63,7 @@ def chosen_test_set(
 
 def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
     """A split of the run's corpus. Raises ValueError for an unknown one; `remedy` is added to the message."""
-    known = splits(trained)
+    known = trained.settings.data.held_out
     if name not in known:
         raise ValueError(unknown("split", name, known) + remedy)
     data = trained.settings.data
@@ -85,18 +85,13 @@ def _warn_of_changed_files(trained: Trained, prefix: str) -> None:
             )
 
 
-def splits(trained: Trained) -> dict[str, str]:
-    """The prefixes of the run's validation and test splits by name."""
-    return trained.settings.data.held_out
-
-
 def own_test_set(
-    trained: Trained, source: str, reference: str | list[str], alignment: str | None = None, out: str | None = None
+    trained: Trained, source: str, reference: list[str], alignment: str | None = None, out: str | None = None
 ) -> TestSet:
     """The user's own files: a source, one or more references, and a gold alignment if there is one."""
     source_file = existing_file("source", source)
     references = []
-    for name in reference if isinstance(reference, list) else [reference]:
+    for name in reference:
         file = existing_file("reference", name)
         lines, translations = read_parallel(source_file, file)
         warn_of_references(file, translations)

@@ -1,5 +1,1 @@
 """Training with Lightning: a run begins or resumes (begin, resume), and the loop leads to the best weights (loop)."""
-
-from nmt.training.task import TranslationTask
-
-__all__ = ["TranslationTask"]

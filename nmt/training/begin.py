@@ -16,12 +16,12 @@ from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.runs.record import training_record
+from nmt.training.buildable import check_buildable
 from nmt.training.machine import choose_machine, faster_precision, rank
 from nmt.training.prepared import (
     ADAPTED,
     Prepared,
     changed_command,
-    check_buildable,
     finished_run,
     initial_model,
     plain_corpora,

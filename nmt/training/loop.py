@@ -25,6 +25,7 @@ from nmt.runs.search import longest_source
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.checkpoints import (
+    LAST,
     BestCheckpoints,
     LastCheckpoint,
     RecentCheckpoints,
@@ -34,10 +35,10 @@ from nmt.training.checkpoints import (
 )
 from nmt.training.machine import build_trainer
 from nmt.training.out_of_memory import batch_too_large
-from nmt.training.prepared import Prepared, build_task, reached_limits
+from nmt.training.prepared import Prepared, reached_limits
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
-from nmt.training.task import NotFinite
+from nmt.training.task import NotFinite, build_task
 from nmt.training.validation import ValidationBleu
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if settings.checkpoints.recent:
         callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
     # The last checkpoint comes after everything that decides or keeps: a resumed run starts from its content.
-    callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.last)]
+    callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
     # A resumed run logs to a new version: the CSV logger would delete the old one.
@@ -136,7 +137,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     except NotFinite as error:
         if trainer.is_global_zero:
             write_json(run.nonfinite, step_as_text(error, prepared))
-        raise CheckFailed(f"{error} {error.remedy} Its sentences are in {run.nonfinite}.") from error
+        raise CheckFailed(f"{error} {error.remedy()} Its sentences are in {run.nonfinite}.") from error
     except Stopped:
         logger.warning("Stopped at step %d, and saved; resume=true continues from there.", trainer.global_step)
         raise

@@ -81,9 +81,9 @@ def rank() -> int:
 
 
 def quiet(leader: bool) -> None:
-    """Silences Lightning's remarks, and in all processes except the leader our own log lines; warnings stay."""
+    """Silences Lightning's remarks, and our own log lines and warnings in all processes except the leader."""
     if not leader:
-        logging.getLogger("nmt").setLevel(logging.WARNING)
+        logging.getLogger("nmt").setLevel(logging.ERROR)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     # This logger reports which process has died before the others are ended.

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import safetensors.torch
 import torch
-from torch import nn
 
 from nmt.config.keys import value_at
 from nmt.config.messages import written
@@ -23,15 +22,11 @@ from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.errors import is_mistake
-from nmt.kernels.dropout import Dropout
-from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained, build_model, load_run
 from nmt.text import TokenizerPair
-from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.progress import NO_LIMIT
-from nmt.training.task import TranslationTask
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +37,6 @@ MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 ADAPTED = (*BATCHES, "tokenizer.size")
 """What a run may set to another value than its command: for less memory, other processes or a small corpus."""
-
-# Any size will do: no part of a model depends on it.
-_VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
 class Prepared(NamedTuple):
@@ -190,54 +182,6 @@ def check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Exampl
                     f"The longest {side} of the {split} data has {length} pieces with EOS, but scorer=location has "
                     f"weights for {most}: set its max_length to {length} or more, or leave out long sentences."
                 )
-
-
-def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
-    """What a training step computes."""
-    return TranslationTask(
-        model,
-        make(settings.optimizer),
-        make(settings.schedule),
-        make(settings.objective),
-        seed=settings.seed,
-        label_smoothing=settings.label_smoothing,
-        word_dropout=settings.word_dropout,
-        max_skipped_steps=settings.max_skipped_steps,
-    )
-
-
-def check_buildable(settings: RunSettings) -> None:
-    """Builds the model (without memory), initial weights, optimizer, schedule and search once, and discards them.
-
-    This reports a value that one of them refuses before the corpora are read. Raises ValueError for the first one.
-    """
-    try:
-        with torch.device("meta"):
-            model = make(settings.model)(vocabulary=_VOCABULARY)
-            make(settings.initializer)(model)
-        build_task(settings, model).configure_optimizers()
-        _warn_of_equal_passes(make(settings.objective), model)
-    except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
-        if is_mistake(error):
-            raise
-        # The libraries' own refusals; without this they would count as failures of the program.
-        reason = " ".join(str(error).split())
-        raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
-    make(settings.search)
-
-
-def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
-    name = {RDrop: "r_drop", SimCut: "simcut"}.get(type(objective))
-    if name is None or (isinstance(objective, SimCut) and objective.cut > 0):
-        return
-    rates = [part.p for part in model.modules() if isinstance(part, (Dropout, nn.Dropout))]
-    rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
-    if not any(rates):
-        logger.warning(
-            "objective=%s compares two passes that differ by dropout alone, and this model has none, so it is cross "
-            "entropy at twice the cost: add model.dropout=0.1, for example.",
-            name,
-        )
 
 
 def reached_limits(settings: RunSettings, record: Config) -> list[str]:

@@ -10,12 +10,13 @@ from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings, validated
-from nmt.config.trusted import TRAINED, check_targets
+from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
 from nmt.runs.directory import RunDirectory
 from nmt.runs.record import training_record
+from nmt.training.buildable import check_buildable
 from nmt.training.checkpoints import newest_whole
 from nmt.training.machine import choose_machine, rank
 from nmt.training.prepared import (
@@ -24,7 +25,6 @@ from nmt.training.prepared import (
     MAY_CHANGE,
     Prepared,
     changed_command,
-    check_buildable,
     finished_run,
     initial_model,
     plain_corpora,
@@ -49,7 +49,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     except ValueError as error:
         raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
-    check_targets(stored, run.path / "config.yaml", TRAINED, given=job.config)
+    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
     config = resumed_config(job, stored, metrics, run.path)
     if finished:
         check_continues(stored, config, run.path, metrics)

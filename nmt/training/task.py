@@ -15,6 +15,8 @@ from torch.nn.utils import clip_grad_value_, get_total_norm, parametrize
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from nmt.config.nodes import make
+from nmt.config.schema import RunSettings
 from nmt.data.batch import Batch, Example, separated
 from nmt.models.base import Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
@@ -39,7 +41,6 @@ class NotFinite(FloatingPointError):  # noqa: N818
         super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}.")
         self.step, self.loss, self.norm, self.examples, self.skipped = step, loss, norm, examples, skipped
 
-    @property
     def remedy(self) -> str:
         """How to continue training."""
         return (
@@ -208,3 +209,17 @@ class TranslationTask(LightningModule):
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)
         return self.trainer.strategy.reduce(tensor, reduce_op="sum")
+
+
+def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
+    """What a training step computes."""
+    return TranslationTask(
+        model,
+        make(settings.optimizer),
+        make(settings.schedule),
+        make(settings.objective),
+        seed=settings.seed,
+        label_smoothing=settings.label_smoothing,
+        word_dropout=settings.word_dropout,
+        max_skipped_steps=settings.max_skipped_steps,
+    )

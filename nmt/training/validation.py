@@ -22,8 +22,7 @@ class ValidationBleu(Callback):
 
     It may take `max_time_fraction` of the wall time, summed over the processes of a resumed run. A validation in
     which it would take more logs NaN instead, except for the first and the last. Which one is skipped depends on the
-    clock, so a
-    metric that decides when to stop needs max_time_fraction = 1, which skips none.
+    clock, so a metric that decides when to stop needs max_time_fraction = 1, which skips none.
     """
 
     def __init__(
@@ -34,8 +33,6 @@ class ValidationBleu(Callback):
         bleu: Callable[[Sequence[str], Sequence[str]], float],
         max_time_fraction: float,
     ) -> None:
-        if not 0 < max_time_fraction <= 1:
-            raise ValueError(f"validation.max_time_fraction is {max_time_fraction}; it must be above 0 and at most 1.")
         self._translator, self._bleu, self._max_time_fraction = translator, bleu, max_time_fraction
         self._sources, self._references = sources, references
         self._start = time.monotonic()

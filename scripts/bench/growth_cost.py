@@ -16,8 +16,7 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch, collate
 from nmt.models import VocabularySizes
 from nmt.text import EOS
-from nmt.training import TranslationTask
-from nmt.training.prepared import build_task
+from nmt.training.task import TranslationTask, build_task
 from scripts.bench.attention_cost import SCORERS
 from scripts.bench.size_lists import size_list
 from scripts.bench.training_cost import SIZES, configuration, matrix_rate, operations_per_token

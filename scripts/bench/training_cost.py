@@ -25,9 +25,9 @@ from nmt.data.vocabulary import learned_tokenizers
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD
-from nmt.training import TranslationTask
 from nmt.training.machine import build_trainer
-from nmt.training.prepared import build_task, filters_of
+from nmt.training.prepared import filters_of
+from nmt.training.task import TranslationTask, build_task
 
 WINDOW = 5
 """Updates timed together: a single one depends too much on its sentence lengths."""

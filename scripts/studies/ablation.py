@@ -29,7 +29,7 @@ from nmt.files import check_folder, write_json
 from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
 from nmt.tables import Table
-from nmt.training.prepared import check_buildable
+from nmt.training.buildable import check_buildable
 from scripts.mistakes import report_mistakes
 from scripts.studies import results_report
 from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each

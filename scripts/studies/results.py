@@ -91,7 +91,7 @@ def check_line(options: argparse.Namespace) -> None:
 def check_overrides(rows: Sequence[Pair], overrides: Sequence[str]) -> None:
     """Raises ValueError if a run was started with different overrides: it would be kept or resumed."""
     for pair in rows:
-        begun = pair.run.finished or pair.run.last.is_file()
+        begun = pair.run.finished or (pair.run.checkpoints / "last.ckpt").is_file()
         if not begun or not (stored := pair.run.metrics().get("command")):
             continue
         trained = {part for part in shlex.split(stored)[3:] if part.split("=")[0] not in OWN + RESTARTS}

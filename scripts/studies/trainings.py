@@ -19,7 +19,7 @@ def resuming(run: RunDirectory) -> list[str]:
     if not run.started:
         return []
     # Before its first checkpoint there is nothing to resume.
-    return ["resume=true" if run.last.is_file() else "overwrite=true"]
+    return ["resume=true" if (run.checkpoints / "last.ckpt").is_file() else "overwrite=true"]
 
 
 def threads_each(jobs: int) -> int:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from nmt.cli.log import NamedLevels
+from nmt.cli.command import NamedLevels
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.Captur
     for row in rows[::7]:
         place = tuple(int(row[key]) for key in ("layer", "head", "row", "column"))
         item = first.site(row["site"])
-        assert float(row["weight"]) == pytest.approx(float(item.weights[place]), abs=1e-6)
+        assert float(row["weight"]) == round(float(item.weights[place]), 6)
         assert (row["row_label"], row["column_label"]) == (item.outputs[place[2]], item.columns[place[3]])
     links = ("argmax", "argmax-of-source", "threshold", "intersection", "union", "grow-diag-final-and")
     named = {"source.txt", "target.txt", *(f"{name}.align" for name in links)}

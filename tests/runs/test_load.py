@@ -12,7 +12,7 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.decoding.sampling import Sampling
 from nmt.runs.load import build_model, choose_device, save_weights
-from nmt.runs.search import build_search, longest_source
+from nmt.runs.search import longest_source, search_config
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
 
@@ -74,15 +74,15 @@ def test_whoever_may_read_the_run_may_read_its_weights(
 def test_changes_that_are_none_keep_the_stored_search(config: dict[str, Any]) -> None:
     stored = config["search"]
     assert isinstance(stored, dict)
-    assert build_search(stored, {"beam_size": None}).beam_size == 2
-    assert build_search(stored, {"beam_size": 3}).beam_size == 3
-    changed = build_search(stored, {"constraints": {"max_length": 7, "min_length": None}})
+    assert make(search_config(stored, {"beam_size": None})).beam_size == 2
+    assert make(search_config(stored, {"beam_size": 3})).beam_size == 3
+    changed = make(search_config(stored, {"constraints": {"max_length": 7, "min_length": None}}))
     assert (changed.constraints.max_length, changed.constraints.min_length) == (7, 1)
-    assert isinstance(build_search(stored, configuration("translate", ["search=sampling"])["search"]), Sampling)
+    assert isinstance(make(search_config(stored, configuration("translate", ["search=sampling"])["search"])), Sampling)
     with pytest.raises(ValueError, match=r"Unknown setting of this search 'search\.top_p'. Available: search\.beam"):
-        build_search(stored, {"top_p": 0.5})
+        make(search_config(stored, {"top_p": 0.5}))
     with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
-        build_search(stored, {"beam_size": "x"})
+        make(search_config(stored, {"beam_size": "x"}))
 
 
 def test_a_search_reads_as_much_as_training_has_read() -> None:

@@ -11,7 +11,6 @@ from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
 from nmt.evaluation.scores import corpus_scores, headline_metrics
 from nmt.runs.comparison import System
-from nmt.runs.record import scores_record
 from scripts.studies import ablation
 
 REFERENCES = [[f"câu số {number} có vài từ đây" for number in range(20)]]
@@ -48,7 +47,7 @@ def systems(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     lines: dict[str, list[str]] = {}
 
     def run_system(path, device, split, settings, references):
-        scores = scores_record(corpus_scores(lines[path.name], REFERENCES, headline_metrics(False)))
+        scores = [each.record() for each in corpus_scores(lines[path.name], REFERENCES, headline_metrics(False))]
         metrics = json.loads((path / "metrics.json").read_text())
         return System(settings, lines[path.name], {"scores": scores}, metrics), REFERENCES
 

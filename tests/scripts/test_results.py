@@ -75,7 +75,7 @@ def test_restarts_a_run_without_a_checkpoint(pair):
 def test_resumes_from_a_checkpoint(pair):
     pair.run.write_config(CONFIG)
     pair.run.checkpoints.mkdir()
-    pair.run.last.touch()
+    (pair.run.checkpoints / "last.ckpt").touch()
     assert pair.training([])[-1] == "resume=true"
 
 
@@ -174,8 +174,8 @@ def test_a_stopped_run_resumes_only_with_its_own_overrides(finished, changed: st
     run.write_metrics({"finished": False, "command": command})
     # Before its first checkpoint the run can simply start again.
     results.check_overrides([finished], [])
-    run.last.parent.mkdir()
-    run.last.touch()
+    run.checkpoints.mkdir()
+    (run.checkpoints / "last.ckpt").touch()
     results.check_overrides([finished], ["a=7"])
     with pytest.raises(ValueError, match=r"was started with a=7, not no overrides; choose another --out\."):
         results.check_overrides([finished], [])

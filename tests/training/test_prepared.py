@@ -10,8 +10,9 @@ import torch
 from nmt.config.job import Job
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import Mixing, plan, plan_epoch
+from nmt.training.buildable import check_buildable
 from nmt.training.machine import choose_machine, faster_precision
-from nmt.training.prepared import changed_command, check_buildable, steps_of_training
+from nmt.training.prepared import changed_command, steps_of_training
 
 
 @pytest.mark.parametrize("processes", [1, 2])

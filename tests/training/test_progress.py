@@ -7,8 +7,9 @@ import pytest
 import torch
 from lightning import LightningModule, Trainer
 
-from nmt.training import TranslationTask, progress
+from nmt.training import progress
 from nmt.training.progress import NO_LIMIT, Progress
+from nmt.training.task import TranslationTask
 
 
 class Run:

@@ -174,7 +174,7 @@ def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences
         fit(task, batches, accumulate_grad_batches=2)
     assert found.value.step == 1
     assert found.value.examples == [(3, [4, 5], [6]), (5, [7], [8, 9]), (11, [4], [5]), (13, [8], [6])]
-    assert "resume=true max_skipped_steps=3, which" in found.value.remedy
+    assert "resume=true max_skipped_steps=3, which" in found.value.remedy()
     torch.testing.assert_close(dict(model.state_dict()), start, rtol=0, atol=0)
 
 
@@ -190,7 +190,7 @@ def test_as_many_steps_as_allowed_are_skipped_without_a_trace(model: Seq2Seq, ca
     assert "Step 1 is skipped, 1 of 1: At step 1 the loss is nan" in caplog.text
     with pytest.raises(NotFinite) as found:
         fit(task, [bad])
-    assert "resume=true max_skipped_steps=4, which" in found.value.remedy
+    assert "resume=true max_skipped_steps=4, which" in found.value.remedy()
 
 
 class Kept(lightning.Callback):

@@ -105,9 +105,3 @@ def test_distinct_outputs_are_no_warning(clock: Clock, caplog: pytest.LogCapture
         run.after(1), run.after(5)
     assert "collapsed" not in caplog.text
     assert caplog.text.count("hypothesis") == 6
-
-
-@pytest.mark.parametrize("share", [0.0, 1.1])
-def test_a_share_out_of_range_is_refused(clock: Clock, share: float) -> None:
-    with pytest.raises(ValueError, match=f"validation.max_time_fraction is {share}"):
-        Validated(clock, ["a"], share)

@@ -1,0 +1,53 @@
+"""Builds the parts of a training run once, before anything is read, so that a value they refuse is reported at once."""
+
+import logging
+
+import torch
+from torch import nn
+
+from nmt.config.nodes import make
+from nmt.config.schema import RunSettings
+from nmt.errors import is_mistake
+from nmt.kernels.dropout import Dropout
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.training.objectives import Objective, RDrop, SimCut
+from nmt.training.task import build_task
+
+logger = logging.getLogger(__name__)
+
+# Any size will do: no part of a model depends on it.
+_VOCABULARY = VocabularySizes(8, 8, joint=False)
+
+
+def check_buildable(settings: RunSettings) -> None:
+    """Builds the model (without memory), initial weights, optimizer, schedule and search once, and discards them.
+
+    This reports a value that one of them refuses before the corpora are read. Raises ValueError for the first one.
+    """
+    try:
+        with torch.device("meta"):
+            model = make(settings.model)(vocabulary=_VOCABULARY)
+            make(settings.initializer)(model)
+        build_task(settings, model).configure_optimizers()
+        _warn_of_equal_passes(make(settings.objective), model)
+    except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
+        if is_mistake(error):
+            raise
+        # The libraries' own refusals; without this they would count as failures of the program.
+        reason = " ".join(str(error).split())
+        raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
+    make(settings.search)
+
+
+def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
+    name = {RDrop: "r_drop", SimCut: "simcut"}.get(type(objective))
+    if name is None or (isinstance(objective, SimCut) and objective.cut > 0):
+        return
+    rates = [part.p for part in model.modules() if isinstance(part, (Dropout, nn.Dropout))]
+    rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
+    if not any(rates):
+        logger.warning(
+            "objective=%s compares two passes that differ by dropout alone, and this model has none, so it is cross "
+            "entropy at twice the cost: add model.dropout=0.1, for example.",
+            name,
+        )
