@@ -178,7 +178,7 @@ def _figure(
     across, down = size.cell * columns, size.cell * rows
     gap = 0.12, 0.06 + 1.5 * _LETTER
     wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
-    # At the resolution of the picture, because text is measured at it.
+    # Text is measured at the resolution of the figure, so it must be that of the picture.
     figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
     most = look.max_weight or max(float(weights.max()), 1e-6)

@@ -39,7 +39,7 @@ def forced_log_probs(
     """log p of every piece at each position of a given target, EOS included, in nats.
 
     A search may find an empty target. `watch` receives the attention of every site and layer. Raises ValueError if the
-    source is empty, or a side too long.
+    source is empty, or if a side is too long.
     """
     check_length("source", source, trained.model.max_source)
     check_length("target", target, trained.model.max_target, least=0)

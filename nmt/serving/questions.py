@@ -104,7 +104,7 @@ class ChangeOfAttention(Fields):
     half_width: Index | None = None
 
     def intervention(self) -> Intervention:
-        """The same for nmt.runs. Raises ValueError for weights that are not a distribution."""
+        """This change as nmt.runs takes it. Raises ValueError for weights that are not a distribution."""
         # Weights of a page are rounded, so their sum may be slightly above 1.
         if self.way == "weights" and (min(self.weights, default=-1) < 0 or not sum(self.weights) <= 1 + 1e-3):
             raise ValueError("weights must be numbers of at least 0 with a sum of at most 1, one for each key.")

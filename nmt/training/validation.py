@@ -20,9 +20,9 @@ _COLLAPSED = 0.1
 class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
-    It may take `max_time_fraction` of the wall time, summed over the processes of a resumed run. A validation in
-    which it would take more logs NaN instead, except for the first and the last. Which one is skipped depends on the
-    clock, so a metric that decides when to stop needs max_time_fraction = 1, which skips none.
+    Translating may take at most `max_time_fraction` of the wall time, summed over the processes of a resumed run. A
+    validation that would exceed it is skipped and logs NaN, except for the first and the last. Which ones are skipped
+    depends on the clock, so a metric that decides when to stop needs max_time_fraction = 1, which skips none.
     """
 
     def __init__(
