@@ -66,7 +66,7 @@ def check_secret(request: Request, given: str | None, known: frozenset[str]) -> 
         raise HTTPException(403, "Invalid API key" if secret else "Add an API key as api_key")
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a thread of its own
     service: Service = request.app.state.service
     return service
 

@@ -78,7 +78,7 @@ async def killed_streams(port: int, number: int) -> Row:
     return f"{number} clients die while they receive a stream", text, (status, waiting) == (200, 0) and seconds < 5
 
 
-async def fuzzed(port: int, command: Path, number: int) -> Row:
+async def fuzzed(port: int, command: Path, number: int, folder: Path) -> Row:
     """Malformed requests that schemathesis makes from the server's own description."""
     before = await statuses(port)
     operations = 9  # those that take fields, and so can take wrong ones
@@ -86,6 +86,7 @@ async def fuzzed(port: int, command: Path, number: int) -> Row:
         *(str(command), "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", CHECKS, "--mode", "negative"),
         *("--phases", "coverage,fuzzing", "-n", str(-(-number // operations)), "--continue-on-failure", "--no-shrink"),
         *("--workers", "2", "--request-timeout", "60", "--suppress-health-check", "all"),
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -273,7 +274,7 @@ async def everything(options: argparse.Namespace, folder: Path) -> list[Row]:
         async for row in replaced(one.port, run):
             await report(_known(row))
         if options.schemathesis:
-            await report(fuzzed(one.port, options.schemathesis, options.requests))
+            await report(fuzzed(one.port, options.schemathesis.absolute(), options.requests, folder))
         failures = (await statuses(one.port)).get("500", 0)
         await report(_known(("all of these", f"{failures} x 500", failures == 0)))
         text = f"{warm:.0f} MiB warm, {one.memory:.0f} MiB after"

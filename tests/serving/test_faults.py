@@ -5,6 +5,7 @@ import json
 import logging
 import shutil
 import socket
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -127,3 +128,10 @@ def test_idle_connections_do_not_hold_up_a_request(address: str, client: TestCli
     finally:
         for each in idle:
             each.close()
+
+
+def test_a_request_needs_no_further_thread(client: TestClient) -> None:
+    """A thread for each request would compete with the model's for the interpreter."""
+    for path, body in (("/translate", ASKED), ("/v1/translate", {"text": "one"})):
+        assert client.post(path, json=body).status_code == 200
+    assert [each.name for each in threading.enumerate() if each.name.startswith("AnyIO worker")] == []
