@@ -1,10 +1,10 @@
-"""Score a finished run: BLEU and chrF with signature and confidence interval, and the alignment error rate.
+"""Score a finished run: BLEU and chrF with signatures and confidence intervals, and the alignment error rate.
 
   python -m nmt.evaluate run_dir=PATH                          on its test split
   python -m nmt.evaluate run_dir=PATH split=valid search.beam_size=1
   python -m nmt.evaluate run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
 
-The alignment error rate needs gold word alignments, which a split has as PREFIX.en-vi.align.
+The alignment error rate needs gold word alignments; those of a split are read from PREFIX.en-vi.align.
 """
 
 from nmt.cli.command import command

@@ -22,7 +22,8 @@ class KeysValues(NamedTuple):
 class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    (Vaswani et al. 2017, section 3.2.2.) Queries have the width `query_dim`; keys, values and the result `key_dim`.
+    See Vaswani et al. 2017, section 3.2.2. Queries have width `query_dim`; keys, values and the result have width
+    `key_dim`.
     Raises ValueError if `num_heads` does not divide both widths.
     """
 

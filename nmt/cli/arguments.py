@@ -27,7 +27,7 @@ _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
 def flags(arguments: Sequence[str]) -> set[str]:
-    """The arguments that begin with a dash, without their values. Raises ValueError for one that does not exist."""
+    """The arguments that begin with a dash, without their values. Raises ValueError for an unknown flag."""
     found = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
     for flag, argument in found.items():
         if flag not in SWEEP | HELP | INSPECT:

@@ -21,16 +21,16 @@ def command(
 ) -> NoReturn:
     """Runs a command with the arguments in sys.argv, and exits.
 
-    `name` is the name of its YAML file. `run` names the function of the Job as 'module:function'; it is imported only
-    after the arguments have been validated, so that a mistake is reported before torch is imported, which takes
-    seconds. `after_sweep` names a function of a sweep's records; its result is printed when all jobs have ended.
-    Arguments without a key become the list under the key `words`, if a command has one.
+    `name` is the name of its YAML file. `run` names the function that takes the Job, as 'module:function'; it is
+    imported only after the arguments have been validated, so that a mistake is reported before torch is imported,
+    which takes seconds. `after_sweep` names a function of a sweep's records; its result is printed when all jobs have
+    ended. Arguments without a key are collected in a list under the key `words`, if it is given.
     """
     # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes.
     # In a long run the cache would take gigabytes, without any gain (docs/explanation/why_fast.md). oneDNN reads this
     # variable when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    if sys.stderr is None:  # closed: there is nobody to report to
+    if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
     sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, words)))

@@ -47,7 +47,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     config = normal_form(_plain(_composed(name, overrides), whole=True))
     settings = validated(COMMANDS[name], config)  # first, because a node may repeat a key: schedule.steps
     groups = [override for override in overrides if _is_group(override)]
-    # What is given outside of nodes is part of their defaults: that of schedule.steps is trainer.max_steps.
+    # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
     outside = [each for each in overrides if each in groups or each.key_or_group.split(".")[0] not in nodes]
     defaults = _plain(_composed(name, outside), whole=False)
@@ -102,7 +102,7 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
 def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Override]:
     """The arguments as Hydra parses them; only a `sweep` may give a key several values.
 
-    Raises ValueError for an argument that cannot be read, and for one that no configuration of the command takes.
+    Raises ValueError for an argument that cannot be parsed, or that no configuration of the command accepts.
     """
     parser, overrides = OverridesParser.create(), []
     for argument in arguments:

@@ -28,10 +28,10 @@ def align(job: Job[AlignSettings]) -> None:
     )
     if test_set.gold is None:
         aligned = [name for name, prefix in trained.settings.data.held_out.items() if gold_file(trained, prefix)]
-        remedy = f"Splits that have one: {', '.join(aligned)}." if aligned else "No split of the run's data has one."
+        remedy = f"Splits that have them: {', '.join(aligned)}." if aligned else "No split of the run's data has them."
         raise ValueError(
-            f"There is no gold alignment of {settings.source or f'split {settings.split}'}. {remedy} Use "
-            "alignment=FILE with files of your own, or put it beside the split as PREFIX.SOURCE-TARGET.align."
+            f"There are no gold alignments for {settings.source or f'split {settings.split}'}. {remedy} Use "
+            "alignment=FILE with files of your own, or put them beside the split as PREFIX.SOURCE-TARGET.align."
         )
     maps, valid = cross_maps(trained, test_set.gold, test_set.valid_gold, settings.batch_tokens)
     found = chosen_links(maps, valid)

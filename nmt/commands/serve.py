@@ -39,7 +39,7 @@ def serve(job: Job[ServeSettings]) -> None:
     gallery = Gallery(
         [Path(folder) for folder in settings.run_dirs], settings.device, settings.precision, settings.max_models
     )
-    gallery.preload(next(iter(gallery.offered)))  # a run that cannot be loaded is reported before anybody asks
+    gallery.preload(next(iter(gallery.offered)))  # so that an error is reported before the first request
     limits = Limits(
         characters=settings.max_characters,
         sentences=settings.max_sentences,

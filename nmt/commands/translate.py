@@ -47,7 +47,7 @@ def translate(job: Job[TranslateSettings]) -> None:
 
 
 def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator[str]:
-    """The lines; warns at the first that seems to be in the wrong language, which a search cannot notice."""
+    """Yields the lines. Warns at the first that seems to be in the wrong language, which no search can notice."""
     foreign = foreign_check(direction)
     for number, line in enumerate(lines, start=1):
         if foreign and foreign(line):

@@ -13,7 +13,7 @@ class Job(Generic[Settings]):
     """One execution of a command: its configuration, and what the command line set."""
 
     config: Config
-    """As plain values, which a run stores."""
+    """Plain values, as stored in a run directory."""
     settings: Settings
     """The same, validated."""
     given: tuple[str, ...]

@@ -361,7 +361,7 @@ class OwnFiles(Keys):
         if self.reference == []:
             raise ValueError("reference is an empty list; name at least one file.")
         if getattr(self, "alignment", None) is not None and self.source is None:
-            raise ValueError("alignment belongs to files of your own; set source and reference too.")
+            raise ValueError("alignment is only for files of your own; set source and reference too.")
         return self
 
 

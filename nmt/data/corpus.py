@@ -217,7 +217,7 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
     if path.is_dir():
         inside = [name.removesuffix(end) for name in _names(path) if name.endswith(end) and name != end]
         example = f", such as {path / inside[0]}" if inside else ""
-        return f": {path} is a folder; write the path of the corpus up to its language{example}."
+        return f": {path} is a folder; give the path of a corpus without its language extension{example}."
     without = path.with_suffix("")
     if path.is_file() and any(Path(f"{without}.{code}").is_file() for code in (direction.source, direction.target)):
         return f": write the corpus without its extension, as {without}."

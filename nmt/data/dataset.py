@@ -37,7 +37,7 @@ _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int3
 class Report:
     """How many pairs were read, kept and dropped.
 
-    parts: pairs kept of each corpus, in order; source_tokens, target_tokens: pieces of the kept pairs, EOS counted;
+    parts: pairs kept of each corpus, in order; source_tokens, target_tokens: pieces of the kept pairs, including EOS;
     dropped: pairs dropped, by reason; changed: lines changed by normalization, by language and kind of change; same:
     kept pairs whose sides are the same text.
     """
@@ -66,8 +66,8 @@ class Report:
 class TrainingData(torch.utils.data.Dataset[Example]):
     """Tokenized sentence pairs by index, read from a memory-mapped file.
 
-    lengths: source and target length of each pair, EOS counted; parts: number of pairs of each corpus. The pairs of the
-    first corpus come first.
+    lengths: source and target length of each pair, including EOS; parts: number of pairs of each corpus. The pairs of
+    the first corpus come first.
     """
 
     def __init__(self, rows: Dataset, parts: Sequence[int]) -> None:

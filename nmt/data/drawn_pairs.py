@@ -13,7 +13,7 @@ from nmt.text import Tokenizer, TokenizerPair
 
 
 class Draw(NamedTuple):
-    """A training pair drawn in an epoch, and the pair appended to it, or -1."""
+    """A training pair drawn in an epoch, and the pair appended to it (-1 if there is none)."""
 
     epoch: int
     pair: int
@@ -24,7 +24,7 @@ class SubwordSampling:
     """Segments a training pair at random in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
 
     A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch
-    has the same one. A side that would exceed its `longest` pieces, EOS counted, keeps its usual segmentation.
+    has the same one. A side that would exceed its `longest` pieces, including EOS, keeps its usual segmentation.
     alpha: see `Tokenizer.resample`.
     """
 

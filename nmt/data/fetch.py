@@ -26,7 +26,7 @@ Progress = Callable[[int, int], None]
 """progress(size, total): bytes received so far, and in total, or 0 if the server does not say."""
 
 _BLOCK = 2**18
-_RETRY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes worth another try
+_RETRY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes worth retrying
 
 
 class DownloadFailed(Exception):  # noqa: N818

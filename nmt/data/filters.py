@@ -17,8 +17,8 @@ from nmt.data.inspection import swapped_check
 class Filters:
     """Conditions on training pairs; validation and test pairs are never filtered.
 
-    max_tokens: longest side allowed, in pieces, EOS counted.
-    max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, EOS counted.
+    max_tokens: longest side allowed, in pieces, including EOS.
+    max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, including EOS.
     drop_duplicates: keep only the first of equal pairs.
     drop_overlap: drop a pair whose source or target is also in the held-out corpora.
     drop_swapped: drop a pair whose sides are in each other's language; needs one language to be Vietnamese.

@@ -73,7 +73,7 @@ class TranslationData(lightning.LightningDataModule):
     """Training batches as a stream of max_steps x accumulate micro-batches per process, and validation batches.
 
     pairs: the drawn training pairs; validation: the validation pairs, see `encode_pairs`; seed: decides the order;
-    batch_tokens: rows x longest side of a micro-batch, padding and EOS counted; max_steps: optimizer steps;
+    batch_tokens: rows x longest side of a micro-batch, including padding and EOS; max_steps: optimizer steps;
     accumulate: micro-batches per step; workers: loading processes.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """

@@ -22,7 +22,7 @@ def plan(
 ) -> list[list[list[np.ndarray]]]:
     """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
 
-    `lengths` holds the source and target length of each sentence, EOS counted. Without `drawn`, an epoch has every
+    `lengths` holds the source and target length of each sentence, including EOS. Without `drawn`, an epoch has every
     sentence once; `drawn` lists the indices of an epoch instead, with repetitions.
     A micro-batch has at most `batch_tokens` = rows x longest side. Every step has `accumulate` micro-batches on each of
     `world` ranks; the largest batches are halved until the number of batches is right. The steps depend only on

@@ -31,7 +31,7 @@ class Live(NamedTuple):
     sentence: Int[Tensor, " sentences"]
     """Index in the original batch."""
     longest: Int[Tensor, " sentences"]
-    """Maximum output length, EOS counted."""
+    """Maximum output length, including EOS."""
     prefix: Int[Tensor, "sentences prefix"]
     """The pieces that every hypothesis begins with, padded with PAD."""
     words: Bool[Tensor, "sentences source"]
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     history: Int[Tensor, "rows length"]
     """The pieces, without BOS."""
     covered: Float[Tensor, "rows source"]
-    """Attention weights summed over all steps; a single column of zeros without a coverage penalty."""
+    """Attention weights summed over all steps; if there is no coverage penalty, a single column of zeros."""
 
 
 class Candidates(NamedTuple):

@@ -22,7 +22,7 @@ class Going(NamedTuple):
     sentence: Int[Tensor, " sentences"]
     """Index in the original batch."""
     longest: Int[Tensor, " sentences"]
-    """Maximum output length, EOS counted."""
+    """Maximum output length, including EOS."""
     prefix: Int[Tensor, "sentences prefix"]
     """The pieces that every sample begins with, padded with PAD."""
     numbers: Float[Tensor, "sentences samples longest"]

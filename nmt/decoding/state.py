@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Memory = Any
-"""What depends on the source sentence alone: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
+"""Whatever depends only on the source sentence: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
 
 State = Any
-"""What changes at each step: a (nested) NamedTuple of tensors, row = sentence * beams + beam on axis 0.
+"""Whatever changes at each step: a (nested) NamedTuple of tensors, row = sentence * beams + beam on axis 0.
 
 The search owns it and writes into it, so the leaves that `step` returns share memory neither with each other nor with
 anything else, and none is an expanded view.
@@ -46,12 +46,12 @@ class Decodable(Protocol):
 
     @property
     def max_source(self) -> int | None:
-        """The largest number of source pieces, EOS counted; None if there is no limit."""
+        """The largest number of source pieces, including EOS; None if there is no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """The largest number of target pieces, EOS counted; None if there is no limit."""
+        """The largest number of target pieces, including EOS; None if there is no limit."""
         ...
 
     def train(self, mode: bool = True) -> Any:

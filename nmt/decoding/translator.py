@@ -37,17 +37,17 @@ class Translation(NamedTuple):
 
 
 MAX_SOURCE_TOKENS = 256
-"""Default limit on the source pieces of one search, EOS counted."""
+"""Default limit on the source pieces of one search, including EOS."""
 
 
 class Translator:
     """Translates lines of text with a model, its tokenizers and a search.
 
-    `batch_tokens` limits rows x longest source in a batch (padded, EOS counted); the limit is lower if the search keeps
-    16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (EOS counted); the
-    model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of the texts
-    that the search found for a line; by default the first one is best. The model runs in evaluation mode and is
-    returned to its previous mode. Raises ValueError for a size that is too small.
+    `batch_tokens` limits rows x longest source in a batch (including padding and EOS); the limit is lower if the search
+    keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (including
+    EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of
+    the texts that the search found for a line; by default the first one is best. The model runs in evaluation mode and
+    is returned to its previous mode. Raises ValueError for a size that is too small.
     """
 
     def __init__(

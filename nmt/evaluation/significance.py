@@ -16,7 +16,7 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
     """p of each system's score against the first one's, by sacrebleu's paired bootstrap resampling (Koehn 2004).
 
     p is 1 for the first system, for a score that equals the first one's, and for a single line, which has no variation.
-    Raises ValueError if the numbers of lines differ or there are none.
+    Raises ValueError if the numbers of lines differ or if there are no lines.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
@@ -38,7 +38,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     The multi-bootstrap (Sellam et al. 2022) resamples sentences, the same for all runs, and the runs of each setting,
     so that it accounts for both sources of randomness. Of n runs it draws n - 1: drawing n would underestimate the
     variance of the mean of a few runs (Rao & Wu 1988). p is computed by the formula of `paired_bootstrap`, and equals
-    its p for a single run, which adds no variation. With two or three runs p is still somewhat too small. Raises
+    its p for a single run, which adds no variation. With two or three runs, p is still somewhat too small. Raises
     ValueError like `paired_bootstrap`.
     """
     for runs in settings:

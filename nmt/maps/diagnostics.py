@@ -45,7 +45,7 @@ class HeadDiagnostics(NamedTuple):
     """The measures of one head, in one sentence or averaged over sentences."""
 
     line: int
-    """From 1; 0 for the mean over sentences."""
+    """Counted from 1; 0 is the mean over sentences."""
     rank: int
     site: str
     layer: int | None
@@ -163,7 +163,7 @@ def _shares(
 
 
 def _entropies(shares: Float[np.ndarray, "layers heads rows columns"]) -> Float[np.ndarray, "layers heads rows"]:
-    # abs, because minus 0 would be printed with its sign.
+    # abs turns -0.0, which would be printed with its sign, into 0.0.
     return np.abs((shares * np.log(np.where(shares > 0, shares, 1))).sum(-1))
 
 

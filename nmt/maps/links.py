@@ -30,9 +30,9 @@ class Choice(NamedTuple):
     """The map that links are read from."""
 
     row: PieceRow
-    """The row of a target piece: with 'predicts' the step that predicts it, with 'reads' the next step, which reads it.
+    """The row of a target piece: 'predicts' is the step that predicts it; 'reads' is the next step, which reads it.
 
-    The latter is Shift-Att of Chen et al. (2020).
+    The latter is Shift-Att (Chen et al. 2020).
     """
     layer: int | None
     """None: the mean of the layers."""
@@ -133,7 +133,7 @@ def chosen_map(
     target_pieces: Sequence[str],
     choice: Choice,
 ) -> Float[np.ndarray, "target_words source_words"]:
-    """The word map (see `word_map`) of one sentence pair's cross attention that `choice` selects."""
+    """The word map (see `word_map`) that `choice` selects from one sentence pair's cross attention."""
     return word_map(selected(weights, choice.layer, choice.head), source_pieces, target_pieces, choice.row)
 
 

@@ -149,7 +149,7 @@ def write_maps(
         "made_from": made_from,
         "sites": sites,
     }
-    # One line for each sentence: readable and short.
+    # One line per sentence, which is short and readable.
     rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
     write_bytes(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n'.encode())

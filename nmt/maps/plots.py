@@ -71,7 +71,7 @@ class _Size(NamedTuple):
     cell: float
     """Side of a cell in inches."""
     font: float
-    """Of the labels in points; 0 for maps without labels."""
+    """Font size of the labels in points; 0 for maps without labels."""
 
 
 def heat_map(
@@ -138,12 +138,12 @@ def _fitted(
     look: Look,
     size: _Size,
 ) -> tuple[Figure, _Size]:
-    """The figure in that size, or with the largest cells that its width allows; a cell of 0 if it allows none."""
+    """The figure in that size, or with the largest cells that its width allows; the cell size is 0 if none fit."""
     figure = _figure(weights, labels, look, size)
     if look.width is None:
         return figure, size
-    # Only the cells shrink with the width, so one step nearly solves for their size. Slanted labels that overhang at
-    # the right, and text measured in whole pixels, need more steps.
+    # Only the cells shrink with the width, so one step nearly solves for their size. Slanted labels that overhang on
+    # the right, and text measured in whole pixels, take more steps.
     fitting = figure, size._replace(cell=0.0)
     for _ in range(12):
         room = look.width - figure.get_tightbbox().width - 2 * _PAD

@@ -52,7 +52,7 @@ class Recorder:
         self.layers[site][layer] = _Layer(shown, center, allowed, prior)
 
     def sentence(self, index: int, source_pieces: Sequence[str], target_pieces: Sequence[str]) -> list[AttentionMap]:
-        """The maps of one sentence of the batch at every recorded site, without padding (EOS counted)."""
+        """The maps of one sentence of the batch at every recorded site, including EOS but without padding."""
         labels = site_labels(source_pieces, target_pieces)
         maps = []
         for site, recorded in self.layers.items():

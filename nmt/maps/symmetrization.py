@@ -11,12 +11,12 @@ _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def intersection(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
-    """The links of both directions: few and precise."""
+    """The links found in both directions: few, but precise."""
     return forward & backward
 
 
 def union(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
-    """The links of either direction: many."""
+    """The links found in either direction: many, but less precise."""
     return forward | backward
 
 

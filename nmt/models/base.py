@@ -34,7 +34,7 @@ class Seq2Seq(nn.Module, ABC):
     """The queries of each attention site, in words; the sites are in the order in which a sentence reaches them."""
 
     output: nn.Linear
-    """Maps the features of `decode` to logits. Separate, so that training can skip padding and keep no logits."""
+    """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
 
     @property
     @abstractmethod
@@ -48,12 +48,12 @@ class Seq2Seq(nn.Module, ABC):
 
     @property
     def max_source(self) -> int | None:
-        """The largest number of source pieces, EOS counted; None if there is no limit."""
+        """The largest number of source pieces, including EOS; None if there is no limit."""
         return self._least("encoder_self", "cross")
 
     @property
     def max_target(self) -> int | None:
-        """The largest number of target pieces, EOS counted; None if there is no limit."""
+        """The largest number of target pieces, including EOS; None if there is no limit."""
         return self._least("decoder_self")
 
     def _least(self, *sites: str) -> int | None:

@@ -185,13 +185,13 @@ def report(
 
 
 def system_table(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Table:
-    """A row for each system. p is against the first one. Columns without any figure are left out."""
+    """One row per system, with p against the first one. Columns without any value are left out."""
     p_cells = ["" for _ in systems] if p_values is None else _p_cells(p_values)
     return _table([(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)])
 
 
 def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Table:
-    """A row for each setting: the number of its seeds, means, and p of its mean BLEU against the first setting's."""
+    """One row per setting: its number of seeds, its means, and p of its mean BLEU against the first setting's."""
     rows = []
     for setting, p in zip(settings, _p_cells(p_values), strict=True):
         means = _means(setting)

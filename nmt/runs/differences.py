@@ -55,7 +55,7 @@ def _words() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        # A scorer, a normalizer and a norm are written under their own name, so that a site can have its own.
+        # Scorers, normalizers and norms are under a key with the group's name, so that a site can have its own.
         target = (node.get(path.parent.name) or node).get("_target_")
         if target:
             found.setdefault(target, path.stem)

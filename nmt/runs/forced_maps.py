@@ -17,11 +17,11 @@ class IdPair(NamedTuple):
     line: int
     """From 1."""
     rank: int
-    """1 for the given or the best translation, 2 for the second best, ..."""
+    """1 for the given or best translation, 2 for the second best, ..."""
     source: Sequence[int]
     target: Sequence[int]
     score: float | None = None
-    """From the search that found the target."""
+    """The score in the search that found the target."""
 
 
 def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:

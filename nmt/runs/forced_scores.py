@@ -28,7 +28,7 @@ class Perplexity(NamedTuple):
     word: float
     character: float
     lines: int
-    """The number of lines with a log-probability."""
+    """The number of lines included: those with a log-probability."""
 
     def record(self) -> dict[str, float | None]:
         """For JSON: None in place of NaN and infinity."""
@@ -41,7 +41,7 @@ def readable_batches(
     """Batches of the pairs of ids (without BOS and EOS) by length, each with the indices of its pairs.
 
     Pairs that are too long for the model of a run are left out: a location scorer has weights for a limited number of
-    pieces, EOS counted.
+    pieces, including EOS.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
@@ -103,7 +103,7 @@ def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str])
 
 
 def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> float:
-    """The mean log-probability per piece, EOS counted, in nats; lines whose value is NaN are left out."""
+    """The mean log-probability per piece, including EOS, in nats; lines whose value is NaN are left out."""
     lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
     nats = sum(value for value in found if not math.isnan(value))
     return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan

@@ -1,4 +1,4 @@
-"""Interventions on the attention of a finished run: what the model writes, and how likely each piece is, with a change.
+"""Interventions on the attention of a finished run: what it translates, and how likely each piece is, after a change.
 
 The attention is changed inside `intervened`, with trained weights as they are. `intervene` compares one sentence with
 and without the change.

@@ -43,12 +43,12 @@ class Agreement(NamedTuple):
     source_words: list[str]
     target_words: list[str]
     weights: Float[np.ndarray, "target_words source_words"]
-    """The run's cross attention between words, forced to decode the target."""
+    """The run's cross attention between words, from forced decoding of the target."""
     gold: Alignment
     links: dict[str, frozenset[Link]]
     """'model': the largest weight of each target word; 'diagonal': from the lengths alone; 'guess': the person's."""
     rates: dict[str, Rates]
-    """For each of the links; without 'guess' if there is none."""
+    """The rates of each kind of links; no 'guess' if there is none."""
 
 
 @cache

@@ -99,7 +99,7 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
 
 
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:
-    """The finished runs in some folders, which translate as an ensemble if there are several.
+    """The finished runs in these folders, which translate as an ensemble if there are several.
 
     Raises the errors of `load_run`, and ValueError if their directions or vocabularies differ.
     """
@@ -119,12 +119,12 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; 'auto' is the GPU if there is one. Raises ValueError for one that is not available."""
+    """The device of that name; 'auto' is the GPU if there is one. Raises ValueError if it is not available."""
     if name not in DEVICES:
         raise ValueError(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise ValueError("device=cuda needs a GPU, and torch sees none here; use device=cpu.")
+        raise ValueError("device=cuda needs a GPU, but torch finds none; use device=cpu.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 

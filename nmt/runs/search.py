@@ -1,4 +1,4 @@
-"""Makes the search and the translator of a loaded run."""
+"""Builds the search and the translator of a loaded run."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -49,7 +49,7 @@ def build_translator(
 
 
 def longest_source(settings: RunSettings) -> int:
-    """Limit on the source pieces of one search, EOS counted: the default, or what training read if that is more."""
+    """Limit on the source pieces of one search, including EOS: the larger of the default and filters.max_tokens."""
     return max(MAX_SOURCE_TOKENS, settings.filters.max_tokens)
 
 

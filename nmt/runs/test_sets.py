@@ -62,7 +62,7 @@ def chosen_test_set(
 
 
 def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
-    """A split of the run's corpus. Raises ValueError for an unknown one; `remedy` is added to the message."""
+    """A split of the run's corpus. Raises ValueError for an unknown split, with `remedy` appended to the message."""
     known = trained.settings.data.held_out
     if name not in known:
         raise ValueError(unknown("split", name, known) + remedy)

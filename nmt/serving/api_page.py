@@ -32,7 +32,7 @@ TAGS = [
     {"name": "LibreTranslate", "description": "LibreTranslate's interface: JSON, forms, or fields in the address."},
     {"name": "DeepL", "description": "Translation in DeepL's format: JSON or forms."},
     {"name": "lab", "description": "Attention, scores, alternatives and interventions, one sentence at a time."},
-    {"name": "monitoring", "description": "For programs that watch the server."},
+    {"name": "monitoring", "description": "For monitoring programs."},
 ]
 
 router = APIRouter(include_in_schema=False)

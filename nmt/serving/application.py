@@ -169,7 +169,7 @@ class Around:
         try:
             await self.app(scope, limited, answered)
         finally:
-            # The route and not the path, which a client can choose, so that there are few labels.
+            # The route, not the path: clients can request any path, so the number of labels would have no limit.
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
             self.metrics.requests.labels(path, str(status)).inc()

@@ -22,7 +22,7 @@ _BYTES_PER_PIECE = 4
 
 
 class Full(Exception):  # noqa: N818
-    """Too much is waiting already. `retry_after` is in seconds."""
+    """Too many sentences are waiting already. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(f"The server is busy; try again in {retry_after} s.")
@@ -30,7 +30,7 @@ class Full(Exception):  # noqa: N818
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Ends a search whose result nobody waits for any more."""
+    """Ends a search whose clients have all left."""
 
 
 class Task(NamedTuple):
@@ -69,7 +69,7 @@ class Engine:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
-        self._wanted: Callable[[], bool] = lambda: True  # whether anybody waits for what the thread computes
+        self._wanted: Callable[[], bool] = lambda: True  # whether a client still waits for the thread's result
         self._last: tuple[Task, Trained, Translator] | None = None  # built once for batches of the same kind
 
     @property
@@ -126,7 +126,7 @@ class Engine:
             self._computing -= 1
 
     def check(self, step: Step) -> None:
-        """Observes a beam search in the engine's thread. Raises Abandoned if nobody waits for its result any more."""
+        """Observes a beam search in the engine's thread. Raises Abandoned if no client waits for the result."""
         if not self._wanted():
             raise Abandoned
 

@@ -1,4 +1,4 @@
-"""The lab's own interface, under /v1: what a run attends to, and what happens if that is changed."""
+"""The lab's own interface, under /v1: what a run attends to, and what happens if you change it."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ from nmt.text import normalize
 T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
-"""Limit on what a question has: an answer with maps of all heads grows with the product of both lengths."""
+"""Limit on the pieces per side of a question: an answer with the maps of all heads grows with the product of both."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -166,7 +166,7 @@ async def list_examples(service: ThisService, run: str | None = None) -> list[di
 
 @router.post("/align", responses=_FAILURES)
 async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
-    """The known alignment of an example, the run's, that of the diagonal and a guess, with their error rates."""
+    """The gold alignment of an example, and the links of the run, the diagonal and a guess, with their error rates."""
 
     def action(trained: Trained) -> dict[str, Any]:
         pairs = aligned_pairs(trained.direction)
@@ -278,7 +278,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
 
 
 def unfinished_map(trained: Trained, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
-    """The map that a question asks for while the translation is not finished: it has no row that predicts EOS."""
+    """The map that a question asks for, of an unfinished translation: there is no row that predicts EOS."""
     maps = {item.site: item for item in forced(trained, source, target).maps}
     if question.site not in maps:
         raise ValueError(unknown("attention site", str(question.site), maps))

@@ -18,7 +18,7 @@ class Detected(NamedTuple):
     """A language that a text may be in."""
 
     confidence: float
-    """From 0 to 100; those of all languages of the server sum to 100."""
+    """From 0 to 100; the confidences of all languages of the server sum to 100."""
     language: str
 
 
@@ -37,7 +37,7 @@ class Languages:
         return [each.target for each in self.directions if each.source == source]
 
     def detect(self, text: str) -> Sequence[Detected]:
-        """The languages of the server, the most likely for this text first; one that cannot be detected is last."""
+        """The languages of the server, the most likely for this text first; those that cannot be detected are last."""
         ranked = [(code, float(log_prob)) for code, log_prob in self._identifier.rank(text)]
         highest = ranked[0][1] if ranked else 0.0
         total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)
@@ -48,5 +48,5 @@ class Languages:
 
 @cache
 def _every_language() -> LanguageIdentifier:
-    """The identifier of all languages that it knows. It takes a second to load, so that is done at the start."""
+    """py3langid's identifier with all its languages. It takes a second to load, so it is loaded at the start."""
     return LanguageIdentifier.from_model_file(MODEL_FILE)

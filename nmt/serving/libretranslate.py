@@ -148,7 +148,7 @@ async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]
 
 @router.get("/languages", response_model=list[Language])
 async def languages(service: ThisService) -> list[dict[str, Any]]:
-    """The languages, and the languages that each can be translated into; itself is one of them."""
+    """The languages, each with the languages that it can be translated into, including itself."""
     known = service.languages
     return [
         {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]} for code in known.codes
@@ -203,7 +203,7 @@ async def translated(
 ) -> list[list[str]]:
     """The translations of each text from its source language, best first.
 
-    A text in the target language stays as it is. Raises HTTPException 400 for a request that cannot be met.
+    A text in the target language stays as it is. Raises HTTPException 400 for an invalid request.
     """
     for code in (*sources, target):
         if code not in service.languages.codes:

@@ -30,7 +30,7 @@ class Question(Fields):
 
 
 class TranslateQuestion(Question):
-    """For translations."""
+    """A request for translations."""
 
     prefix: str = Field("", max_length=1000, description="the beginning of the translations")
     n_best: int = Field(1, ge=1)
@@ -38,7 +38,7 @@ class TranslateQuestion(Question):
 
 
 class PairQuestion(Question):
-    """For a sentence and the run's own translation, or a given one."""
+    """A question about a sentence and the run's own translation of it, or a given one."""
 
     target: Text | None = Field(None, description="a translation; by default the run's own")
     target_ids: Ids | None = None
@@ -48,14 +48,14 @@ class PairQuestion(Question):
 
     @property
     def search(self) -> dict[str, Any]:
-        """The settings of the search that are replaced."""
+        """The search settings that the question replaces."""
         # A run's own n_best may be larger than this beam.
         n_best = None if self.beam_size is None else 1
         return {"beam_size": self.beam_size, "length_penalty": self.length_penalty, "n_best": n_best}
 
 
 class StreamQuestion(PairQuestion):
-    """For a search step by step; with a site, each step has the map of its best hypothesis."""
+    """A request for each step of a search; with a site, each step has the map of its best hypothesis."""
 
     site: Site | None = None
     layer: Index | None = Field(None, description="from 0; null for the mean of all")
@@ -63,13 +63,13 @@ class StreamQuestion(PairQuestion):
 
 
 class AlternativesQuestion(PairQuestion):
-    """For the most likely pieces at each position."""
+    """A request for the most likely pieces at each position."""
 
     number: int = Field(5, ge=1, le=100, description="pieces to return for each position")
 
 
 class CellsQuestion(PairQuestion):
-    """For one row of a map."""
+    """A question about one row of a map."""
 
     site: Site = "cross"
     layer: Index = 0
@@ -78,7 +78,7 @@ class CellsQuestion(PairQuestion):
 
 
 class AlignQuestion(Question):
-    """For the links of one of the examples."""
+    """A question about the links of one of the examples."""
 
     layer: Index | None = Field(None, description="from 0; null for the mean of all")
     head: Index | None = Field(None, description="from 0; null for the mean of all")
@@ -130,7 +130,7 @@ class ChangeOfAttention(Fields):
 
 
 class InterveneQuestion(PairQuestion):
-    """For a sentence with and without changes of attention."""
+    """A request to translate a sentence with and without changes to the attention."""
 
     changes: list[ChangeOfAttention] = Field(
         min_length=1, max_length=1000, examples=[[{"site": "cross", "way": "scale", "columns": [3], "factor": 0}]]

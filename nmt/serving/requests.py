@@ -17,7 +17,7 @@ GONE = 499
 
 
 class Body(BaseModel):
-    """The fields of a request. Unknown fields are ignored, because clients of other servers may send some."""
+    """The fields of a request. Unknown fields are ignored, because clients written for other servers may send them."""
 
 
 class Failure(BaseModel):
@@ -29,14 +29,14 @@ class Failure(BaseModel):
 
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
 STATUSES: dict[int, dict[str, Any]] = {
-    400: {"description": "The request cannot be met; `error` says why."},
+    400: {"description": "The request is not valid; `error` says why."},
     403: {"description": "The API key is missing or unknown."},
     404: {"description": "There is no such run."},
     408: {"description": "The body took too long to arrive."},
     413: {"description": "The body is larger than the server allows."},
     429: {"description": "Too many sentences are waiting.", "headers": {"Retry-After": _WAIT}},
-    500: {"description": "A defect of the server; its log has the details."},
-    503: {"description": "The run's directory was removed, or cannot be loaded."},
+    500: {"description": "Internal error; the server's log has the details."},
+    503: {"description": "The run cannot be loaded, or its directory was removed."},
     504: {"description": "The request took longer than the server allows."},
 }
 """What each status of an error means."""
@@ -45,7 +45,7 @@ _USUAL = (400, 403, 408, 413, 429, 500, 503, 504)
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of an endpoint, for the description of the interface; by default those of one that translates."""
+    """The errors of an endpoint, for the API description; by default, those of the translation endpoints."""
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}}
     return {status: {"content": content, **STATUSES[status]} for status in sorted(statuses or _USUAL)}
 

@@ -15,7 +15,7 @@ _NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
 
 
 class Cut(NamedTuple):
-    """A text as sentences and what lies between them; there is one more gap than there are sentences."""
+    """A text split into sentences and the gaps around them; there is one more gap than sentences."""
 
     sentences: list[str]
     gaps: list[str]

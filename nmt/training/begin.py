@@ -31,7 +31,7 @@ from nmt.training.prepared import (
 
 logger = logging.getLogger(__name__)
 
-# What start_from takes over from the finished run, unless the command line chooses it.
+# The keys that start_from takes from the finished run, unless the command line sets them.
 _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
 
 

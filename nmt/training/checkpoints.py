@@ -89,7 +89,7 @@ class RecentCheckpoints(ModelCheckpoint):
 def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The state of a ModelCheckpoint with its files in another folder; files that do not exist are dropped.
 
-    A state may be older than the files: a better checkpoint may have replaced one that it names.
+    The state may be older than the files: a better checkpoint may have replaced one of those in the state.
     """
 
     def here(path: str) -> str:

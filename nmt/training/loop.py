@@ -148,13 +148,13 @@ def fit(prepared: Prepared) -> dict[str, Any]:
             sys.exit(INTERRUPTED)
         raise
     except pickle.UnpicklingError as error:
-        raise ValueError(f"{last} is not a checkpoint of nmt.train; begin again with overwrite=true.") from error
+        raise ValueError(f"{last} is not a checkpoint of nmt.train; start over with overwrite=true.") from error
     if not trainer.is_global_zero:
         return {}
 
     # The end: the weights of the best validation, and the cost of training.
     if not best.best_model_path:
-        raise CheckFailed(f"{run.checkpoints} no longer has the best checkpoint: begin again with overwrite=true.")
+        raise CheckFailed(f"{run.checkpoints} no longer has the best checkpoint: start over with overwrite=true.")
     used = {
         "steps": trainer.global_step,
         "wall_time_seconds": round(time_limit.time_elapsed(), 1),
@@ -212,7 +212,7 @@ def where_to_resume(run: RunDirectory) -> str:
         return str(error)
     if whole is None:
         command = "resume=true" if run.started else "the same command"
-        return f"There is no checkpoint yet: {command} begins again."
+        return f"There is no checkpoint yet: {command} starts over."
     step = ""
     with suppress(Exception):  # called while another error is being raised
         found = torch.load(whole, map_location="cpu", weights_only=True, mmap=True)

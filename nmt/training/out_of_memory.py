@@ -30,15 +30,15 @@ class BatchTooLarge(Exception):  # noqa: N818
         }
 
     def remedy(self, halved_before: bool = False) -> str:
-        """What the user can do if training cannot restart by itself."""
+        """Message: what to change if training cannot restart by itself."""
         full = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
         if halved_before or not self.can_be_halved:
             return (
-                f"{full}, and the longest sentence has {self.longest} tokens: begin again with a smaller model, or "
+                f"{full}, and the longest sentence has {self.longest} tokens: start over with a smaller model, or "
                 "leave out long sentences with filters.max_tokens, and overwrite=true."
             )
         smaller = " ".join(f"{key}={value}" for key, value in self.halved.items())
-        return f"{full}. Begin again with {smaller} overwrite=true, or resume=true on a larger device."
+        return f"{full}. Start over with {smaller} overwrite=true, or resume=true on a larger device."
 
 
 @contextmanager

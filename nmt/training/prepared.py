@@ -70,7 +70,7 @@ class Prepared(NamedTuple):
             self.run.write_tokenizers(self.tokenizers, self.settings.direction)
             self.run.write_metrics(self.record)
         except OSError:
-            # So that the same command can begin again.
+            # So that the same command can be run again.
             if self.is_new:
                 self.run.clear()
             raise
@@ -86,7 +86,7 @@ class Corpora(NamedTuple):
 
 
 def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
-    """The corpora of a run. Warns about names in data.detokenize that are neither one of them nor a file."""
+    """The corpora of a run. Warns about names in data.detokenize that are neither one of its corpora nor a file."""
     data, direction = settings.data, settings.direction
     held_out = list(data.held_out.values())
     known = (*data.train, *held_out)
@@ -160,8 +160,8 @@ def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing,
     length = limit if trainer.max_epochs is None else min(steps, limit)
     if (decay := settings.schedule.get("steps")) and length < decay:
         logger.warning(
-            "Training ends at step %d, but the learning rate decays over %d steps; schedule.steps=%d makes it decay to "
-            "the end in a new run.",
+            "Training ends at step %d, but the learning rate decays over %d steps; to let it decay fully, start a new "
+            "run with schedule.steps=%d.",
             length,
             decay,
             length,

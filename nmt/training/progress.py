@@ -18,10 +18,10 @@ NO_LIMIT = 10**9
 
 
 class Progress(Callback):
-    """Logs `tokens_per_second` (target tokens trained on, EOS counted, validation time excluded) and the time left.
+    """Logs `tokens_per_second` (target tokens trained on, including EOS, excluding validation time) and the time left.
 
     With `lines` it writes a plain line every `every` steps. `seconds` is the wall time of fitting and
-    `training_seconds` the part without validation, summed over all processes of a resumed run.
+    `training_seconds` the part without validation; both include the time before a resume.
     """
 
     def __init__(self, task: TranslationTask, every: int, lines: bool, max_seconds: float | None = None) -> None:

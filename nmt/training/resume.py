@@ -70,7 +70,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
     checkpoint = last_checkpoint(run, finished)
-    # A checkpoint has weights of its own, and the run that they once came from may be gone.
+    # A checkpoint has its own weights, and the run that training started from may be gone.
     start = None if checkpoint else finished_run(settings, run.path)
     if metrics:
         tokenizers = run.tokenizers(settings.direction, metrics)
@@ -104,7 +104,7 @@ def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, pat
         value = value_at(job.config, key)
         if key.split(".")[0] in TrainSettings.NOT_STORED or value == value_at(stored, key):
             continue
-        # The run itself changed it: for less memory, another number of processes, or a small corpus.
+        # The run itself changed the value: to save memory, or for a different number of processes or a small corpus.
         if key in asked and value == asked[key]:
             continue
         if key not in MAY_CHANGE:
@@ -133,12 +133,12 @@ def check_continues(before: Config, now: Config, path: Path, metrics: Config) ->
     if reached := reached_limits(validated(RunSettings, now), metrics):
         raise ValueError(
             f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
-            "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to begin again."
+            "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
         )
     if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
         raise ValueError(
             f"The run in {path} is finished: to train it longer raise {', '.join(LENGTHS[:-1])} or "
-            f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to begin again."
+            f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to start over."
         )
 
 
@@ -148,12 +148,12 @@ def check_epochs_left(path: Path, metrics: Config, max_steps: int) -> None:
         raise ValueError(
             f"The run in {path} is finished, and has done the {max_steps} steps of its epochs: raise "
             "trainer.max_epochs or set it to null to train it longer, or use overwrite=true instead of resume=true to "
-            "begin again."
+            "start over."
         )
 
 
 def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
-    """Where a run continues; None if it begins again. Raises ValueError if that would lose a finished run."""
+    """The checkpoint to continue from; None to start over. Raises ValueError if that would lose a finished run."""
     last = newest_whole(run.checkpoints)
     if last is None and finished:
         raise ValueError(
@@ -161,7 +161,7 @@ def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
             "a new run in another run_dir."
         )
     if last is None:
-        logger.warning("There is no checkpoint in %s to continue from: training begins again.", run.checkpoints)
+        logger.warning("There is no checkpoint in %s to continue from: training starts over.", run.checkpoints)
     return last
 
 

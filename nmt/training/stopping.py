@@ -28,7 +28,7 @@ def step_is_whole(trainer: Trainer, batch_idx: int) -> bool:
 
 
 class TimeLimit(Timer):
-    """Lightning's timer for trainer.max_time, over all processes of a resumed run; it lets the current step end."""
+    """Lightning's timer for trainer.max_time. It counts the time before a resume, and lets the current step finish."""
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int

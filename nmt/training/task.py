@@ -44,13 +44,13 @@ class NotFinite(FloatingPointError):  # noqa: N818
     def remedy(self) -> str:
         """How to continue training."""
         return (
-            "Begin again with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or continue with "
+            "Start over with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or continue with "
             f"resume=true max_skipped_steps={self.skipped + 3}, which skips up to three more such steps."
         )
 
 
 class TranslationTask(LightningModule):
-    """Minimizes -sum log p(target | source) / tokens over all target tokens (EOS counted) of an optimizer step.
+    """Minimizes -sum log p(target | source) / tokens over all target tokens (including EOS) of an optimizer step.
 
     The sum is divided by the step's tokens once, after accumulation and over all processes, before clipping. Label
     smoothing (torch's, over all ids), `word_dropout` (the probability that a piece is hidden from the model) and the
@@ -124,7 +124,7 @@ class TranslationTask(LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Divides the gradients by the step's target tokens and clips their norm, in one multiplication.
+        """Divides the gradients by the step's number of target tokens and clips their norm, in one multiplication.
 
         A step with an infinite or NaN gradient is skipped, or ends training. Lightning's own clipping is used if
         gradients carry the factor of a loss scaler, which skips such steps itself, or are sharded over devices. For
@@ -151,7 +151,7 @@ class TranslationTask(LightningModule):
     def _skip(self, found: NotFinite) -> None:
         """Drops the gradients of a step, so that no weight changes; schedule and weight averages continue.
 
-        Raises the error itself if too many steps were skipped before.
+        Raises the error instead if too many steps have been skipped already.
         """
         if self._skipped >= self._max_skipped_steps:
             raise found
@@ -179,8 +179,8 @@ class TranslationTask(LightningModule):
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = self._optimizer(self.model.parameters())
         schedule = self._schedule(optimizer)
-        # Lightning would step a plateau schedule after the checkpoint is written, which a resumed run would miss. For
-        # Lightning training is one epoch, so "epoch" leaves the schedule to stopping.FollowPlateau.
+        # Lightning would step a plateau schedule after writing the checkpoint, so a resumed run would miss the step. To
+        # Lightning, training is one epoch, so "epoch" leaves the schedule to stopping.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
         return {
             "optimizer": optimizer,

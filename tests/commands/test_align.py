@@ -35,7 +35,7 @@ def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[st
 
 
 def test_without_a_gold_alignment_the_splits_that_have_one_are_named(here: Path) -> None:
-    with pytest.raises(ValueError, match=r"no gold alignment of in\.en\. Splits that have one: valid, test\. Use"):
+    with pytest.raises(ValueError, match=r"no gold alignments for in\.en\. Splits that have them: valid, test\. Use"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 
@@ -50,7 +50,7 @@ def test_the_note_says_if_the_choice_was_made_on_the_measured_sentences(
 
 def test_without_any_gold_alignment_the_error_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.align, "gold_file", lambda *_: None)
-    with pytest.raises(ValueError, match=r"no gold alignment of in\.en\. No split of the run's data has one\. Use"):
+    with pytest.raises(ValueError, match=r"no gold alignments for in\.en\. No split of the run's data has them\. Use"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 

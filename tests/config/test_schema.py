@@ -86,7 +86,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("translate", "max_source_tokens", 1, "max_source_tokens is 1; it must be a whole number of at least 2, or"),
         ("translate", "device", "tpu", "Unknown device 'tpu'."),
         ("evaluate", "reference", "a", "reference is given without source; your own files need both."),
-        ("evaluate", "alignment", "a", "alignment belongs to files of your own; set source and reference too."),
+        ("evaluate", "alignment", "a", "alignment is only for files of your own; set source and reference too."),
         ("evaluate", "band", -1, "band is -1; it must be a finite number of at least 0."),
         ("evaluate", "expect", "high", "expect is high; it must be a score, a number such as 26.1, or null."),
         ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.', finished runs, or 'outputs=.a.vi,b.vi.' with refer"),

@@ -173,9 +173,8 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     (tmp_path / "absent.txt").write_text("a\n")
     assert "; a corpus PREFIX is the two files PREFIX.en and" in refused(f"{tmp_path}/absent.txt")
     for folder in (str(tmp_path), f"{tmp_path}/"):
-        assert f"{tmp_path} is a folder; write the path of the corpus up to its language, such as {corpus}." in refused(
-            folder
-        )
+        message = f"{tmp_path} is a folder; give the path of a corpus without its language extension, such as {corpus}."
+        assert message in refused(folder)
     name = Path(corpus).name
     assert refused(corpus, Direction("vn", "de")).endswith(
         f", only {name}.en and {name}.vi; set direction=en-vi or direction=vi-en."

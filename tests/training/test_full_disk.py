@@ -57,7 +57,7 @@ WHOLE = (
 @pytest.mark.parametrize(
     ("steps", "room", "again", "told", "files"),
     [
-        (4, 3, "", r"The disk is full .* There is no checkpoint yet: the same command begins again\.", ""),
+        (4, 3, "", r"The disk is full .* There is no checkpoint yet: the same command starts over\.", ""),
         (4, 400, "resume=true", WHOLE, f"./checkpoints/best-step=2.ckpt ./checkpoints/last.ckpt {OWN}"),
         (2, 330, "resume=true", WHOLE, f"./checkpoints/best-step=2.ckpt ./checkpoints/last.ckpt {OWN}"),
     ],

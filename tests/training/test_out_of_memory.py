@@ -98,7 +98,7 @@ def test_steps_that_were_made_are_not_thrown_away(
     monkeypatch.chdir(corpus)
     limit(0, since=3)
     told = (
-        r"Begin again with batching\.batch_tokens=50 trainer\.accumulate_grad_batches=2 overwrite=true, or resume=true"
+        r"Start over with batching\.batch_tokens=50 trainer\.accumulate_grad_batches=2 overwrite=true, or resume=true"
     )
     with pytest.raises(CheckFailed, match=told):
         train(job("train", trainer__max_steps=6, validation__every=2))

@@ -110,7 +110,7 @@ def test_a_step_that_is_not_finite_is_told_with_the_sentences_that_it_has_read(
     changes |= {"data__concat_prob": 1.0, "batching__batch_tokens": 2000}
     with pytest.raises(
         CheckFailed,
-        match=r"^At step \d+ the loss is .*\. Begin again with a lower optimizer\.lr .* are in new/nonfinite",
+        match=r"^At step \d+ the loss is .*\. Start over with a lower optimizer\.lr .* are in new/nonfinite",
     ):
         train(job("train", run_dir="new", **changes))
     record = json.loads((corpus_copy / "new" / "nonfinite.json").read_text(encoding="utf-8"))
@@ -290,7 +290,7 @@ def test_evaluation_of_a_split_and_of_files(
         ),
         ("evaluate", {"source": "test.en"}, "source is given without reference"),
         ("evaluate", {"reference": "test.vi"}, "reference is given without source"),
-        ("evaluate", {"alignment": "x"}, "alignment belongs to files of your own"),
+        ("evaluate", {"alignment": "x"}, "alignment is only for files of your own"),
         ("evaluate", {"source": "test.en", "reference": "valid.vi"}, r"test\.en has 1 lines but valid\.vi has 7"),
         ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
         ("evaluate", {"device": "gpu"}, "Unknown device 'gpu'"),
