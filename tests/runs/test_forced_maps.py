@@ -33,7 +33,7 @@ def run() -> Trained:
 
 
 def test_only_pairs_with_two_sides_that_can_be_read_have_maps(run: Trained) -> None:
-    """EOS counted: 4 and 6 pieces are the most."""
+    """Including EOS, 4 and 6 pieces are the most."""
     sources = [[5] * 4, [5] * 5, [5] * 4, [5], []]
     targets = [[6] * 6, [6], [6] * 7, [6], [6]]
     found = forced_maps(run, first_ranked(sources, targets), batch_tokens=100)

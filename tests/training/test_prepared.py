@@ -74,7 +74,7 @@ def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(
     settings = job("train", trainer__max_epochs=1, trainer__max_steps=50, schedule="cosine").settings
     steps = steps_of_training(settings, rows, Mixing(), 1)
     assert f"Training ends at step {steps}, but the learning rate decays over 50 steps" in caplog.text
-    assert f"schedule.steps={steps} makes it decay to the end in a new run" in caplog.text
+    assert f"to let it decay fully, start a new run with schedule.steps={steps}." in caplog.text
     caplog.clear()
     for own in ({"trainer__max_steps": steps, "schedule": "cosine"}, {"trainer__max_steps": 50}):
         steps_of_training(job("train", trainer__max_epochs=1, **own).settings, rows, Mixing(), 1)
