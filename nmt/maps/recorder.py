@@ -52,13 +52,16 @@ class Recorder:
         self.layers[site][layer] = _Layer(shown, center, allowed, prior)
 
     def sentence(self, index: int, source_pieces: Sequence[str], target_pieces: Sequence[str]) -> list[AttentionMap]:
-        """The maps of one sentence of the batch at every recorded site, including EOS but without padding."""
+        """The maps of one sentence of the batch at every recorded site, including EOS but without padding.
+
+        The local window is left out if only some layers of a site have one.
+        """
         labels = site_labels(source_pieces, target_pieces)
         maps = []
         for site, recorded in self.layers.items():
             layers = [layer for _, layer in sorted(recorded.items())]
             stacked: list[Any] = [
-                None if parts[0] is None else np.stack([part[index] for part in parts])
+                None if any(part is None for part in parts) else np.stack([part[index] for part in parts])
                 for parts in zip(*layers, strict=True)
             ]
             weights, center, allowed, prior = stacked

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt.attention import Attention
+from nmt.attention.scorers import Additive, Concat
 from nmt.config.messages import unknown
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import Trained
@@ -29,6 +30,8 @@ class Cells(NamedTuple):
     """After the scorer's projection."""
     keys: list[list[float]]
     """After the scorer's projection, one for each column."""
+    vector: list[float] | None
+    """v of the additive and the concat score, v . tanh(query + key); None for the others, which are query . key."""
     scores: list[float]
     allowed: list[bool]
     log_prior: list[float] | None
@@ -70,6 +73,7 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
         labels.columns,
         projected[0, min(head, projected.shape[1] - 1), index].tolist(),
         keys[0, min(head, keys.shape[1] - 1)].tolist(),
+        attention.scorer.vector[head].tolist() if isinstance(attention.scorer, (Additive, Concat)) else None,
         scores[0, head, index].tolist(),
         allowed.tolist(),
         prior,

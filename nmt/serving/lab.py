@@ -259,7 +259,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
             loop.call_soon_threadsafe(steps.put_nowait, step)
 
         best = watched_search(trained, source, watch, question.prefix_ids or [], question.search)[0]
-        return shown(forced(trained, source, best.ids), maps=False)
+        return {**shown(forced(trained, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
 
     work = asyncio.ensure_future(service.engine.compute(run, action))
     work.add_done_callback(lambda _: steps.put_nowait(None))  # the last one
@@ -323,6 +323,7 @@ def description(trained: Trained) -> dict[str, Any]:
             }
             for site, layers in trained.model.sites.items()
         },
+        "search": {key: trained.settings.search.get(key) for key in ("beam_size", "length_penalty")},
         "scores": trained.run.metrics().get("scores", {}),
     }
 

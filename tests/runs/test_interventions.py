@@ -127,6 +127,15 @@ def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
     assert found.changed.text.startswith("bảy sáu")
 
 
+def test_the_window_of_one_layer_leaves_the_others(here: Path) -> None:
+    trained = load_run(Path("maps_transformer"), "cpu")
+    found = compared(trained, Intervention(half_width=0, layer=0))
+    before, after = (next(item for item in each.maps if item.site == "cross") for each in (found.intact, found.forced))
+    assert ((after.weights[0] > 0).sum(-1) == 1).all(), "one key for each query"
+    assert ((after.weights[1] > 0).sum(-1) == (before.weights[1] > 0).sum(-1)).all()
+    assert after.local is None
+
+
 @pytest.mark.parametrize(
     ("intervention", "message"),
     [

@@ -89,7 +89,7 @@ def test_a_typed_sentence_is_translated_with_its_map(page: Any) -> None:
     translate(page)
     assert page.locator("#intact .translation").text_content().strip()
     sites = page.locator("#site option").all_text_contents()
-    assert sites == ["encoder_self", "decoder_self", "cross"]
+    assert sites == ["encoder self-attention", "decoder self-attention", "cross attention"]
     assert page.locator("#head option").all_text_contents() == ["mean", "0", "1"]
     page.locator("#site").select_option("encoder_self")
     pieces = page.locator("#intact text[data-column]").count()
@@ -103,7 +103,7 @@ def test_the_beam_is_a_tree_whose_best_path_is_the_translation(page: Any) -> Non
     page.locator("#beam-box summary").click()
     best = page.locator("#beam text.best title").all_text_contents()
     rows = page.locator("#intact text[data-row]").count()
-    assert len(best) == rows - 1, "every piece but the end"
+    assert len(best) == rows, "every piece, and the end"
     assert page.locator("#beam path").count() >= len(best) - 1
 
 
@@ -111,7 +111,7 @@ def test_a_blocked_word_has_no_weight_in_the_other_translation(page: Any) -> Non
     translate(page)
     cell(page, 0, 1).click()
     assert re.search(r"attends to .* with weight 0\.\d{3}", page.locator("#selection").text_content())
-    press(page, "Block this word everywhere")
+    press(page, "Block this word at every step (cross attention, all layers and heads)")
     page.locator("#changed svg").wait_for()
     titles = page.locator("#changed .cell[data-column='1'] title").all_text_contents()
     assert titles
@@ -126,7 +126,7 @@ def test_a_head_is_switched_off_and_a_row_made_even(page: Any) -> None:
     page.locator("#layer").select_option("1")
     page.locator("#head").select_option("0")
     cell(page, 1, 0).click()
-    press(page, "Switch this head off")
+    press(page, "Switch off (cross attention, layer 1, head 0)")
     page.locator("#changed svg").wait_for()
     titles = page.locator("#changed .cell title").all_text_contents()
     assert all(title.endswith(": 0.000") for title in titles)
@@ -155,16 +155,16 @@ def test_a_cell_is_explained(page: Any) -> None:
     page.locator("#explanation summary").click()
     page.locator("#numbers tr").first.wait_for()
     weights = [
-        float(text) for text in page.locator("#numbers tr:not(:first-child) td:nth-child(5)").all_text_contents()
+        float(text) for text in page.locator("#numbers tr:not(:first-child) td:nth-child(2)").all_text_contents()
     ]
     assert sum(weights) == pytest.approx(1, abs=1e-4 * len(weights))
-    assert page.locator("#equation math").count() == 1
+    assert page.locator("#equation math").count() == 3, "score, weight and context"
 
 
 def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
     translate(page)
     cell(page, 0, 1).click()
-    press(page, "Block this word everywhere")
+    press(page, "Block this word at every step (cross attention, all layers and heads)")
     page.locator("#changed svg").wait_for()
     shown = [page.locator(f"#{name} .translation").text_content() for name in ("intact", "changed")]
     context = browser.new_context()
@@ -178,16 +178,17 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
 
 def test_the_map_is_saved(page: Any) -> None:
     translate(page)
-    for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b'"",')):
+    for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b"map,target,source,weight")):
         with page.expect_download() as download:
             page.locator(f"#save-{kind}").click()
         content = download.value.path().read_bytes()
         assert content.startswith(begins)
-        assert download.value.suggested_filename == f"map.{kind}"
+        if kind == "svg":
+            size = re.match(r'<svg[^>]*? width="(\d+)" height="(\d+)"', content.decode())
+        assert download.value.suggested_filename == f"attention-maps_transformer-cross.{kind}"
         if kind == "png":
-            size = page.locator("#intact svg").bounding_box()
             image = Image.open(BytesIO(content))
-            assert image.size == pytest.approx((2 * size["width"], 2 * size["height"]), abs=2)
+            assert image.size == tuple(2 * int(number) for number in size.groups()), "twice the size of the SVG"
             assert len(image.convert("RGB").getcolors(100_000)) > 10, "it is not empty"
 
 
@@ -266,7 +267,7 @@ def test_the_difference_that_a_change_makes(page: Any) -> None:
     translate(page)
     assert page.locator("#difference-box").is_hidden(), "there is nothing to compare"
     cell(page, 0, 1).click()
-    press(page, "Block this word everywhere")
+    press(page, "Block this word at every step (cross attention, all layers and heads)")
     page.locator("#difference").check()
     page.locator("#minus .cell").first.wait_for()
     before = numbers(page, "intact")
@@ -401,7 +402,7 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     page = context.new_page()
     page.goto(
         f"{address}/#run=maps_transformer&text=one&site=cross&changes="
-        + quote('[{"key": "", "says": ["off"], "changes": [{}]}]')
+        + quote('[{"key": "", "says": ["off"], "changes": [{"site": "cross"}]}]')
     )
     page.locator("#status.error").wait_for()
     assert page.locator("#status").text_content().startswith("The intervention changes nothing")

@@ -3,18 +3,18 @@
 import { svg } from "/page/svg.js";
 import { joinPieces } from "/page/pieces.js";
 
-const WIDTH = 92, HEIGHT = 26, TOP = 16;
+const WIDTH = 104, HEIGHT = 26, TOP = 16;
 
 const pathOf = (pieces) => pieces.join("\u0000");
 
-// `steps` has the hypotheses after each step, best first: {pieces, log_prob}; `best` the pieces of the translation.
+// `steps` has the unfinished hypotheses after each step, best first: {pieces, log_prob}; `best` is the translation,
+// with the piece that ends it.
 export function drawBeam(place, steps, best) {
   const most = Math.max(...steps.map((beams) => beams.length));
-  const root = svg("svg", { width: WIDTH * (steps.length + 0.3), height: TOP + HEIGHT * most + 4, role: "img", "aria-label": place.dataset.name });
+  const root = svg("svg", { width: WIDTH * (Math.max(steps.length, best.pieces.length) + 0.3), height: TOP + HEIGHT * (most + 1) + 4, role: "img", "aria-label": place.dataset.name });
   const places = new Map();
-  const isBest = (pieces) => pieces.every((piece, i) => piece === best[i]);
-  steps.forEach((beams, step) => beams.forEach(({ pieces, log_prob }, rank) => {
-    const x = step * WIDTH + 8, y = TOP + rank * HEIGHT + 8;
+  const isBest = (pieces) => pieces.every((piece, i) => piece === best.pieces[i]);
+  const add = ({ pieces, log_prob }, x, y) => {
     places.set(pathOf(pieces), [x, y]);
     const parent = places.get(pathOf(pieces.slice(0, -1)));
     const kind = isBest(pieces) ? "best" : "other";
@@ -24,7 +24,10 @@ export function drawBeam(place, steps, best) {
     }
     const title = svg("title", {}, `${joinPieces(pieces)}: ${log_prob.toFixed(3)}`);
     const piece = pieces.at(-1);
-    root.append(svg("text", { class: kind, x, y }, `${[...piece].slice(0, 8).join("")} `, svg("tspan", { class: "number" }, log_prob.toFixed(1)), title));
-  }));
+    root.append(svg("text", { class: kind, x, y }, `${[...piece].slice(0, 8).join("")} `, svg("tspan", { class: "number" }, log_prob.toFixed(1).replace("-", "−")), title));
+  };
+  steps.forEach((beams, step) => beams.forEach((hypothesis, rank) => add(hypothesis, step * WIDTH + 8, TOP + rank * HEIGHT + 8)));
+  const last = places.get(pathOf(best.pieces.slice(0, -1)));
+  if (last) add(best, last[0] + WIDTH, TOP + most * HEIGHT + 8); // below the unfinished ones
   place.replaceChildren(root);
 }

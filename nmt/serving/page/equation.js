@@ -1,4 +1,7 @@
-// The equation of a scorer and a normalizer as MathML.
+// How one row of a map is computed: its equations as MathML, and one score worked out with its numbers.
+
+import { make } from "/page/element.js";
+import { label } from "/page/text.js";
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
 
@@ -10,31 +13,52 @@ const node = (tag, ...children) => {
 const i = (name) => node("mi", name), o = (sign) => node("mo", sign), n = (number) => node("mn", number);
 const sub = (name, index) => node("msub", i(name), i(index));
 const row = (...parts) => node("mrow", ...parts);
-const times = () => o("\u2062");
-const dot = () => o("⋅");
-
-const q = () => sub("q", "t"), k = () => sub("k", "i");
-const SCORES = {
-  Dot: () => row(q(), dot(), k()),
-  ScaledDot: () => node("mfrac", row(q(), dot(), k()), node("msqrt", i("d"))),
-  General: () => row(q(), dot(), i("W"), times(), k()),
-  Additive: () => row(i("v"), dot(), i("tanh"), o("("), sub("W", "q"), times(), q(), o("+"), sub("W", "k"), times(), k(), o(")")),
-  Concat: () => row(i("v"), dot(), i("tanh"), o("("), i("W"), o("["), q(), o(";"), k(), o("]"), o(")")),
-  Location: () => row(sub("(W q", "t"), o(")"), i("i")),
-  Gaussian: () => row(o("−"), node("mfrac", row(node("msup", row(o("‖"), q(), o("−"), k(), o("‖")), n("2"))), n("2"))),
-  GaussianLearned: () => row(o("−"), node("mfrac", row(node("msup", row(i("w"), times(), o("‖"), q(), o("−"), k(), o("‖")), n("2"))), n("2"))),
-  NoScore: () => n("0"),
+const at = (name, index = "i") => node("msub", i(name), row(i("t"), o(","), i(index)));
+const math = (...parts) => {
+  const made = node("math", row(...parts));
+  made.setAttribute("display", "block");
+  return made;
 };
 
-export function equation(cell) {
-  const math = node("math");
-  math.setAttribute("display", "block");
-  const score = (SCORES[cell.scorer] ?? (() => row(i("score"), o("("), q(), o(","), k(), o(")"))))();
-  const normalizer = node("mi", cell.normalizer.toLowerCase());
-  const prior = cell.log_prior ? [times(), sub("g", "i")] : [];
-  math.append(row(
-    sub("c", "t"), o("="), node("munder", o("∑"), i("i")), sub("a", "i"), times(), sub("v", "i"), o(","), node("mspace"),
-    sub("a", "i"), o("="), normalizer, o("("), score, o(")"), ...prior,
-  ));
-  return math;
+// q and k are as the scorer uses them, after its own projections, which the notes name.
+const q = () => sub("q", "t"), k = () => sub("k", "i");
+const product = () => row(q(), o("⋅"), k());
+const additive = () => row(sub("v", "a"), o("⋅"), i("tanh"), o("("), q(), o("+"), k(), o(")"));
+const SCORES = {
+  Dot: [product], ScaledDot: [product, "noteScaledDot"], General: [product, "noteGeneral"], Location: [product, "noteLocation"],
+  Gaussian: [product, "noteGaussian"], GaussianLearned: [product, "noteGaussian"], NoScore: [() => n("0")],
+  Additive: [additive, "noteAdditive"], Concat: [additive, "noteConcat"],
+};
+
+function weights(normalizer) {
+  if (normalizer !== "Softmax") return row(i(normalizer.toLowerCase()), o("("), sub("e", "t"), o(")"));
+  const exp = (index) => node("msup", i("e"), at("e", index));
+  return node("mfrac", exp("i"), row(node("munder", o("∑"), i(label("allowedKeys"))), exp("j")));
+}
+
+// A number with a true minus, and no sign before 0.
+export function written(number, digits = 2) {
+  const text = Math.abs(number).toFixed(digits);
+  return number < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
+export const numbers = (vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(", ")}${vector.length > 4 ? ", …" : ""})`;
+const factor = (number) => written(number).startsWith("−") ? `(${written(number)})` : written(number);
+
+// `column` is the key whose score is worked out.
+export function equations(cell, column) {
+  const [score, note] = SCORES[cell.scorer];
+  const prior = cell.log_prior ? [o("⋅"), at("g")] : [];
+  const key = cell.keys[column];
+  const term = (m) => cell.vector
+    ? `${factor(cell.vector[m])} tanh(${factor(cell.query[m])} + ${factor(key[m])})` : `${factor(cell.query[m])} ⋅ ${factor(key[m])}`;
+  const most = Math.min(key.length, cell.vector ? 2 : 3);
+  const terms = [...Array(most).keys()].map(term).join(" + ") + (key.length > most ? " + …" : "");
+  const worked = label("worked", cell.columns[column], terms, key.length, written(cell.scores[column], 3), cell.weights[column].toFixed(4));
+  return [
+    math(at("e"), o("="), score()), math(at("a"), o("="), weights(cell.normalizer), ...prior),
+    math(sub("c", "t"), o("="), node("munder", o("∑"), i("i")), at("a"), o("⁢"), sub("v", "i")),
+    ...note ? [make("p", { class: "caption" }, label(note, cell.query.length))] : [],
+    ...cell.scorer === "NoScore" ? [] : [make("p", {}, worked)],
+  ];
 }

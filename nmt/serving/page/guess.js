@@ -2,6 +2,7 @@
 
 import { colorOf, css, inkOn } from "/page/colors.js";
 import { clean, element, fillSelect, fillTable, make } from "/page/element.js";
+import { placeName } from "/page/inspector.js";
 import { ask } from "/page/server.js";
 import { MEAN, state, writeAddress } from "/page/state.js";
 import { label } from "/page/text.js";
@@ -16,7 +17,7 @@ export function setPairs(examples, report) {
   element["guess-box"].hidden = pairs.length === 0;
   if (!pairs.length) return;
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
-  element["guess-box"].open = state.guess.length > 0 || state.revealed;
+  if (state.guess.length > 0 || state.revealed) element["guess-box"].open = true;
   drawGuess(report);
 }
 
@@ -56,9 +57,11 @@ export async function drawGuess(report) {
   if (!pair) return;
   let found = null;
   if (state.revealed) {
-    const choice = (value) => value === MEAN ? null : value;
-    const places = state.site === "cross" ? { layer: choice(state.layer), head: choice(state.head) } : {};
-    try { found = await ask("/v1/align", { run: state.run, text: pair.source, guess: state.guess, ...places }); } catch (error) { report(error); return; }
+    // Links are those of cross attention; with another attention selected, of the mean of its layers and heads.
+    const choice = (value) => value === MEAN || state.site !== "cross" ? null : value;
+    const place = { layer: choice(state.layer), head: choice(state.head) };
+    try { found = await ask("/v1/align", { run: state.run, text: pair.source, guess: state.guess, ...place }); } catch (error) { report(error); return; }
+    element["guess-legend"].textContent = label("guessLegend", placeName({ site: "cross", ...place }));
   }
   element["guess-legend"].hidden = element["guess-rates"].hidden = !found;
   drawTable(pair, found, report);

@@ -1,7 +1,7 @@
-// What is selected in the map, and what can be done with it: change weights, take another piece, see the numbers.
+// What is selected in a map, and what can be done with it: change weights, take another piece, see the numbers.
 
 import { button, clean, element, fillTable, make } from "/page/element.js";
-import { equation } from "/page/equation.js";
+import { equations, numbers, written } from "/page/equation.js";
 import { reweighted } from "/page/maps.js";
 import { ask } from "/page/server.js";
 import { MEAN, state } from "/page/state.js";
@@ -14,25 +14,26 @@ const where = () => ({
   site: state.site, layer: state.layer === MEAN ? null : state.layer, head: state.head === MEAN ? null : state.head,
 });
 
-// The text of a change in the language of the page: what it says, and the site, layer and head.
-function textOf({ says: [name, ...values], changes: [{ site, layer, head }] }) {
-  const named = (what, index) => index === null ? "" : `${label(what)} ${index}`;
-  return `${label(name, ...values)} · ${[site, named("layer", layer), named("head", head)].filter(Boolean).join(", ")}`;
+// The attention, layer and head of a change in the language of the page.
+export function placeName({ site, layer, head } = where()) {
+  const heads = head === null ? (layer === null ? "" : label("everyHead")) : `${label("head")} ${head}`;
+  const layers = layer === null ? (head === null ? label("allHeads") : "") : `${label("layer")} ${layer}`;
+  return [label(site), layers, heads].filter(Boolean).join(", ");
 }
 
-// Adds a change, or replaces the one of the same kind and place; no changes remove it.
+const textOf = ({ says: [name, ...values], changes }) => `${label(name, ...values)} · ${placeName(changes[0])}`;
+const keyOf = (kind, { site, layer, head }) => [kind, site, layer, head].join(" ");
+
+// Adds a change in place of the one of the same kind and place; new weights of a row also replace those of its cells.
 function change(kind, says, changes, refresh) {
-  const key = keyOf(kind, changes[0] ?? where());
-  const old = state.changes.findIndex((each) => each.key === key);
-  const made = { key, says, changes };
-  if (old >= 0) state.changes.splice(old, 1, made);
-  else state.changes.push(made);
+  const key = keyOf(kind, changes[0]), place = keyOf("", changes[0]), cells = `${kind.replace("row", "cell")} `;
+  const isReplaced = (old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(place));
+  state.changes = [...state.changes.filter((each) => !isReplaced(each.key)), { key, says, changes }];
   refresh();
 }
 
-const keyOf = (kind, { site, layer, head }) => [kind, site, layer, head].join(" ");
-
-// Gives a cell the weight; the others of its row share the rest in proportion. A word's row is that of all its pieces.
+// Gives a cell the weight; the others of its row share the rest in proportion. `map` has the weights with the changes so
+// far, so these are the last change of the row. A word's row is that of all its pieces.
 export function setWeight(map, row, column, weight, refresh) {
   const columns = range(map.columnSpans[column]);
   const changes = range(map.rowSpans[row]).map((step) => ({
@@ -50,44 +51,50 @@ export const chosenForLayer = (what) => state.changes.find(({ key }) => key === 
 export function chooseForLayer(what, value, refresh) {
   state.changes = state.changes.filter(({ key }) => key !== layerKey(what));
   if (value === null) refresh();
-  else change(what, ["isSetting", what, value], [{ ...where(), head: null, [what]: value }], refresh);
+  else change(what, ["isSetting", label(what), value], [{ ...where(), head: null, [what]: value }], refresh);
 }
 
-// `map` is the selected one, `intact` the translation that it is of, `base` its weights with the changes so far.
-export function drawInspector({ map, base, intact, refresh, report }) {
+// `map` is the one in which something is selected, and `name` that of its section; `changed` has the same rows under the
+// changes, if there are any; `intact` is the run's own translation.
+export function drawInspector({ map, name, changed, intact, refresh, report }) {
+  const focused = element.inspector.contains(document.activeElement);
   const within = (index, names) => map && index !== null && index < names.length ? index : null;
   const row = within(state.row, map?.rows), column = within(state.column, map?.columns);
+  const own = name === "intact", isCell = row !== null && column !== null;
+  const free = own && isCell && !map.isBlocked(row, column);
   const steps = row === null ? null : range(map.rowSpans[row]), columns = column === null ? [] : range(map.columnSpans[column]);
-  const isCell = row !== null && column !== null;
-  element.selection.textContent = describe(map, row, column);
-  element["weight-box"].hidden = !isCell;
-  if (isCell) {
-    const weight = Math.min((base ?? map).weights[row][column], 1);
+  element.selection.textContent = describe(map, row, column, own ? changed : null);
+  element["weight-box"].hidden = !free;
+  if (free) {
+    const weight = Math.min((changed ?? map).weights[row][column], 1);
     element.weight.value = weight;
     element["weight-value"].textContent = weight.toFixed(2);
   }
-  const act = (name, changed, says) => button(label(name), () => change(`${name} ${row} ${column}`, says, [{ ...where(), ...changed }], refresh));
+  const act = (what, kind, says, changes, text = label(what)) =>
+    button(text, () => change(kind, says, [{ ...where(), ...changes }], refresh));
   const actions = [];
-  if (isCell) {
+  if (free) {
+    const cell = spoken(map, row, column);
     actions.push(
-      act("blockCell", { way: "scale", columns, factor: 0, steps }, ["isWeight", spoken(map, row, column), 0]),
-      act("boost", { way: "scale", columns, factor: 3, steps }, ["isTimes", spoken(map, row, column), 3]),
-      button(label("oneHot"), () => setWeight(base ?? map, row, column, 1, refresh)),
+      act("blockCell", `cell ${row} ${column}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
+      act("boost", `cell ${row} ${column}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
+      button(label("oneHot"), () => setWeight(changed ?? map, row, column, 1, refresh)),
     );
   }
-  if (row !== null) {
+  if (own && row !== null) {
     actions.push(
-      act("uniform", { way: "uniform", steps }, ["isUniform", clean(map.rows[row])]),
-      act("shuffle", { way: "shuffled", steps }, ["isShuffled", clean(map.rows[row])]),
+      act("uniform", `row ${row}`, ["isUniform", clean(map.rows[row])], { way: "uniform", steps }),
+      act("shuffle", `row ${row}`, ["isShuffled", clean(map.rows[row])], { way: "shuffled", steps }),
     );
     if (state.site !== "encoder_self" && steps[0] > 0) {
       actions.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
     }
   }
-  if (column !== null) {
-    actions.push(act("blockWord", { way: "scale", columns, factor: 0 }, ["isBlocked", clean(map.columns[column])]));
+  if (own && column !== null) {
+    const text = `${label("blockWord")} (${placeName()})`;
+    actions.push(act("blockWord", `column ${column}`, ["isBlocked", clean(map.columns[column])], { way: "scale", columns, factor: 0 }, text));
   }
-  if (map && state.head !== MEAN) actions.push(act("off", { way: "off" }, ["off"]));
+  if (map && own) actions.push(act("off", "off", ["isOff"], { way: "off" }, `${label("off")} (${placeName()})`));
   element.actions.replaceChildren(...actions);
 
   const items = state.changes.map((each, i) => [textOf(each), () => { state.changes.splice(i, 1); refresh(); }]);
@@ -100,18 +107,26 @@ export function drawInspector({ map, base, intact, refresh, report }) {
     const remove = button("×", drop);
     remove.setAttribute("aria-label", `${label("remove")}: ${text}`);
     return make("li", {}, text, remove);
-  }));
-  drawAlternatives(steps, intact, refresh, report);
-  drawExplanation(steps, intact, report);
+  }), ...items.length > 1 ? [make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [] }); refresh(); }))] : []);
+  for (const note of document.querySelectorAll(".unchanged")) note.hidden = state.changes.length === 0;
+  // What was pressed is gone; the arrow keys go on from the map.
+  if (focused && document.activeElement === document.body) element.intact.querySelector(".map svg")?.focus({ preventScroll: true });
+  drawAlternatives(own ? steps : null, intact, refresh, report);
+  drawExplanation(own ? steps : null, columns[0], intact, report);
 }
 
-function describe(map, row, column) {
+function describe(map, row, column, changed) {
   if (!map) return "";
-  if (row !== null && column !== null) return label("weight", clean(map.rows[row]), clean(map.columns[column]), map.weights[row][column].toFixed(3));
+  const predicts = state.site !== "encoder_self";
+  if (row !== null && column !== null) {
+    if (map.isBlocked(row, column)) return label("blocked", clean(map.rows[row]), clean(map.columns[column]));
+    const weight = label(predicts ? "weightPredicting" : "weight", clean(map.rows[row]), clean(map.columns[column]), map.weights[row][column].toFixed(3));
+    return changed ? `${weight} ${label("now", changed.weights[row][column].toFixed(3))}` : weight;
+  }
   if (row !== null) {
     const strongest = map.weights[row].map((weight, i) => [weight, i]).sort(([a], [b]) => b - a).slice(0, 4)
       .filter(([weight]) => weight >= 0.01).map(([weight, i]) => `${clean(map.columns[i])} ${weight.toFixed(2)}`);
-    return label("row", clean(map.rows[row]), strongest.join(", "));
+    return label(predicts ? "rowPredicting" : "row", clean(map.rows[row]), strongest.join(", "));
   }
   return column === null ? label("hint") : label("column", clean(map.columns[column]));
 }
@@ -134,7 +149,8 @@ async function drawAlternatives(steps, intact, refresh, report) {
   } catch (error) { report(error); }
 }
 
-async function drawExplanation(steps, intact, report) {
+// The row of the first piece, with the score of the chosen column worked out, by default that of the largest weight.
+async function drawExplanation(steps, column, intact, report) {
   const one = state.layer !== MEAN && state.head !== MEAN;
   element.explanation.hidden = steps === null || !one;
   if (element.explanation.hidden || !element.explanation.open) return;
@@ -142,14 +158,15 @@ async function drawExplanation(steps, intact, report) {
     const cell = await ask("/v1/explain", {
       run: state.run, text: state.text, target_ids: intact.ids, site: state.site, layer: state.layer, head: state.head, row: steps[0],
     });
-    const numbers = (vector) => `[${vector.slice(0, 4).map((x) => x.toFixed(2)).join(", ")}${vector.length > 4 ? ", …" : ""}]`;
+    const shown = column ?? cell.weights.indexOf(Math.max(...cell.weights));
     element.equation.replaceChildren(
-      equation(cell), make("p", {}, label("query", numbers(cell.query))), make("p", {}, label("context", numbers(cell.context))),
+      ...equations(cell, shown), make("p", {}, label("query", numbers(cell.query))), make("p", {}, label("context", numbers(cell.context))),
     );
-    const heads = ["", label("key"), label("score"), label("allowed"), ...cell.log_prior ? ["log g"] : [], label("weights"), label("value")];
+    const heads = ["", label("weights"), label("score"), label("allowed"), ...cell.log_prior ? ["log g"] : [], label("key"), label("value")];
     fillTable(element.numbers, [heads, ...cell.columns.map((piece, i) => [
-      piece, numbers(cell.keys[i]), cell.scores[i].toFixed(3), label(cell.allowed[i] ? "yes" : "no"),
-      ...cell.log_prior ? [cell.log_prior[i].toFixed(3)] : [], cell.weights[i].toFixed(4), numbers(cell.values[i]),
+      piece, cell.weights[i].toFixed(4), written(cell.scores[i], 3), label(cell.allowed[i] ? "yes" : "no"),
+      ...cell.log_prior ? [written(cell.log_prior[i], 3)] : [], numbers(cell.keys[i]), numbers(cell.values[i]),
     ])]);
+    element.numbers.rows[shown + 1].classList.add("shown");
   } catch (error) { report(error); }
 }

@@ -21,87 +21,160 @@ const OUTSIDE = {
 
 // What the server answered. `intact` is the run's own translation. `forced` has the same pieces and `changed` those that
 // the search finds, both with changed attention. `other` is the second run's own, and `reading` its reading of `intact`.
-let runs = [], intact = null, forced = null, changed = null, other = null, reading = null, steps = [];
+// `original` is the translation without a kept beginning. `beam` has the steps of the search, and `asked` what of.
+let runs = [], intact = null, forced = null, changed = null, other = null, reading = null, original = null;
+let beam = { asked: "", steps: [], score: 0 };
 
 const runNamed = (name) => runs.find((run) => run.name === name);
 const shownMap = (translation, choice) => translation ? mapOf(translation.maps[state.site], choice) : null;
+const choiceOfSecond = () => ({ layer: state.otherLayer, head: state.otherHead });
 
 // ---------------------------------------------------------------- asking
 
+let turn = 0;
+
+// Asks for everything that is shown. A later call takes the place of this one.
 async function refresh() {
+  const mine = ++turn;
+  const latest = async (promise) => {
+    const found = await promise;
+    if (mine !== turn) throw new DOMException("A later call has begun.", "AbortError");
+    return found;
+  };
   writeAddress();
-  if (!state.text.trim()) return;
   element.results.ariaBusy = "true";
   element.status.classList.remove("error");
-  element.status.textContent = label("waiting");
-  const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
-  const question = { run: state.run, text: state.text, prefix_ids: state.prefix, ...search };
+  element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
   try {
-    if (state.changes.length) {
-      const changes = state.changes.flatMap((each) => each.changes);
-      ({ intact, forced, changed } = await ask("/v1/intervene", { ...question, changes }));
-    } else {
-      const { ids } = await watched(question);
-      intact = await ask("/v1/attend", { ...question, target_ids: ids });
-      forced = changed = null;
+    await latest(fitChoices());
+    if (!state.text.trim()) { forget(); return; }
+    const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
+    const question = { run: state.run, text: state.text, prefix_ids: state.prefix, ...search };
+    const asked = JSON.stringify(question);
+    if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await latest(watched(question)) };
+    const changes = state.changes.flatMap((each) => each.changes), given = { ...question, target_ids: beam.ids };
+    if (changes.length) ({ intact, forced, changed } = await latest(ask("/v1/intervene", { ...given, changes })));
+    else [intact, forced, changed] = [await latest(ask("/v1/attend", given)), null, null];
+    Object.assign(intact, { run: state.run, source: state.text });
+    original = other = reading = null;
+    if (state.prefix.length) {
+      [original] = (await latest(ask("/v1/translate", { run: state.run, text: state.text, beam_size: state.beamSize }))).translations;
     }
-    other = reading = null;
     if (state.second) {
       const second = { run: state.second, text: state.text, ...search };
-      [other, reading] = await Promise.all([
+      [other, reading] = await latest(Promise.all([
         ask("/v1/attend", second, "own"), ask("/v1/attend", { ...second, target: intact.text }, "reading"),
-      ]);
+      ]));
     }
   } catch (error) { report(error); return; }
   element.status.textContent = "";
-  if (!intact.maps[state.site]) state.site = "cross";
   show();
   element.results.ariaBusy = "false";
 }
 
-// The translation appears piece by piece with its map. Returns what the stream ends with.
+// The translation appears piece by piece with its map.
 async function watched(question) {
-  const seen = [], paragraph = element.intact.querySelector(".translation");
-  element.intact.hidden = false;
-  element.intact.querySelector(".verdict").textContent = "";
+  const steps = [], paragraph = element.intact.querySelector(".translation");
+  const growing = !state.changes.length;
+  if (growing) {
+    element.intact.hidden = false;
+    showNames();
+    showVerdict(element.intact, "");
+  }
   const where = { site: state.site, layer: state.layer === MEAN ? null : state.layer, head: state.head === MEAN ? null : state.head };
-  const done = await listen("/v1/translate/stream", { ...question, ...where }, ({ text, beams, map }) => {
-    seen.push(beams);
+  const { ids, score } = await listen("/v1/translate/stream", { ...question, ...growing ? where : {} }, ({ text, beams, map }) => {
+    steps.push(beams);
+    if (!growing) return;
     paragraph.textContent = text;
     // The answer has one map, which is the selected one.
-    const growing = mapOf(map, { layer: 0, head: 0 });
-    drawMap(element.intact, growing, growing.most, null, () => {});
+    const shown = mapOf(map, { layer: 0, head: 0 });
+    drawMap(element.intact, shown, shown.most, null, () => {});
   });
-  steps = seen;
-  return done;
+  return { steps, ids, score };
 }
 
+const descriptions = new Map();
+
+async function describe(name) {
+  if (!descriptions.has(name)) descriptions.set(name, await ask(`/v1/runs/${encodeURIComponent(name)}`, undefined, name));
+  return descriptions.get(name);
+}
+
+// Attention, layer and head that the runs do not have become those that they have.
+async function fitChoices() {
+  const run = state.run, { sites, search } = await describe(run);
+  if (run !== state.run) return; // a later call fits the choices to the new run
+  if (!sites[state.site]) state.site = "cross";
+  const within = (choice, count) => count === 1 ? 0 : Number.isInteger(choice) && choice < count ? choice : MEAN;
+  const numbered = (count) => count === 1 ? [[0, 0]] : [[MEAN, label("mean")], ...[...Array(count).keys()].map((i) => [i, i])];
+  const fit = ({ layers, heads }, layer, head, layerSelect, headSelect) => {
+    Object.assign(state, { [layer]: within(state[layer], layers), [head]: within(state[head], heads) });
+    fillSelect(layerSelect, numbered(layers), state[layer]);
+    fillSelect(headSelect, numbered(heads), state[head]);
+  };
+  fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
+  fit(sites[state.site], "layer", "head", element.layer, element.head);
+  const second = state.second ? (await describe(state.second)).sites[state.site] : null;
+  for (const each of document.querySelectorAll(".of-second")) each.hidden = !second;
+  if (second) fit(second, "otherLayer", "otherHead", element["other-layer"], element["other-head"]);
+  element.unit.value = state.unit;
+  element.view.value = state.view;
+  element.difference.checked = state.difference;
+  for (const [id, key, own] of [["beam-size", "beamSize", search.beam_size], ["length-penalty", "lengthPenalty", search.length_penalty]]) {
+    element[id].value = state[key] ?? "";
+    element[id].placeholder = own ?? "";
+    element[id].disabled = own === null;
+  }
+  element["layer-box"].hidden = false;
+  element["half-width-box"].hidden = state.site !== "cross";
+  element.temperature.value = chosenForLayer("temperature") ?? 1;
+  fillSelect(element.normalizer, [["", label("asTrained")], ["softmax", "softmax"], ["sparsemax", "sparsemax"]], chosenForLayer("normalizer") ?? "");
+  element["half-width"].value = chosenForLayer("half_width") ?? "";
+  writeAddress();
+}
+
+// What is on the screen is never that of another run or sentence than the selected one.
 function report(error) {
   if (isOutdated(error)) return;
+  if (intact?.run !== state.run || intact?.source !== state.text) forget();
   element.results.ariaBusy = "false";
   element.status.classList.add("error");
   element.status.textContent = error instanceof TypeError ? label("failed", error.message) : error.message;
 }
 
+function forget() {
+  intact = forced = changed = other = reading = original = null;
+  beam = { asked: "", steps: [], score: 0 };
+  draw();
+  element["beam-box"].hidden = true;
+  element.results.ariaBusy = "false";
+}
+
 // ---------------------------------------------------------------- showing
 
 function show() {
-  fillChoices();
+  showNames();
   showTranslation(element.intact, state.run, intact, changed);
-  showVerdict(element.intact, logProb(intact));
+  showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
   if (changed) {
     showTranslation(element.changed, state.run, changed, intact);
     showVerdict(element.changed, mattered());
   }
   if (other) {
-    element["other-name"].textContent = state.second;
     showTranslation(element.other, state.second, other, intact);
     showVerdict(element.other, logProb(other));
   }
-  element["beam-box"].hidden = steps.length === 0;
+  element["beam-box"].hidden = beam.steps.length === 0;
   if (element["beam-box"].open) showBeam();
   draw();
+  if (changed) element.changed.querySelector(".verdict").scrollIntoView({ block: "nearest" });
   if (state.revealed) drawGuess(report);
+}
+
+function showNames() {
+  element["intact-name"].textContent = label(state.prefix.length ? "continued" : "translation", state.run);
+  element["changed-name"].textContent = label("withChanges", state.run);
+  element["other-name"].textContent = label("translation", state.second);
 }
 
 // The translation with the words that the other one does not have underlined.
@@ -117,111 +190,96 @@ function showTranslation(section, run, translation, compared) {
   }));
 }
 
-const logProb = ({ log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
-
 function showVerdict(section, text) {
   section.querySelector(".verdict").textContent = text;
 }
+
+const logProb = ({ log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
 
 // Did it matter: the change of log p of the first translation, and of its piece that changed most.
 function mattered() {
   const differences = forced.log_probs.map((value, i) => value - intact.log_probs[i]);
   const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
-  const number = label("mattered", signed(forced.log_prob - intact.log_prob), clean(intact.pieces[worst]), signed(differences[worst]));
+  const [total, most] = [signed(forced.log_prob - intact.log_prob), signed(differences[worst])];
+  const number = total === "0.00" && most === "0.00" ? label("didNotMatter") : label("mattered", total, clean(intact.pieces[worst]), most);
   return `${label(changed.text === intact.text ? "same" : "another")} ${number}`;
 }
 
-const showBeam = () => drawBeam(element.beam, steps, intact.pieces);
+function showBeam() {
+  drawBeam(element.beam, beam.steps, intact);
+  element["beam-hint"].textContent = label("beamHint", signed(beam.score));
+}
+
+const shownMaps = () => ({ intact: shownMap(intact), changed: shownMap(changed), other: shownMap(other, choiceOfSecond()) });
 
 // All maps of weights have one scale.
 function draw() {
-  const maps = {
-    intact: shownMap(intact), changed: shownMap(changed),
-    other: shownMap(other, { layer: state.otherLayer, head: state.otherHead }),
-  };
-  const most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
+  const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
+  for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
+  const minus = differenceShown(maps.intact);
+  // Sections are counted first, because the width of each decides the size of its cells.
+  element.results.classList.toggle("several", Object.values(maps).filter(Boolean).length > 1);
   for (const [name, map] of Object.entries(maps)) {
-    element[name].hidden = !map;
-    if (map) drawMap(element[name], map, most, name === "intact" ? selection() : null, select, name === "intact" ? drag : undefined);
+    if (!map) continue;
+    const choose = (place) => select({ ...place, of: name });
+    drawMap(element[name], map, most, state.of === name ? selection() : null, choose, name === "intact" ? drag : undefined);
   }
-  drawDifference(maps.intact);
-  element.results.classList.toggle("two", Object.values(maps).filter(Boolean).length > 1 || !element.minus.hidden);
-  inspect(maps.intact);
+  if (minus) {
+    drawHeat(element.minus.querySelector(".map"), minus, {
+      most: minus.most, selection: state.of === "intact" ? selection() : null, name: element["minus-name"].textContent,
+      choose: (place) => select({ ...place, of: "intact" }), signed: true,
+    });
+  }
+  for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !intact;
+  inspect();
 }
 
 function drawMap(section, map, most, chosen, choose, dragged) {
-  const name = `${section.querySelector("h2").textContent}: ${state.site}`;
+  const name = `${section.querySelector("h2").textContent}: ${label(state.site)}`;
   const drawn = state.view === "lines" ? drawLines : drawHeat;
   drawn(section.querySelector(".map"), map, { most, selection: chosen, name, choose, drag: dragged });
 }
 
-// Of two maps with the same rows: before and after the change, or of the two runs that read the same translation.
-function drawDifference(first) {
+// Of two maps with the same rows: after and before the change, or of the two runs that read the same translation.
+function differenceShown(first) {
   const compared = forced ?? reading;
   element["difference-box"].hidden = !compared;
   element.minus.hidden = !compared || !state.difference || !first;
-  if (element.minus.hidden) return;
-  const [one, two] = forced ? [forced, intact] : [intact, reading];
+  if (element.minus.hidden) return null;
+  const [one, two] = forced ? [shownMap(forced), first] : [first, shownMap(reading, choiceOfSecond())];
   const names = forced ? [label("yourChange"), label("original")] : [state.run, state.second];
-  const choiceOfSecond = forced ? undefined : { layer: state.otherLayer, head: state.otherHead };
-  const difference = differenceOf(shownMap(one), shownMap(two, choiceOfSecond));
+  const difference = differenceOf(one, two);
   element["minus-name"].textContent = label("minus", ...names);
-  showVerdict(element.minus, difference ? label("minusHint", difference.most.toFixed(2)) : label("otherWords"));
-  const place = element.minus.querySelector(".map");
-  if (!difference) { place.replaceChildren(); return; }
-  drawHeat(place, difference, { most: difference.most, selection: selection(), name: element["minus-name"].textContent, choose: select, signed: true });
+  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text) : label("otherWords"));
+  if (!difference) element.minus.querySelector(".map").replaceChildren();
+  return difference;
 }
 
 // ---------------------------------------------------------------- choosing
 
 const selection = () => state.row === null && state.column === null ? null : { row: state.row, column: state.column };
 
-function select({ row, column }) {
-  Object.assign(state, { row, column });
+function select({ row, column, of }) {
+  Object.assign(state, { row, column, of });
   draw();
   writeAddress();
 }
 
-const inspect = (map) => drawInspector({ map, base: shownMap(forced), intact, refresh, report });
+function inspect() {
+  const map = shownMaps()[state.of];
+  drawInspector({ map, name: state.of, changed: shownMap(forced), intact, refresh, report });
+}
 
 function drag({ row, column, weight, done }) {
-  Object.assign(state, { row, column });
+  Object.assign(state, { row, column, of: "intact" });
   element["weight-value"].textContent = element.weight.value = weight.toFixed(2);
   if (done) weigh(weight);
 }
 
 // The selected cell gets the weight.
 function weigh(weight) {
-  if (state.row !== null && state.column !== null) setWeight(shownMap(forced ?? intact), state.row, state.column, weight, refresh);
-}
-
-function fillChoices() {
-  const numbered = (count) => count === 1 ? [[0, 0]] : [[MEAN, label("mean")], ...[...Array(count).keys()].map((i) => [i, i])];
-  const within = (choice, count) => count === 1 ? 0 : choice === MEAN ? MEAN : Math.min(choice, count - 1);
-  const fill = (maps, layer, head, layerSelect, headSelect) => {
-    const [layers, heads] = [maps.weights.length, maps.weights[0].length];
-    Object.assign(state, { [layer]: within(state[layer], layers), [head]: within(state[head], heads) });
-    fillSelect(layerSelect, numbered(layers), state[layer]);
-    fillSelect(headSelect, numbered(heads), state[head]);
-  };
-  fillSelect(element.site, SITES.filter((site) => intact.maps[site]).map((site) => [site, site]), state.site);
-  fill(intact.maps[state.site], "layer", "head", element.layer, element.head);
-  const others = other?.maps[state.site];
-  if (others) fill(others, "otherLayer", "otherHead", element["other-layer"], element["other-head"]);
-  Object.assign(element.unit, { value: state.unit });
-  Object.assign(element.view, { value: state.view });
-  element.difference.checked = state.difference;
-  element["beam-size"].value = state.beamSize ?? "";
-  element["length-penalty"].value = state.lengthPenalty ?? "";
-  fillLayerControls();
-}
-
-function fillLayerControls() {
-  element["layer-box"].hidden = false;
-  element["half-width-box"].hidden = state.site !== "cross";
-  element.temperature.value = chosenForLayer("temperature") ?? 1;
-  fillSelect(element.normalizer, [["", label("asTrained")], ["softmax", "softmax"], ["sparsemax", "sparsemax"]], chosenForLayer("normalizer") ?? "");
-  element["half-width"].value = chosenForLayer("half_width") ?? "";
+  const map = shownMap(forced ?? intact), { row, column } = state;
+  if (state.of === "intact" && row !== null && column !== null && !map.isBlocked(row, column)) setWeight(map, row, column, weight, refresh);
 }
 
 function fillRuns() {
@@ -241,42 +299,50 @@ async function fillExamples() {
   try { examples = await ask(`/v1/examples?run=${encodeURIComponent(state.run)}`, undefined, "examples"); } catch (error) { report(error); }
   const example = (text, name = text) => button(name, () => { element.text.value = text; begin(text); });
   const outside = OUTSIDE[source] ? [example(OUTSIDE[source], `${OUTSIDE[source]} (${label("outside")})`)] : [];
-  element.examples.replaceChildren(...examples.slice(0, 5).map((pair) => example(pair.source)), ...outside);
+  element.examples.replaceChildren(...examples.slice(0, 3).map((pair) => example(pair.source)), ...outside, ...examples.slice(3, 6).map((pair) => example(pair.source)));
   setPairs(examples, report);
 }
 
 // A new sentence: what was changed belongs to the old one.
 function begin(text) {
-  Object.assign(state, { text, changes: [], prefix: [], row: null, column: null });
+  Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
+  writeAddress(true);
   refresh();
 }
 
 // ---------------------------------------------------------------- files
 
-const csv = (map) => ["", ...map.columns].map((cell) => JSON.stringify(cell)).join(",") + "\n"
-  + map.rows.map((name, row) => [JSON.stringify(name), ...map.weights[row]].join(",")).join("\n") + "\n";
+const csv = () => ["map,target,source,weight", ...Object.entries(shownMaps()).filter(([, map]) => map).flatMap(([name, map]) =>
+  map.rows.flatMap((row, r) => map.columns.map((column, c) => [name, row, column].map((cell) => `"${cell.replaceAll('"', '""')}"`).join(",") + `,${map.weights[r][c]}`)))].join("\n") + "\n";
+
+const drawn = () => pictureOf([...document.querySelectorAll(".result:not([hidden])")].filter((section) => section.querySelector("svg")));
 
 const FILES = {
-  svg: async () => svgFile(pictureOf(element.intact)),
-  png: async () => pngFile(pictureOf(element.intact)),
-  json: async () => new Blob([JSON.stringify({ state, intact, forced, changed, other }, null, 1)], { type: "application/json" }),
-  csv: async () => new Blob([csv(shownMap(intact))], { type: "text/csv" }),
+  svg: async () => svgFile(drawn()),
+  png: async () => pngFile(drawn()),
+  json: async () => new Blob([JSON.stringify({ state, intact, forced, changed, other, beam }, null, 1)], { type: "application/json" }),
+  csv: async () => new Blob([csv()], { type: "text/csv" }),
 };
 
 // ---------------------------------------------------------------- start
 
 function listenToChoices() {
   const on = (id, act) => element[id].addEventListener("change", ({ target }) => act(target));
-  on("run", ({ value }) => { state.run = value; fillRuns(); fillExamples(); begin(element.text.value); });
-  on("second", ({ value }) => { state.second = value; refresh(); });
-  const choose = (id, key, forget) => on(id, ({ value }) => {
+  on("run", ({ value }) => {
+    // The only layer or head of a run says nothing about the next one.
+    const { layers, heads } = descriptions.get(state.run)?.sites[state.site] ?? {};
+    if (layers === 1) state.layer = MEAN;
+    if (heads === 1) state.head = MEAN;
+    state.run = value;
+    fillRuns();
+    fillExamples();
+    begin(element.text.value);
+  });
+  on("second", ({ value }) => { Object.assign(state, { second: value, of: "intact" }); refresh(); });
+  const choose = (id, key, unselects) => on(id, ({ value }) => {
     state[key] = key === "site" || key === "unit" || key === "view" || value === MEAN ? value : Number(value);
-    if (forget) Object.assign(state, { row: null, column: null });
-    if (!intact) { writeAddress(); return; }
-    fillChoices();
-    draw();
-    writeAddress();
-    if (state.revealed) drawGuess(report);
+    if (unselects) Object.assign(state, { row: null, column: null, of: "intact" });
+    fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report);
   });
   for (const id of ["site", "layer", "head", "unit"]) choose(id, id, true);
   choose("view", "view");
@@ -305,7 +371,7 @@ function listenToChoices() {
 async function start() {
   fillLabels();
   const groups = {
-    examples: "sentence", choices: "site", "other-choices": "site", actions: "changes", alternatives: "alternatives",
+    examples: "sentence", choices: "site", actions: "changes", alternatives: "alternatives",
     "numbers-box": "numbers", "beam-scroll": "beam",
   };
   for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
@@ -313,19 +379,31 @@ async function start() {
   element.language.lang = language === "vi" ? "en" : "vi";
   element.beam.dataset.name = label("beam");
   try { runs = await ask("/v1/runs"); } catch (error) { report(error); return; }
-  const restore = () => { readAddress(runs); fillRuns(); element.text.value = state.text; fillExamples(); return refresh(); };
-  element.ask.addEventListener("submit", (event) => { event.preventDefault(); begin(element.text.value); });
+  const restore = async () => {
+    readAddress(runs);
+    fillRuns();
+    element.text.value = state.text;
+    await refresh();
+    if (!state.text) element.status.textContent = "";
+    await fillExamples();
+  };
+  element.ask.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (element.text.value === state.text) refresh();
+    else begin(element.text.value);
+  });
   listenToChoices();
   listenToGuess(report);
-  element.explanation.addEventListener("toggle", () => intact && inspect(shownMap(intact)));
-  element["beam-box"].addEventListener("toggle", () => { if (element["beam-box"].open && steps.length) showBeam(); });
+  element.explanation.addEventListener("toggle", () => intact && inspect());
+  element["beam-box"].addEventListener("toggle", () => { if (element["beam-box"].open && beam.steps.length) showBeam(); });
   for (const [kind, made] of Object.entries(FILES)) {
-    element[`save-${kind}`].addEventListener("click", async () => intact && save(`map.${kind}`, await made()));
+    element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await made()));
   }
-  darkness.addEventListener("change", () => { if (intact) draw(); drawGuess(report); });
+  darkness.addEventListener("change", () => { draw(); drawGuess(report); });
+  addEventListener("resize", draw);
   addEventListener("hashchange", restore);
   document.addEventListener("keydown", ({ key, target }) => {
-    if (key === "Escape" && intact) select({ row: null, column: null });
+    if (key === "Escape" && intact) select({ row: null, column: null, of: "intact" });
     if ((key === "+" || key === "-") && target.closest?.("#intact") && state.row !== null && state.column !== null) {
       const now = shownMap(forced ?? intact).weights[state.row][state.column];
       weigh(Math.min(Math.max(now + (key === "+" ? 0.1 : -0.1), 0), 1));

@@ -2,19 +2,19 @@
 
 import { listen, picture, replace, short, svg, widthOf } from "/page/svg.js";
 
-const LINE = 26, MIDDLE = 190, TOP = 8;
+const LINE = 26, MIDDLE = 190, TOP = 24;
 
 // The arguments are those of drawHeat.
 export function drawLines(place, map, { most, selection, name, choose }) {
-  const left = Math.max(...map.columns.map(widthOf)), right = Math.max(...map.rows.map(widthOf));
-  const root = picture(left + MIDDLE + right, 2 * TOP + LINE * Math.max(map.rows.length, map.columns.length), name);
+  const left = Math.max(...map.columns.map((text) => widthOf(text))), right = Math.max(...map.rows.map((text) => widthOf(text)));
+  const root = picture(left + MIDDLE + right, TOP + 8 + LINE * Math.max(map.rows.length, map.columns.length), name);
   const height = (index) => TOP + (index + 0.5) * LINE;
   const chosen = (row, column) => (selection?.row ?? null) === null || selection.row === row
     ? (selection?.column ?? null) === null || selection.column === column : false;
   const from = left + 4, to = left + MIDDLE - 4, middle = (from + to) / 2;
   map.rows.forEach((text, row) => map.columns.forEach((source, column) => {
     const share = Math.min(map.weights[row][column] / most, 1);
-    if (!(share > 0.01)) return;
+    if (!(share > 0.01) || map.isBlocked(row, column)) return;
     const strength = chosen(row, column) ? share : 0.12 * share;
     root.append(svg("path", {
       d: `M${from} ${height(column)}C${middle} ${height(column)} ${middle} ${height(row)} ${to} ${height(row)}`,
@@ -27,6 +27,10 @@ export function drawLines(place, map, { most, selection, name, choose }) {
   }, short(text), svg("title", {}, text)));
   map.columns.forEach((text, column) => label(text, left - 4, height(column), "end", selection?.column === column, { "data-column": column }));
   map.rows.forEach((text, row) => label(text, left + MIDDLE + 4, height(row), "start", selection?.row === row, { "data-row": row }));
+  root.append(
+    svg("text", { class: "axis", x: left - 4, y: 12, "text-anchor": "end" }, map.names[1]),
+    svg("text", { class: "axis", x: left + MIDDLE + 4, y: 12 }, map.names[0]),
+  );
   listen(root, map, selection, choose);
   replace(place, root);
 }

@@ -3,6 +3,7 @@
 import { Matrix, mergeWords } from "/page/matrix.js";
 import { isSpecial, tokensOf } from "/page/pieces.js";
 import { MEAN, state } from "/page/state.js";
+import { label } from "/page/text.js";
 
 // The first and last piece of each word; a special piece is a word of its own.
 function wordSpans(pieces) {
@@ -26,7 +27,8 @@ function selectedWeights(found, layer, head) {
   return pieces;
 }
 
-// A map of the answer {outputs, columns, weights}: labels, weights, and the pieces that each row and column has.
+// A map of the answer {outputs, columns, weights}: labels, weights, and the pieces that each row and column has. A cell
+// of the decoder's self-attention is blocked if its piece comes later than what the row has read.
 export function mapOf(found, { layer = state.layer, head = state.head, unit = state.unit } = {}) {
   if (!found) return null;
   const pieces = selectedWeights(found, layer, head);
@@ -37,7 +39,9 @@ export function mapOf(found, { layer = state.layer, head = state.head, unit = st
   return {
     rows: named(found.outputs, rowSpans), columns: named(found.columns, columnSpans), rowSpans, columnSpans,
     weights: rowSpans.map((_, row) => merged.row(row)), most: merged.most(),
+    names: [label(state.site === "encoder_self" ? "source" : "target"), label(state.site === "decoder_self" ? "read" : "source")],
     pieceRow: (row) => pieces.row(row),
+    isBlocked: (row, column) => state.site === "decoder_self" && columnSpans[column][0] > rowSpans[row][1] - 1,
   };
 }
 

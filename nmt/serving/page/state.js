@@ -10,19 +10,21 @@ const DEFAULTS = {
   site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
   unit: "pieces", view: "heat", difference: false,
   beamSize: null, lengthPenalty: null,
-  changes: [], prefix: [], row: null, column: null,
+  changes: [], prefix: [], row: null, column: null, of: "intact",
   pair: "", guess: [], revealed: false,
 };
-// `changes` are {key, says, changes}: what is asked of the server, and the name and values of its label.
+// `of` names the map in which row and column are selected. `changes` are {key, says, changes}: what is asked of the server, and the name and values of its label.
 export const state = structuredClone(DEFAULTS);
 
-export function writeAddress() {
+// `isNew` keeps the former address for the browser's Back.
+export function writeAddress(isNew = false) {
   const address = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
     const text = JSON.stringify(value);
     if (text !== JSON.stringify(DEFAULTS[key])) address.set(key, typeof value === "string" ? value : text);
   }
-  history.replaceState(null, "", `${location.pathname}${location.search}#${address}`);
+  const [link, old] = [`${location.pathname}${location.search}#${address}`, location.hash.length > 1];
+  history[isNew && old ? "pushState" : "replaceState"](null, "", link);
   document.getElementById("language").href = `?lang=${language === "vi" ? "en" : "vi"}#${address}`;
 }
 
@@ -43,7 +45,8 @@ export function readAddress(runs) {
   const known = (name) => runs.some((run) => run.name === name);
   if (!known(state.run)) state.run = runs[0].name;
   if (!known(state.second)) state.second = "";
-  state.changes = state.changes.filter((each) => Array.isArray(each?.says) && each.changes?.length);
+  if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
+  state.changes = state.changes.filter((each) => Array.isArray(each?.says) && each.changes?.[0]?.site);
   state.prefix = state.prefix.filter(Number.isInteger);
   state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));
 }

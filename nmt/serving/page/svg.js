@@ -12,11 +12,11 @@ export const picture = (width, height, name) => svg("svg", {
   xmlns: "http://www.w3.org/2000/svg",
 });
 
-export const short = (text) => [...text].length > 18 ? `${[...text].slice(0, 17).join("")}…` : text;
+export const short = (text, most = 18) => [...text].length > most ? `${[...text].slice(0, most - 1).join("")}…` : text;
 
 const ruler = document.createElement("canvas").getContext("2d");
 ruler.font = '650 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif';
-export const widthOf = (text) => Math.ceil(ruler.measureText(short(text)).width) + 12;
+export const widthOf = (text, most) => Math.ceil(ruler.measureText(short(text, most)).width) + 12;
 
 // Whatever has data-row or data-column can be clicked; the arrow keys move from cell to cell.
 export function listen(root, map, selection, choose) {
@@ -45,23 +45,36 @@ export function replace(place, root) {
   if (focused) root.focus();
 }
 
-// The drawing as a file: with its own font and the colors of the page.
-export function pictureOf(place) {
-  const copy = place.querySelector("svg").cloneNode(true);
-  for (const extra of copy.querySelectorAll(".outline, .cursor")) extra.remove();
+// Drawings with their titles, side by side, as one picture of its own: with its font and the colors of the page.
+export function pictureOf(sections) {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(name).trim();
-  for (const text of copy.querySelectorAll("text")) {
+  const root = svg("svg", { xmlns: "http://www.w3.org/2000/svg" });
+  let x = 12, high = 0;
+  for (const section of sections) {
+    const copy = section.querySelector("svg").cloneNode(true);
+    const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
+    for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged")) extra.remove();
+    const title = section.querySelector("h2").textContent, words = section.querySelector(".translation")?.textContent ?? "";
+    root.append(svg("text", { x, y: 20, "font-weight": "bold" }, title), svg("text", { x, y: 40 }, words));
+    for (const [name, value] of Object.entries({ x, y: 52 })) copy.setAttribute(name, value);
+    root.append(copy);
+    x += Math.max(width, widthOf(title, 60), widthOf(words, 200)) + 24;
+    high = Math.max(high, height);
+  }
+  for (const text of root.querySelectorAll("text")) {
     text.setAttribute("font-family", "sans-serif");
-    text.setAttribute("font-size", "13");
-    text.setAttribute("fill", color("--ink"));
+    text.setAttribute("font-size", text.matches(".axis") ? "11" : "13");
+    text.setAttribute("fill", color(text.matches(".axis") ? "--muted" : "--ink"));
   }
-  for (const line of copy.querySelectorAll("path")) {
+  for (const line of root.querySelectorAll("path")) {
     line.setAttribute("fill", "none");
-    line.setAttribute("stroke", color("--weight"));
+    line.setAttribute("stroke", color(line.matches(".cross") ? "--rule" : "--weight"));
   }
-  copy.prepend(svg("rect", { width: "100%", height: "100%", fill: color("--paper") }));
-  return copy;
+  const size = { width: Math.ceil(x), height: Math.ceil(high + 64) };
+  for (const [name, value] of Object.entries({ ...size, viewBox: `0 0 ${size.width} ${size.height}` })) root.setAttribute(name, value);
+  root.prepend(svg("rect", { width: "100%", height: "100%", fill: color("--paper") }));
+  return root;
 }
 
 export const svgFile = (drawing) => new Blob([new XMLSerializer().serializeToString(drawing)], { type: "image/svg+xml" });
