@@ -1,9 +1,12 @@
 """Fixtures that tests of several folders share: a tiny corpus, and the real commands, run as a user runs them.
 
-Without a GPU, Triton's interpreter runs its kernels. This must be set before lightning imports triton.
+Every process has one thread, because results must not depend on how sums are split. Without a GPU, Triton's
+interpreter runs its kernels; this must be set before lightning imports triton.
 """
 
 import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
 
@@ -126,8 +129,7 @@ def start_python(corpus: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]
             process = subprocess.Popen(
                 [sys.executable, "-m", f"nmt.{name}", *overrides],
                 cwd=corpus,
-                # One thread: results must not depend on how sums are split.
-                env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
+                env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

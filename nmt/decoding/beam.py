@@ -134,8 +134,8 @@ class BeamSearch:
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
         Each begins with the sentence's row of `prefix` (padded with PAD), cut at the longest output of the model.
-        `observe` receives every step.
-        Raises ValueError if the model's log-probabilities are NaN, or -inf for every way to end a sentence.
+        `observe` receives every step. Raises ValueError if the model's log-probabilities are NaN, or -inf for every way
+        to end a sentence.
         """
         memory, own_memory = model.encode(source, source_mask), False
         state = model.start(memory, self.beam_size)

@@ -111,9 +111,9 @@ def intervene(
 ) -> Comparison:
     """Translates a sentence with and without interventions; `target` replaces the translation without them.
 
-    All are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
-    every step of a beam search. Raises ValueError if the source or the
-    target is empty or too long for the model, and the errors of `intervened`.
+    All are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives every step of a beam
+    search. Raises ValueError if the source or the target is empty or too long for the model, and the errors of
+    `intervened`.
     """
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
@@ -167,7 +167,9 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     if intervention.change is not None:
         parts["edits"] = [Edit(intervention.change, intervention.head, intervention.steps)]
     if intervention.normalizer is not None:
-        parts["normalizer"] = intervention.normalizer
+        old, new = attention.normalizer, intervention.normalizer
+        # An earlier intervention may have set a temperature.
+        parts["normalizer"] = Tempered(new, old.temperature) if isinstance(old, Tempered) else new
     if intervention.temperature is not None:
         if not 0 < intervention.temperature < math.inf:
             raise ValueError(f"temperature is {intervention.temperature}; it must be a number above 0.")

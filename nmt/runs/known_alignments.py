@@ -27,6 +27,7 @@ from nmt.text import normalize
 
 _CORPUS = "sample:test"
 _LANGUAGES = {"en", "vi"}
+_NUMBER, _MOST_WORDS = 12, 11
 
 
 class AlignedPair(NamedTuple):
@@ -52,8 +53,8 @@ class Agreement(NamedTuple):
 
 
 @cache
-def aligned_pairs(direction: Direction, number: int = 12, most_words: int = 11) -> tuple[AlignedPair, ...]:
-    """The first pairs of the embedded test split with at most `most_words` on either side; none for other languages."""
+def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
+    """The first short pairs of the embedded test split; none for other languages than English and Vietnamese."""
     if {direction.source, direction.target} != _LANGUAGES:
         return ()
     path = alignment_file(_CORPUS, direction)
@@ -62,8 +63,8 @@ def aligned_pairs(direction: Direction, number: int = 12, most_words: int = 11) 
     gold = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     texts = [[normalize(line) for line in iter_lines(file)] for file in corpus_files(_CORPUS, direction)]
     pairs = map(AlignedPair, *texts, gold)
-    short = (pair for pair in pairs if max(len(pair.source.split()), len(pair.target.split())) <= most_words)
-    return tuple(pair for pair, _ in zip(short, range(number), strict=False))
+    short = (pair for pair in pairs if max(len(pair.source.split()), len(pair.target.split())) <= _MOST_WORDS)
+    return tuple(pair for pair, _ in zip(short, range(_NUMBER), strict=False))
 
 
 def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:

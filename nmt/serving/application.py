@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.engine import Engine, Full
 from nmt.serving.gallery import Unavailable
-from nmt.serving.requests import failures, sentence
+from nmt.serving.requests import DEFECT, failures, sentence
 from nmt.serving.service import Limits, Service, ThisService, check_secret
 
 SECURITY_HEADERS = {
@@ -97,7 +97,7 @@ async def _unavailable(request: Request, error: Any) -> Response:
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    return _error(request, "Internal error; the server's log has the details.", 500)
+    return _error(request, DEFECT, 500)
 
 
 ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {

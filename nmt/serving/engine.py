@@ -117,7 +117,7 @@ class Engine:
 
         def computed() -> T:
             self._wanted = lambda: not left.is_set()
-            return action(self.gallery.load(run))
+            return action(self._load(run))
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, computed)
@@ -179,10 +179,16 @@ class Engine:
         self._waiting = others
         return batch
 
+    def _load(self, run: str) -> Trained:
+        """The run from the gallery."""
+        if self._last and not self.gallery.is_loaded(run):
+            self._last = None  # it would keep in memory a model that the gallery drops
+        return self.gallery.load(run)
+
     def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:
         self._wanted = lambda: not all(each.done.done() for each in batch)
         task = batch[0].task
-        trained = self.gallery.load(task.run)
+        trained = self._load(task.run)
         settings = {}
         if task.n_best > 1 or task.beam_size is not None:
             own = trained.settings.search.get("beam_size", 1)

@@ -62,6 +62,10 @@ class Gallery:
         """How many models are in memory."""
         return len(self._loaded)
 
+    def is_loaded(self, name: str) -> bool:
+        """Whether a run is in memory."""
+        return name in self._loaded
+
     def preload(self, name: str) -> None:
         """Loads a run before it is requested. Raises the errors of `load_run`."""
         self._loaded[name] = self._read(name)
@@ -73,6 +77,8 @@ class Gallery:
         Unavailable if it was not.
         """
         kept = self._loaded.pop(name, None)
+        while len(self._loaded) >= self.max_models:  # before the next one needs memory
+            self._loaded.popitem(last=False)
         if time.monotonic() >= self._next_attempt.get(name, 0):
             try:
                 kept = self._read(name, kept)
@@ -82,8 +88,6 @@ class Gallery:
         if kept is None:
             raise Unavailable(name)
         self._loaded[name] = kept
-        while len(self._loaded) > self.max_models:
-            self._loaded.popitem(last=False)
         return kept[1]
 
     def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:

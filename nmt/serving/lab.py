@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
@@ -33,10 +34,12 @@ from nmt.serving.questions import (
     StreamQuestion,
     TranslateQuestion,
 )
-from nmt.serving.requests import failures, too_slow, within
+from nmt.serving.requests import DEFECT, failures, too_slow, within
 from nmt.serving.service import Service, ThisService
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _DIGITS = 6
@@ -47,9 +50,10 @@ router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 
-@router.get("/runs")
-async def list_runs(service: ThisService) -> list[dict[str, Any]]:
+@router.get("/runs", responses=failures(403))
+async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
     """The runs of this server."""
+    service.check_key(request)
     return [
         {"name": each.name, "source": each.direction.source, "target": each.direction.target}
         for each in service.gallery.offered.values()
@@ -157,9 +161,10 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     return await computed(request, service, question, action)
 
 
-@router.get("/examples", responses=failures(400, 404))
-async def list_examples(service: ThisService, run: str | None = None) -> list[dict[str, str]]:
+@router.get("/examples", responses=failures(400, 403, 404))
+async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, str]]:
     """Sentence pairs of the embedded corpus in a run's direction; none if it has other languages."""
+    service.check_key(request)
     direction = service.gallery.offered[run_name(service, run)].direction
     return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
 
@@ -272,6 +277,9 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         yield _event("error", {"error": too_slow(service.limits.seconds)})
     except (ValueError, Full, Unavailable) as error:
         yield _event("error", {"error": str(error)})
+    except Exception:
+        logger.exception("A search failed.")
+        yield _event("error", {"error": DEFECT})
     finally:
         left.set()
         work.cancel()

@@ -99,7 +99,7 @@ class ChangeOfAttention(Fields):
     factor: float = Field(0.0, ge=0, le=1e6, description="for scale; 0 blocks the keys")
     weights: list[float] = Field([], description="for weights: one for each key; at least 0, with a sum of at most 1")
     other_head: Index = Field(0, description="for head: the head whose weights are used")
-    temperature: float | None = Field(None, allow_inf_nan=False)
+    temperature: float | None = Field(None, ge=1e-3, le=1e3)
     normalizer: Literal["softmax", "sparsemax"] | None = None
     half_width: Index | None = None
 

@@ -27,6 +27,9 @@ class Failure(BaseModel):
     message: str | None = Field(None, description="the same, only in DeepL's interface")
 
 
+DEFECT = "Internal error; the server's log has the details."
+"""What a client is told of a defect of the server."""
+
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
 STATUSES: dict[int, dict[str, Any]] = {
     400: {"description": "The request is not valid; `error` says why."},
@@ -70,6 +73,10 @@ async def read(request: Request, model: type[M]) -> M:
             fields = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise HTTPException(400, "Invalid request: the body is not JSON; send JSON or a form.") from error
+        try:
+            json.dumps(fields, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise HTTPException(400, "Invalid request: half of a surrogate pair; send valid Unicode.") from error
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:

@@ -50,13 +50,14 @@ def in_browser(address: str, texts: list[str]) -> dict[str, list[float]]:
     """Seconds of each step for each text, after the first one, which loads the model."""
     found: dict[str, list[float]] = {name: [] for name in _STEPS}
     with chromium() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        page.locator("#run option").first.wait_for(state="attached")
         for number, text in enumerate([texts[0], *texts]):
+            page = browser.new_page()
+            page.goto(address)
+            page.locator("#examples button").first.wait_for()
             times = page.evaluate(_TRANSLATE, text)
             page.locator("#intact .cell[data-row='1'][data-column='1']").click()
             times.append(page.evaluate(_CHANGE))
+            page.close()
             if number:
                 for name, milliseconds in zip(_STEPS, times, strict=True):
                     found[name].append(milliseconds / 1000)

@@ -7,7 +7,7 @@ import pytest
 
 import nmt
 from nmt.attention.edits import Given, Off, OfHead, Scaled, Uniform
-from nmt.attention.normalizers import Sparsemax
+from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.commands.ablate_attention import ABLATIONS
 from nmt.runs.forced_scores import log_probs
 from nmt.runs.interventions import Comparison, Decoded, Intervention, intervene, intervened
@@ -125,6 +125,13 @@ def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
     found = intervene(trained, source, [Intervention(Uniform())], prefix=prefix)
     assert found.intact.text.startswith("bảy sáu")
     assert found.changed.text.startswith("bảy sáu")
+
+
+def test_a_temperature_and_a_normalizer_act_together_in_either_order(trained: Trained) -> None:
+    both = [Intervention(temperature=50.0), Intervention(normalizer=Softmax())]
+    one = weights(compared(trained, both[0]).forced)
+    for order in (both, both[::-1]):
+        np.testing.assert_array_equal(weights(compared(trained, *order).forced), one)
 
 
 def test_the_window_of_one_layer_leaves_the_others(here: Path) -> None:

@@ -1,7 +1,9 @@
 """The engine: batches across requests, a bounded queue, cancellation."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -181,3 +183,16 @@ def test_the_least_recently_used_model_is_dropped(gallery: Gallery) -> None:
     gallery.load("maps_transformer")
     assert gallery.number_loaded == 1
     assert gallery.load("maps_luong") is not first
+
+
+def test_a_model_that_the_gallery_drops_is_freed(gallery: Gallery, task: Task) -> None:
+    """One of the two runs fits into memory."""
+
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        await engine.translate(task, ["one"])
+        model = weakref.ref(gallery.load(task.run).model)
+        await engine.compute("maps_transformer", lambda trained: None)
+        gc.collect()
+        assert model() is None
+
+    with_engine(gallery, action)

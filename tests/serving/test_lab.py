@@ -131,7 +131,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
             "intervene",
             {**TEXT, "changes": [{"temperature": -1}]},
             400,
-            "temperature is -1.0; it must be a number above",
+            "Invalid request: changes.0.temperature: Input should be greater than or equal to 0.001",
         ),
         (
             "attend",

@@ -114,6 +114,7 @@ def test_languages_settings_and_health(client: TestClient) -> None:
         ({"alternatives": -1}, 400, "Invalid request: alternatives: Input should be greater than or equal to 0"),
         ({"q": "a" * 201}, 400, "Invalid request: request (201) exceeds text limit (200)"),
         ({"q": "One. " * 11}, 400, "Invalid request: 11 sentences exceed the limit of 10"),
+        ({"q": "<![a]", "format": "html"}, 400, "The text cannot be read as HTML; use format=text."),
         ({"q": "a" * 6000}, 413, "The body has more than 5000 bytes; send less at once."),
     ],
 )
@@ -131,6 +132,7 @@ def test_a_missing_field_is_named(client: TestClient, field: str) -> None:
     ("body", "message"),
     [
         ("{", "Invalid request: the body is not JSON; send JSON or a form."),
+        (r'{"q": "\ud800"}', "Invalid request: half of a surrogate pair; send valid Unicode."),
         ("[1]", "Invalid request: the body must be a JSON object."),
     ],
 )
@@ -141,6 +143,9 @@ def test_a_body_that_is_no_object_is_refused(client: TestClient, body: str, mess
 
 def test_keys(serve) -> None:
     client = serve(keys=frozenset({"secret"}))
+    for path in ("/v1/runs", "/v1/examples"):
+        assert error(client.get(path)) == (403, "Add an API key as api_key")
+        assert client.get(path, headers={"authorization": "Bearer secret"}).status_code == 200
     assert error(client.post("/translate", json=ASKED)) == (403, "Add an API key as api_key")
     assert error(client.post("/translate", json={**ASKED, "api_key": "other"})) == (403, "Invalid API key")
     assert client.post("/translate", json={**ASKED, "api_key": "secret"}).status_code == 200

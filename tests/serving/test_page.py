@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -10,7 +9,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 
@@ -19,33 +17,13 @@ from nmt.maps.attention_map import AttentionMap
 from nmt.maps.links import rates
 from nmt.maps.words import labeled
 from nmt.runs.known_alignments import aligned_pairs
-from nmt.serving.application import application
-from nmt.serving.engine import Engine
-from nmt.serving.gallery import Gallery
 from nmt.serving.page import FILES
-from nmt.serving.service import Access, Limits, Service
 
 TEXT = "one two three."
 EVERYTHING = (
     "run=maps_transformer&second=maps_luong&text=one two three.&unit=words&layer=0&head=1&row=1&column=2"
     "&difference=true&revealed=true"
 )
-
-
-@pytest.fixture(scope="module")
-def address(gallery: Gallery) -> Iterator[str]:
-    """A server in a thread."""
-    limits = Limits(characters=1000, sentences=10, alternatives=3, body_bytes=100_000, seconds=60.0)
-    engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
-    app = application(Service(gallery, engine, limits, Access(frozenset(), None, ())))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.05)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 @pytest.fixture
@@ -402,7 +380,7 @@ def test_an_error_is_shown_in_a_sentence(browser: Any, address: str) -> None:
     page = context.new_page()
     page.goto(
         f"{address}/#run=maps_transformer&text=one&site=cross&changes="
-        + quote('[{"key": "", "says": ["off"], "changes": [{"site": "cross"}]}]')
+        + quote('[{"key": "", "says": ["isOff"], "place": {"site": "cross"}, "changes": [{"site": "cross"}]}]')
     )
     page.locator("#status.error").wait_for()
     assert page.locator("#status").text_content().startswith("The intervention changes nothing")

@@ -16,6 +16,7 @@ export function setPairs(examples, report) {
   pairs = examples;
   element["guess-box"].hidden = pairs.length === 0;
   if (!pairs.length) return;
+  if (state.pair && !pairs.some(({ source }) => source === state.pair)) Object.assign(state, { pair: "", guess: [], revealed: false });
   fillSelect(element["guess-pair"], pairs.map(({ source }) => [source, source]), state.pair || pairs[0].source);
   if (state.guess.length > 0 || state.revealed) element["guess-box"].open = true;
   drawGuess(report);
@@ -61,6 +62,7 @@ export async function drawGuess(report) {
     const choice = (value) => value === MEAN || state.site !== "cross" ? null : value;
     const place = { layer: choice(state.layer), head: choice(state.head) };
     try { found = await ask("/v1/align", { run: state.run, text: pair.source, guess: state.guess, ...place }); } catch (error) { report(error); return; }
+    if (chosenPair() !== pair || !state.revealed) return; // a later question has been answered
     element["guess-legend"].textContent = label("guessLegend", placeName({ site: "cross", ...place }));
   }
   element["guess-legend"].hidden = element["guess-rates"].hidden = !found;

@@ -94,6 +94,7 @@ function listenToDrag(root, map, drag, paint) {
     number.setAttribute("y", Number(held.cell.getAttribute("y")) - 4);
     drag({ row: held.row, column: held.column, weight: held.weight, done: false });
   });
+  root.addEventListener("pointercancel", () => { held = null; });
   root.addEventListener("pointerup", () => {
     const { row, column, weight } = held ?? {};
     const cell = held?.cell;

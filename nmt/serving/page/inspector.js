@@ -21,25 +21,26 @@ export function placeName({ site, layer, head } = where()) {
   return [label(site), layers, heads].filter(Boolean).join(", ");
 }
 
-const textOf = ({ says: [name, ...values], changes }) => `${label(name, ...values)} · ${placeName(changes[0])}`;
+const textOf = ({ says: [name, ...values], place }) => `${label(name, ...values)} · ${placeName(place)}`;
 const keyOf = (kind, { site, layer, head }) => [kind, site, layer, head].join(" ");
 
 // Adds a change in place of the one of the same kind and place; new weights of a row also replace those of its cells.
-function change(kind, says, changes, refresh) {
-  const key = keyOf(kind, changes[0]), place = keyOf("", changes[0]), cells = `${kind.replace("row", "cell")} `;
-  const isReplaced = (old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(place));
-  state.changes = [...state.changes.filter((each) => !isReplaced(each.key)), { key, says, changes }];
+function change(kind, says, changes, refresh, place = where()) {
+  const key = keyOf(kind, place), cells = `${kind.replace("row", "cell")} `;
+  const isReplaced = (old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(keyOf("", place)));
+  state.changes = [...state.changes.filter((each) => !isReplaced(each.key)), { key, says, place, changes }];
   refresh();
 }
 
-// Gives a cell the weight; the others of its row share the rest in proportion. `map` has the weights with the changes so
-// far, so these are the last change of the row. A word's row is that of all its pieces.
+// Gives a cell the weight in each selected layer and head; the others of its row share the rest in proportion. `map` has
+// the weights with the changes so far, so these are the last change of the row. A word's row is that of all its pieces.
 export function setWeight(map, row, column, weight, refresh) {
   const columns = range(map.columnSpans[column]);
-  const changes = range(map.rowSpans[row]).map((step) => ({
-    ...where(), way: "weights", weights: reweighted(map.pieceRow(step), columns, weight).map((each) => Number(each.toFixed(6))), steps: [step],
-  }));
-  change(`row ${row}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes, refresh);
+  const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }) => ({
+    site: state.site, layer, head, steps: [step], way: "weights",
+    weights: reweighted(weights, columns, weight).map((each) => Number(each.toFixed(6))),
+  })));
+  change(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes, refresh);
 }
 
 const layerKey = (what) => keyOf(what, { ...where(), head: null });
@@ -51,7 +52,7 @@ export const chosenForLayer = (what) => state.changes.find(({ key }) => key === 
 export function chooseForLayer(what, value, refresh) {
   state.changes = state.changes.filter(({ key }) => key !== layerKey(what));
   if (value === null) refresh();
-  else change(what, ["isSetting", label(what), value], [{ ...where(), head: null, [what]: value }], refresh);
+  else change(what, ["isSetting", label(what), value], [{ ...where(), head: null, [what]: value }], refresh, { ...where(), head: null });
 }
 
 // `map` is the one in which something is selected, and `name` that of its section; `changed` has the same rows under the
@@ -70,21 +71,22 @@ export function drawInspector({ map, name, changed, intact, refresh, report }) {
     element.weight.value = weight;
     element["weight-value"].textContent = weight.toFixed(2);
   }
+  const [rowKey, columnKey] = [map?.rowSpans[row], map?.columnSpans[column]].map((span) => span?.join("-"));
   const act = (what, kind, says, changes, text = label(what)) =>
     button(text, () => change(kind, says, [{ ...where(), ...changes }], refresh));
   const actions = [];
   if (free) {
     const cell = spoken(map, row, column);
     actions.push(
-      act("blockCell", `cell ${row} ${column}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
-      act("boost", `cell ${row} ${column}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
+      act("blockCell", `cell ${rowKey} ${columnKey}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
+      act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
       button(label("oneHot"), () => setWeight(changed ?? map, row, column, 1, refresh)),
     );
   }
   if (own && row !== null) {
     actions.push(
-      act("uniform", `row ${row}`, ["isUniform", clean(map.rows[row])], { way: "uniform", steps }),
-      act("shuffle", `row ${row}`, ["isShuffled", clean(map.rows[row])], { way: "shuffled", steps }),
+      act("uniform", `row ${rowKey}`, ["isUniform", clean(map.rows[row])], { way: "uniform", steps }),
+      act("shuffle", `row ${rowKey}`, ["isShuffled", clean(map.rows[row])], { way: "shuffled", steps }),
     );
     if (state.site !== "encoder_self" && steps[0] > 0) {
       actions.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
@@ -92,7 +94,7 @@ export function drawInspector({ map, name, changed, intact, refresh, report }) {
   }
   if (own && column !== null) {
     const text = `${label("blockWord")} (${placeName()})`;
-    actions.push(act("blockWord", `column ${column}`, ["isBlocked", clean(map.columns[column])], { way: "scale", columns, factor: 0 }, text));
+    actions.push(act("blockWord", `column ${columnKey}`, ["isBlocked", clean(map.columns[column])], { way: "scale", columns, factor: 0 }, text));
   }
   if (map && own) actions.push(act("off", "off", ["isOff"], { way: "off" }, `${label("off")} (${placeName()})`));
   element.actions.replaceChildren(...actions);
@@ -131,12 +133,18 @@ function describe(map, row, column, changed) {
   return column === null ? label("hint") : label("column", clean(map.columns[column]));
 }
 
+const alternativesOf = new WeakMap();
+
 async function drawAlternatives(steps, intact, refresh, report) {
   const wanted = steps !== null && state.site !== "encoder_self";
   element["alternatives-box"].hidden = !wanted;
   if (!wanted) return;
   try {
-    const { alternatives } = await ask("/v1/alternatives", { run: state.run, text: state.text, target_ids: intact.ids, number: 6 });
+    // One answer has all positions.
+    if (!alternativesOf.has(intact)) {
+      alternativesOf.set(intact, await ask("/v1/alternatives", { run: state.run, text: state.text, target_ids: intact.ids, number: 6 }));
+    }
+    const { alternatives } = alternativesOf.get(intact);
     element.alternatives.replaceChildren(...alternatives[steps[0]].map(({ piece, id, log_prob }) => {
       const taken = button(`${piece.replaceAll("\u2581", "␣")} ${(100 * Math.exp(log_prob)).toFixed(1)} %`, () => {
         state.prefix = [...intact.ids.slice(0, steps[0]), id];

@@ -8,7 +8,7 @@ import { drawHeat } from "/page/heat.js";
 import { chooseForLayer, chosenForLayer, drawInspector, setWeight } from "/page/inspector.js";
 import { drawLines } from "/page/lines.js";
 import { differenceOf, mapOf } from "/page/maps.js";
-import { ask, isOutdated, listen } from "/page/server.js";
+import { Unreachable, ask, isOutdated, listen } from "/page/server.js";
 import { MEAN, SITES, readAddress, state, writeAddress } from "/page/state.js";
 import { pictureOf, pngFile, save, svgFile } from "/page/svg.js";
 import { fillLabels, label, language } from "/page/text.js";
@@ -21,7 +21,7 @@ const OUTSIDE = {
 
 // What the server answered. `intact` is the run's own translation. `forced` has the same pieces and `changed` those that
 // the search finds, both with changed attention. `other` is the second run's own, and `reading` its reading of `intact`.
-// `original` is the translation without a kept beginning. `beam` has the steps of the search, and `asked` what of.
+// `original` is the translation without a kept beginning. `beam` has the steps of the search for the question `asked`.
 let runs = [], intact = null, forced = null, changed = null, other = null, reading = null, original = null;
 let beam = { asked: "", steps: [], score: 0 };
 
@@ -51,29 +51,26 @@ async function refresh() {
     const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
     const question = { run: state.run, text: state.text, prefix_ids: state.prefix, ...search };
     const asked = JSON.stringify(question);
-    if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await latest(watched(question)) };
+    if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await latest(watched(question, () => mine === turn)) };
     const changes = state.changes.flatMap((each) => each.changes), given = { ...question, target_ids: beam.ids };
-    if (changes.length) ({ intact, forced, changed } = await latest(ask("/v1/intervene", { ...given, changes })));
-    else [intact, forced, changed] = [await latest(ask("/v1/attend", given)), null, null];
-    Object.assign(intact, { run: state.run, source: state.text });
-    original = other = reading = null;
-    if (state.prefix.length) {
-      [original] = (await latest(ask("/v1/translate", { run: state.run, text: state.text, beam_size: state.beamSize }))).translations;
-    }
-    if (state.second) {
-      const second = { run: state.second, text: state.text, ...search };
-      [other, reading] = await latest(Promise.all([
-        ask("/v1/attend", second, "own"), ask("/v1/attend", { ...second, target: intact.text }, "reading"),
-      ]));
-    }
-  } catch (error) { report(error); return; }
-  element.status.textContent = "";
-  show();
-  element.results.ariaBusy = "false";
+    const first = changes.length ? await latest(ask("/v1/intervene", { ...given, changes })) : { intact: await latest(ask("/v1/attend", given)) };
+    const whole = state.prefix.length ? await latest(ask("/v1/attend", { run: state.run, text: state.text, ...search }, "whole")) : null;
+    const second = { run: state.second, text: state.text, ...search };
+    const compared = state.second ? await latest(Promise.all([
+      ask("/v1/attend", second, "own"), first.intact.text ? ask("/v1/attend", { ...second, target: first.intact.text }, "reading") : null,
+    ])) : [null, null];
+    // All at once, so that what is on the screen is of one question.
+    ({ intact, forced = null, changed = null } = first);
+    [original, other, reading] = [whole, ...compared];
+    Object.assign(intact, { run: state.run, source: state.text, second: state.second });
+    element.status.textContent = "";
+    show();
+    element.results.ariaBusy = "false";
+  } catch (error) { report(error); }
 }
 
 // The translation appears piece by piece with its map.
-async function watched(question) {
+async function watched(question, isLatest) {
   const steps = [], paragraph = element.intact.querySelector(".translation");
   const growing = !state.changes.length;
   if (growing) {
@@ -84,7 +81,7 @@ async function watched(question) {
   const where = { site: state.site, layer: state.layer === MEAN ? null : state.layer, head: state.head === MEAN ? null : state.head };
   const { ids, score } = await listen("/v1/translate/stream", { ...question, ...growing ? where : {} }, ({ text, beams, map }) => {
     steps.push(beams);
-    if (!growing) return;
+    if (!growing || !isLatest()) return;
     paragraph.textContent = text;
     // The answer has one map, which is the selected one.
     const shown = mapOf(map, { layer: 0, head: 0 });
@@ -96,7 +93,8 @@ async function watched(question) {
 const descriptions = new Map();
 
 async function describe(name) {
-  if (!descriptions.has(name)) descriptions.set(name, await ask(`/v1/runs/${encodeURIComponent(name)}`, undefined, name));
+  const path = `/v1/runs/${encodeURIComponent(name)}`;
+  if (!descriptions.has(name)) descriptions.set(name, await ask(path));
   return descriptions.get(name);
 }
 
@@ -114,7 +112,8 @@ async function fitChoices() {
   };
   fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
   fit(sites[state.site], "layer", "head", element.layer, element.head);
-  const second = state.second ? (await describe(state.second)).sites[state.site] : null;
+  const compared = state.second, second = compared ? (await describe(compared)).sites[state.site] : null;
+  if (compared !== state.second) return;
   for (const each of document.querySelectorAll(".of-second")) each.hidden = !second;
   if (second) fit(second, "otherLayer", "otherHead", element["other-layer"], element["other-head"]);
   element.unit.value = state.unit;
@@ -136,10 +135,10 @@ async function fitChoices() {
 // What is on the screen is never that of another run or sentence than the selected one.
 function report(error) {
   if (isOutdated(error)) return;
-  if (intact?.run !== state.run || intact?.source !== state.text) forget();
+  if (intact?.run !== state.run || intact?.source !== state.text || intact?.second !== state.second) forget();
   element.results.ariaBusy = "false";
   element.status.classList.add("error");
-  element.status.textContent = error instanceof TypeError ? label("failed", error.message) : error.message;
+  element.status.textContent = error instanceof Unreachable ? label("failed", error.message) : error.message;
 }
 
 function forget() {
@@ -384,7 +383,7 @@ async function start() {
     fillRuns();
     element.text.value = state.text;
     await refresh();
-    if (!state.text) element.status.textContent = "";
+    if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";
     await fillExamples();
   };
   element.ask.addEventListener("submit", (event) => {
@@ -402,10 +401,11 @@ async function start() {
   darkness.addEventListener("change", () => { draw(); drawGuess(report); });
   addEventListener("resize", draw);
   addEventListener("hashchange", restore);
-  document.addEventListener("keydown", ({ key, target }) => {
+  document.addEventListener("keydown", ({ key, target, ctrlKey, metaKey, altKey }) => {
+    if (ctrlKey || metaKey || altKey) return; // a command of the browser
     if (key === "Escape" && intact) select({ row: null, column: null, of: "intact" });
-    if ((key === "+" || key === "-") && target.closest?.("#intact") && state.row !== null && state.column !== null) {
-      const now = shownMap(forced ?? intact).weights[state.row][state.column];
+    const now = shownMap(forced ?? intact)?.weights[state.row]?.[state.column];
+    if ((key === "+" || key === "-") && target.closest?.("#intact") && now !== undefined) {
       weigh(Math.min(Math.max(now + (key === "+" ? 0.1 : -0.1), 0), 1));
     }
   });

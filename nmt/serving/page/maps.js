@@ -40,7 +40,9 @@ export function mapOf(found, { layer = state.layer, head = state.head, unit = st
     rows: named(found.outputs, rowSpans), columns: named(found.columns, columnSpans), rowSpans, columnSpans,
     weights: rowSpans.map((_, row) => merged.row(row)), most: merged.most(),
     names: [label(state.site === "encoder_self" ? "source" : "target"), label(state.site === "decoder_self" ? "read" : "source")],
-    pieceRow: (row) => pieces.row(row),
+    // The rows of a piece in each of the selected layers and heads.
+    rowsOf: (row) => indices(layer, found.weights.length).flatMap((l) =>
+      indices(head, found.weights[0].length).map((h) => ({ layer: l, head: h, weights: found.weights[l][h][row] }))),
     isBlocked: (row, column) => state.site === "decoder_self" && columnSpans[column][0] > rowSpans[row][1] - 1,
   };
 }

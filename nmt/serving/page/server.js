@@ -1,14 +1,22 @@
 // Questions to the server. A newer question of the same kind makes the older one stop; the kind is the path unless given.
 
 const underWay = new Map();
+const key = new URLSearchParams(location.search).get("api_key");
+const access = key ? { authorization: `Bearer ${key}` } : {};
+
+export class Unreachable extends Error {}
+
+async function reached(promise) {
+  try { return await promise; } catch (error) { throw error.name === "AbortError" ? error : new Unreachable(error.message); }
+}
 
 export async function ask(path, body, kind = path) {
   underWay.get(kind)?.abort();
   const controller = new AbortController();
   underWay.set(kind, controller);
-  const answer = await fetch(path, body && {
-    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: controller.signal,
-  });
+  const post = body && { method: "POST", body: JSON.stringify(body) };
+  const headers = { ...access, ...body ? { "content-type": "application/json" } : {} };
+  const answer = await reached(fetch(path, { ...post, headers, signal: controller.signal }));
   const found = await answer.json();
   if (!answer.ok) throw new Error(found.error);
   return found;
@@ -19,15 +27,14 @@ export async function listen(path, body, tell) {
   underWay.get(path)?.abort();
   const controller = new AbortController();
   underWay.set(path, controller);
-  const answer = await fetch(path, {
-    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: controller.signal,
-  });
+  const headers = { ...access, "content-type": "application/json" };
+  const answer = await reached(fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: controller.signal }));
   if (!answer.ok) throw new Error((await answer.json()).error);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) throw new TypeError("the stream ended early");
+    if (done) throw new Unreachable("the stream ended early");
     const blocks = (waiting + value).split("\n\n");
     waiting = blocks.pop();
     for (const block of blocks) {

@@ -13,7 +13,8 @@ const DEFAULTS = {
   changes: [], prefix: [], row: null, column: null, of: "intact",
   pair: "", guess: [], revealed: false,
 };
-// `of` names the map in which row and column are selected. `changes` are {key, says, changes}: what is asked of the server, and the name and values of its label.
+// `of` names the map in which row and column are selected. `changes` are {key, says, place, changes}: what is
+// asked of the server, and how it is called.
 export const state = structuredClone(DEFAULTS);
 
 // `isNew` keeps the former address for the browser's Back.
@@ -25,7 +26,9 @@ export function writeAddress(isNew = false) {
   }
   const [link, old] = [`${location.pathname}${location.search}#${address}`, location.hash.length > 1];
   history[isNew && old ? "pushState" : "replaceState"](null, "", link);
-  document.getElementById("language").href = `?lang=${language === "vi" ? "en" : "vi"}#${address}`;
+  const query = new URLSearchParams(location.search);
+  query.set("lang", language === "vi" ? "en" : "vi");
+  document.getElementById("language").href = `?${query}#${address}`;
 }
 
 // Anything in an address that cannot be read has its default.
@@ -39,14 +42,14 @@ export function readAddress(runs) {
     const value = text === MEAN ? MEAN : parsed(text);
     const fits = Array.isArray(fallback) ? Array.isArray(value)
       : typeof fallback === "boolean" ? typeof value === "boolean"
-      : typeof value === "number" && value >= 0 || value === fallback;
+      : value === fallback || (key === "lengthPenalty" ? typeof value === "number" && value >= 0 : Number.isInteger(value) && value >= 0);
     if (fits) state[key] = value;
   }
   const known = (name) => runs.some((run) => run.name === name);
   if (!known(state.run)) state.run = runs[0].name;
   if (!known(state.second)) state.second = "";
   if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
-  state.changes = state.changes.filter((each) => Array.isArray(each?.says) && each.changes?.[0]?.site);
+  state.changes = state.changes.filter((each) => Array.isArray(each?.says) && each.place?.site && Array.isArray(each.changes));
   state.prefix = state.prefix.filter(Number.isInteger);
   state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));
 }
