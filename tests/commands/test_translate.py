@@ -98,7 +98,7 @@ def test_the_precision_is_that_of_the_configuration(job: Job, tmp_path: Path, mo
     monkeypatch.setattr(nmt.commands.translate, "load_runs", lambda *given: asked.append(given) or [RUN])
     job = changed(job, precision="int8")
     translated(job, b"a\n", monkeypatch)
-    assert asked == [(str(tmp_path), "cpu", "int8")]
+    assert asked == [([str(tmp_path)], "cpu", "int8")]
 
 
 def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,12 +46,12 @@ def trained_whole(job: Callable[..., Job], corpus: Path, name: str, changes: dic
     return Whole(corpus / name, output.getvalue())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(job: Callable[..., Job], session_corpus: Path) -> Whole:
     return trained_whole(job, session_corpus, "uninterrupted", CHANGES)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole_averaged(job: Callable[..., Job], session_corpus: Path) -> Whole:
     return trained_whole(job, session_corpus, "uninterrupted_averaged", STOPPED)
 

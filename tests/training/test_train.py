@@ -146,7 +146,7 @@ RECIPE = {
 TWO_STEPS = {"trainer__max_steps": 2, "data__train": "[train,valid]", "data__test": "null"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def without_recipe(job: Callable[..., Job], session_corpus: Path) -> dict[str, torch.Tensor]:
     """The weights after two steps without any part of the recipe."""
     with contextlib.chdir(session_corpus), contextlib.redirect_stdout(io.StringIO()):

@@ -39,7 +39,7 @@ RECIPE = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="session", params=MODELS)
 def unit(request: pytest.FixtureRequest, session_corpus: Path, tiny: Callable[..., list[str]]) -> Path:
     run = session_corpus / f"unit_{request.param}"
     own = [each for each in tiny() if request.param == "transformer" or not each.startswith("model")]
