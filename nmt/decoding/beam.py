@@ -265,7 +265,10 @@ class BeamSearch:
 
 
 class Observed:
-    """A beam search whose every step `observe` receives, for callers that know only Search. An exception ends it."""
+    """A BeamSearch that reports every step to `observe` and is called like any Search.
+
+    An exception that `observe` raises ends the search.
+    """
 
     def __init__(self, search: BeamSearch, observe: Observe) -> None:
         self.search, self.observe = search, observe

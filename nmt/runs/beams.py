@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.utils import parametrize
 
-from nmt.data.batch import pad, pad_source
-from nmt.decoding.beam import BeamSearch, Step
+from nmt.decoding.beam import Observed, Step
 from nmt.decoding.state import Hypothesis
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
@@ -38,25 +36,21 @@ def watched_search(
     `settings` replace some of the search's settings. Raises ValueError if the source is empty or too long, and if the
     run's search is not a beam search.
     """
-    translator = build_translator([trained], settings)
-    if not isinstance(translator.search, BeamSearch):
-        raise ValueError("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
-    check_length("source", source, translator.max_source_tokens)
-    histories: list[list[int]] = [[]] * translator.search.beam_size
+    histories: list[list[int]] = []
 
     def observe(step: Step) -> None:
         nonlocal histories
-        log_probs = step.log_probs[0].tolist()
-        pairs = zip(step.parents[0].tolist(), step.tokens[0].tolist(), strict=True)
+        log_probs, parents = step.log_probs[0].tolist(), step.parents[0].tolist()
+        histories = histories or [[]] * len(parents)
+        pairs = zip(parents, step.tokens[0].tolist(), strict=True)
         histories = [[*histories[parent], token] for parent, token in pairs]
         beams = [Beam(ids, value) for ids, value in zip(histories, log_probs, strict=True) if value > -torch.inf]
         if beams:  # every hypothesis may have ended
             watch(sorted(beams, key=lambda beam: -beam.log_prob))
 
-    inputs, mask = pad_source([source])
-    begin = pad([list(prefix)]).to(trained.device)
-    with torch.inference_mode(), parametrize.cached():
-        [found] = translator.search(
-            trained.model, inputs.to(trained.device), mask.to(trained.device), begin, observe=observe
-        )
-    return found
+    translator = build_translator([trained], settings, observe=observe)
+    if not isinstance(translator.search, Observed):
+        raise ValueError("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
+    check_length("source", source, translator.max_source_tokens)
+    check_length("source", source, trained.model.max_source)
+    return translator.search_ids([source], [prefix])[0]

@@ -47,9 +47,11 @@ class Agreement(NamedTuple):
     """The run's cross attention between words, from forced decoding of the target."""
     gold: Alignment
     links: dict[str, frozenset[Link]]
-    """'model': the largest weight of each target word; 'diagonal': from the lengths alone; 'guess': the person's."""
+    """'model': the largest weight of each target word; 'diagonal': from the lengths alone; 'guess': the person's, if
+    they made one.
+    """
     rates: dict[str, Rates]
-    """The rates of each kind of links; no 'guess' if there is none."""
+    """How well each entry of `links` agrees with `gold`."""
 
 
 @cache
@@ -83,8 +85,9 @@ def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequen
     source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)
     cross = next(item for item in forced(trained, source, target).maps if item.site == "cross")
     pieces = tokenizers.source.pieces(source), tokenizers.target.pieces(target)
-    for name, index, number in zip(("layer", "head"), choice[1:], cross.weights.shape[:2], strict=True):
-        check_index(name, index, number, "cross")
+    layers, heads = cross.weights.shape[:2]
+    check_index("layer", choice.layer, layers, "cross")
+    check_index("head", choice.head, heads, "cross")
     weights = chosen_map(cross.weights, *pieces, choice)
     links = {
         "model": argmax_links(weights),

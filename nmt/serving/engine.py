@@ -125,7 +125,7 @@ class Engine:
             left.set()
             self._computing -= 1
 
-    def check(self, step: Step) -> None:
+    def stop_if_abandoned(self, step: Step | None = None) -> None:
         """Observes a beam search in the engine's thread. Raises Abandoned if no client waits for the result."""
         if not self._wanted():
             raise Abandoned
@@ -194,6 +194,8 @@ class Engine:
             own = trained.settings.search.get("beam_size", 1)
             settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(own, task.n_best)}
         if self._last is None or self._last[:2] != (task, trained):
-            translator = build_translator([trained], settings, batch_tokens=self.batch_tokens, observe=self.check)
+            translator = build_translator(
+                [trained], settings, batch_tokens=self.batch_tokens, observe=self.stop_if_abandoned
+            )
             self._last = task, trained, translator
         return self._last[2].n_best([each.sentence for each in batch], [each.prefix for each in batch])

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -98,7 +97,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.check)
+        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
         decoded = forced(trained, source, target)
         return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
@@ -110,7 +109,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     """log p of each piece of a translation, in nats."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        return shown(forced(trained, *sentence_pair(trained, question, service.engine.check)), maps=False)
+        return shown(forced(trained, *sentence_pair(trained, question, service.engine.stop_if_abandoned)), maps=False)
 
     return await computed(request, service, question, action)
 
@@ -120,7 +119,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     """The most likely pieces at each position of the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.check)
+        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
         found = alternatives(trained, source, target, question.number)
         return {
             "pieces": [*trained.tokenizers.target.pieces(target), EOS],
@@ -136,9 +135,9 @@ async def compare_intervention(request: Request, service: ThisService, question:
     changes = [change.intervention() for change in question.changes]
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.check)
-        prefix, check = question.prefix_ids or [], service.engine.check
-        found = intervene(trained, source, changes, target, prefix, question.search, observe=check)
+        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
+        prefix, stop = question.prefix_ids or [], service.engine.stop_if_abandoned
+        found = intervene(trained, source, changes, target, prefix, question.search, observe=stop)
         return {
             "source_pieces": found.source_pieces,
             "intact": shown(found.intact, maps=True),
@@ -154,7 +153,7 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.check)
+        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
 
@@ -248,15 +247,13 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
     """Server-sent events of a search, which ends when the client leaves."""
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-    left = threading.Event()
 
     def action(trained: Trained) -> dict[str, Any]:
         source, tokenizer = source_ids(trained, question), trained.tokenizers.target
         check_ids(trained, question)
 
         def watch(beams: list[Beam]) -> None:
-            if left.is_set():
-                raise _ClientLeft
+            service.engine.stop_if_abandoned()
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
             step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             if question.site is not None:
@@ -281,7 +278,6 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         logger.exception("A search failed.")
         yield _event("error", {"error": DEFECT})
     finally:
-        left.set()
         work.cancel()
 
 
@@ -291,10 +287,9 @@ def unfinished_map(trained: Trained, source: list[int], target: list[int], quest
     if question.site not in maps:
         raise ValueError(unknown("attention site", str(question.site), maps))
     item = maps[question.site]
-    for name, index, number in zip(
-        ("layer", "head"), (question.layer, question.head), item.weights.shape, strict=False
-    ):
-        check_index(name, index, number, item.site)
+    layers, heads = item.weights.shape[:2]
+    check_index("layer", question.layer, layers, item.site)
+    check_index("head", question.head, heads, item.site)
     rows = len(item.outputs) - (item.site != "encoder_self")
     weights = selected(item.weights, question.layer, question.head)[None, None, :rows]
     return {
@@ -303,10 +298,6 @@ def unfinished_map(trained: Trained, source: list[int], target: list[int], quest
         "columns": item.columns,
         "weights": rounded(weights),
     }
-
-
-class _ClientLeft(Exception):  # noqa: N818
-    """Ends the search of a stream whose client has left."""
 
 
 def _event(name: str, content: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ class Failure(BaseModel):
 
 
 DEFECT = "Internal error; the server's log has the details."
-"""What a client is told of a defect of the server."""
+"""The answer to a request that fails because of a defect."""
 
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
 STATUSES: dict[int, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Builds the parts of a training run once, before anything is read, so that a value they refuse is reported at once."""
+"""A trial build of a run's model, optimizer, schedule and search, so that invalid values are reported at once."""
 
 import logging
 

@@ -37,7 +37,7 @@ def made_up(sentences: int, tokens: int, layers: int, heads: int, seed: int = 1)
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser until the end of the block. Raises ValueError if there is none on PATH."""
+    """A browser that is closed at the end of the block. Raises ValueError if PATH has none."""
     found = [browser for name in _BROWSERS if (browser := shutil.which(name))]
     if not found:
         raise ValueError(f"No browser found on PATH; install one of {', '.join(_BROWSERS)}.")

@@ -117,8 +117,13 @@ class Steps:
     """Holds the engine's searches in their first step until `go_on`, and says whether one was stopped."""
 
     def __init__(self, engine: Engine) -> None:
-        self.begun, self.go_on, self.stopped, self._check = threading.Event(), threading.Event(), False, engine.check
-        engine.check = self
+        self.begun, self.go_on, self.stopped, self._check = (
+            threading.Event(),
+            threading.Event(),
+            False,
+            engine.stop_if_abandoned,
+        )
+        engine.stop_if_abandoned = self
 
     def __call__(self, step: Step) -> None:
         self.begun.set()
@@ -154,7 +159,7 @@ def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Ta
         steps = Steps(engine)
 
         def search(trained: Trained) -> list[int]:
-            return best_translation(trained, [5, 6, 7], observe=engine.check)
+            return best_translation(trained, [5, 6, 7], observe=engine.stop_if_abandoned)
 
         gone = asyncio.ensure_future(engine.compute("maps_luong", search))
         await asyncio.to_thread(steps.begun.wait, 10)

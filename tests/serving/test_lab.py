@@ -79,6 +79,14 @@ def test_each_step_of_a_stream_has_the_map_of_its_best_hypothesis(client: TestCl
     assert events(client, luong)[-1][1]["error"].startswith("Unknown attention site 'decoder_self'")
 
 
+def test_a_stream_ends_with_an_error_after_a_defect(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("a secret path")
+
+    monkeypatch.setattr("nmt.serving.lab.watched_search", fails)
+    assert events(client, TEXT) == [("error", {"error": "Internal error; the server's log has the details."})]
+
+
 def test_a_prefix_is_kept_and_a_taken_piece_goes_on(client: TestClient) -> None:
     found = client.post("/v1/alternatives", json={**TEXT, "number": 3}).json()
     second = next(each for each in found["alternatives"][0] if each["piece"] != found["pieces"][0] and each["id"] > 3)
