@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor, nn
 
@@ -30,6 +31,12 @@ class View(NamedTuple):
     center: Real[Tensor, "batch #heads queries 1"] | None = None
     log_prior: Float[Tensor, "batch heads queries keys"] | None = None
     renormalized: bool = False
+
+    def widened(self, size: int) -> "View":
+        """The view of `size` keys, in which the additional keys are blocked."""
+        missing = size - self.mask.shape[-1]
+        log_prior = None if self.log_prior is None else F.pad(self.log_prior, (0, missing))
+        return self._replace(mask=F.pad(self.mask, (0, missing)), log_prior=log_prior)
 
     @staticmethod
     def join(views: "Sequence[View]") -> "View":

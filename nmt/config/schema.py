@@ -278,7 +278,7 @@ class RunSettings(Keys):
     search: Node
     logger: Node
     encoder_self: Node | None = None
-    """What a site of the Transformer has instead of `scorer` and `normalizer`; `model` contains it resolved."""
+    """What a site has instead of `scorer` and `normalizer`; `model` contains it resolved."""
     decoder_self: Node | None = None
     cross: Node | None = None
 

@@ -1,19 +1,24 @@
 """RNNsearch (Bahdanau et al. 2015): the query is the previous decoder state, and the context enters the recurrence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, SiteWatch, with_heads
+from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Source, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
+from nmt.models.lstmn import LSTMN, given_site, lstmn_query
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
+
+
+_ENCODERS = ("bidirectional", "lstmn")
 
 
 class State(NamedTuple):
@@ -27,7 +32,9 @@ class Bahdanau(RecurrentSeq2Seq):
     """s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j) (Bahdanau et al. 2015, section 3.1).
 
     The annotation h_j is the forward and the backward state of a GRU at piece j (section 3.2).
-    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2).
+    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2). With `encoder` lstmn, h_j
+    is the state of an LSTMN, which attends to its own past (Cheng et al. 2016; site encoder_self), and b_1 is replaced
+    by its last state.
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
 
     Deviations: torch's GRU applies the reset gate after the recurrent product, the paper (A.1.1) before it; torch's z
@@ -37,12 +44,14 @@ class Bahdanau(RecurrentSeq2Seq):
     """
 
     queries: ClassVar = {
-        "cross": "s_{t-1}, the decoder state before it reads y_{t-1}; the context then enters the step to s_t"
+        "encoder_self": lstmn_query("source"),
+        "cross": "s_{t-1}, the decoder state before it reads y_{t-1}; the context then enters the step to s_t",
     }
 
     def __init__(
         self,
         cross: Callable[..., Attention],
+        encoder_self: Callable[..., Attention] | None = None,
         *,
         embedding_dim: int,
         encoder_dim: int,
@@ -51,6 +60,7 @@ class Bahdanau(RecurrentSeq2Seq):
         num_heads: int,
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
+        encoder: str = "bidirectional",
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
@@ -63,10 +73,18 @@ class Bahdanau(RecurrentSeq2Seq):
                 "maxout_dim": maxout_dim,
             }
         )
-        self.fix_norm = fix_norm
+        if encoder not in _ENCODERS:
+            raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(_ENCODERS)}.")
+        self.encoder_kind, self.fix_norm = encoder, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
-        self.encoder = nn.GRU(embedding_dim, direction_dim(encoder_dim), batch_first=True, bidirectional=True)
-        self.bridge = nn.Linear(direction_dim(encoder_dim), decoder_dim)
+        self.encoder: nn.GRU | LSTMN
+        if encoder == "lstmn":
+            look_back = given_site(encoder_self, "model.encoder=lstmn", "encoder_self")
+            self.encoder, last_dim = LSTMN(look_back, embedding_dim, encoder_dim), encoder_dim
+        else:
+            last_dim = direction_dim(encoder_dim)
+            self.encoder = nn.GRU(embedding_dim, last_dim, batch_first=True, bidirectional=True)
+        self.bridge = nn.Linear(last_dim, decoder_dim)
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
@@ -77,12 +95,20 @@ class Bahdanau(RecurrentSeq2Seq):
         self.embedding_dropout, self.encoder_dropout, self.output_dropout = map(Dropout, rates.values())
 
     def extra_repr(self) -> str:
-        return f"fix_norm = {str(self.fix_norm).lower()}"
+        return f"encoder = {self.encoder_kind}, fix_norm = {str(self.fix_norm).lower()}"
+
+    @property
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        cross = {"cross": [self.attention.attention]}
+        return {"encoder_self": [self.encoder.attention]} | cross if isinstance(self.encoder, LSTMN) else cross
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         embedded = self.embedding_dropout(self.source_embedding(source))
-        annotations, final = annotate(self.encoder, embedded, source_mask.sum(dim=1).cpu())
-        hidden = torch.tanh(self.bridge(final[1]))  # final[1] is b_1, the backward direction's last state
+        lengths, watch_self = source_mask.sum(dim=1).cpu(), watch and partial(watch, "encoder_self", 0)
+        annotations, final = annotate(self.encoder, embedded, lengths, watch_self)
+        # The last state of an LSTMN, or b_1, the last one of a GRU's backward direction.
+        last = final[0][0] if isinstance(self.encoder, LSTMN) else final[1]
+        hidden = torch.tanh(self.bridge(last))
         first = State(hidden, torch.zeros_like(source[:, 0]))
         return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
 
@@ -91,10 +117,10 @@ class Bahdanau(RecurrentSeq2Seq):
         embedded: Float[Tensor, "sentences beams embedding_dim"],
         state: State,
         memory: Memory,
-        watch: SiteWatch | None = None,
+        watch: Watch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         previous = state.hidden.unflatten(0, embedded.shape[:2])
-        context = attend_to(self.attention, previous, state.position, memory, watch)
+        context = attend_to(self.attention, previous, state.position, memory, watch and partial(watch, "cross", 0))
         hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
         return torch.cat([previous, embedded, context], dim=-1), State(hidden, state.position + 1)
 

@@ -1,18 +1,20 @@
 """Luong et al. 2015: the query is the current decoder state, and the context joins it after the recurrence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, SiteWatch, with_heads
+from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Source, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
+from nmt.models.lstmn import LSTMN, Tape, given_site, lstmn_query
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim, reversed_order
 
 # Norm of the output layer's rows with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1 allow
@@ -20,16 +22,21 @@ from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, 
 # norm 1, 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; 6.63 after 200 updates without FixNorm.
 _OUTPUT_LENGTH = 5.0
 
-_ENCODERS = ("bidirectional", "reversed")
+_ENCODERS = ("bidirectional", "reversed", "lstmn")
+_DECODERS = ("lstm", "lstmn")
 
 
 class State(NamedTuple):
-    """Hidden states and cells of all layers, the attentional vector h~_{t-1}, and the number of pieces read so far."""
+    """Hidden states and cells of all layers, the attentional vector h~_{t-1}, and the number of pieces read so far.
+
+    With decoder=lstmn, also the past of each layer.
+    """
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
     cell: Float[Tensor, "rows layers decoder_dim"]
     attentional: Float[Tensor, "rows decoder_dim"]
     position: Int[Tensor, " rows"]
+    tapes: tuple[Tape, ...] = ()
 
 
 class Luong(RecurrentSeq2Seq):
@@ -38,21 +45,26 @@ class Luong(RecurrentSeq2Seq):
     h_t is the top state of a stacked LSTM, and c_t the context of its attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3); it is zero at t = 0.
 
-    `encoder` is bidirectional or reversed. A bidirectional encoder's final states pass through tanh(linear) in each
-    layer and become the initial states of the decoder. The reversed encoder is the paper's: it reads the pieces from
-    the last to the first, then EOS, and its final states become the decoder's without a change, so both must have the
-    same width. Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t;
+    `encoder` is bidirectional, reversed or lstmn. The final states of a bidirectional or LSTMN encoder pass through
+    tanh(linear) in each layer and become the initial states of the decoder. The reversed encoder is the paper's: it
+    reads the pieces from the last to the first, then EOS, and its final states become the decoder's without a change,
+    so both must have the same width. An LSTMN (Cheng et al. 2016) attends to its own past: as the encoder, at the site
+    encoder_self; with `decoder` lstmn instead of lstm, at decoder_self. Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t;
     `dropout_at` overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of
     the embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 5.
     """
 
     queries: ClassVar = {
-        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then joins h_t in h~_t"
+        "encoder_self": lstmn_query("source"),
+        "decoder_self": lstmn_query("target"),
+        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then joins h_t in h~_t",
     }
 
     def __init__(
         self,
         cross: Callable[..., Attention],
+        encoder_self: Callable[..., Attention] | None = None,
+        decoder_self: Callable[..., Attention] | None = None,
         *,
         embedding_dim: int,
         encoder_dim: int,
@@ -63,24 +75,38 @@ class Luong(RecurrentSeq2Seq):
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
         encoder: str = "bidirectional",
+        decoder: str = "lstm",
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
-        _check_encoder(encoder, encoder_dim, decoder_dim)
-        self.input_feeding, self.reversed, self.fix_norm = input_feeding, encoder == "reversed", fix_norm
+        _check_networks(encoder, decoder, encoder_dim, decoder_dim)
+        self.input_feeding, self.fix_norm = input_feeding, fix_norm
+        self.encoder_kind, self.decoder_kind = encoder, decoder
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
-        self.encoder = _encoder(embedding_dim, encoder_dim, num_layers, not self.reversed)
-        bridges = 0 if self.reversed else num_layers
+        # One network per layer, because dropout is applied between the layers.
+        inner_dims = [embedding_dim] + (num_layers - 1) * [encoder_dim]
+        if encoder == "lstmn":
+            look_back = given_site(encoder_self, "model.encoder=lstmn", "encoder_self")
+            self.encoder = nn.ModuleList(LSTMN(look_back, dim, encoder_dim) for dim in inner_dims)
+        elif encoder == "bidirectional":
+            both = {"hidden_size": direction_dim(encoder_dim), "bidirectional": True}
+            self.encoder = nn.ModuleList(nn.LSTM(dim, batch_first=True, **both) for dim in inner_dims)
+        else:
+            self.encoder = nn.ModuleList(nn.LSTM(dim, encoder_dim, batch_first=True) for dim in inner_dims)
+        bridges = 0 if encoder == "reversed" else num_layers
         self.hidden_bridge, self.cell_bridge = (
             nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(bridges)) for _ in range(2)
         )
         input_dim = embedding_dim + decoder_dim if input_feeding else embedding_dim
-        self.cells = nn.ModuleList(
-            nn.LSTMCell(decoder_dim if layer else input_dim, decoder_dim) for layer in range(num_layers)
-        )
+        input_dims = [input_dim] + (num_layers - 1) * [decoder_dim]
+        if decoder == "lstmn":
+            look_back = given_site(decoder_self, "model.decoder=lstmn", "decoder_self")
+            self.cells = nn.ModuleList(LSTMN(look_back, dim, decoder_dim) for dim in input_dims)
+        else:
+            self.cells = nn.ModuleList(nn.LSTMCell(dim, decoder_dim) for dim in input_dims)
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
@@ -92,19 +118,28 @@ class Luong(RecurrentSeq2Seq):
 
     def extra_repr(self) -> str:
         feeding, fixed = (str(switch).lower() for switch in (self.input_feeding, self.fix_norm))
-        encoder = "reversed" if self.reversed else "bidirectional"
-        return f"input_feeding = {feeding}, encoder = {encoder}, fix_norm = {fixed}"
+        networks = f"encoder = {self.encoder_kind}, decoder = {self.decoder_kind}"
+        return f"input_feeding = {feeding}, {networks}, fix_norm = {fixed}"
+
+    @property
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        encoder, decoder = (
+            [layer.attention for layer in layers if isinstance(layer, LSTMN)] for layers in (self.encoder, self.cells)
+        )
+        every = {"encoder_self": encoder, "decoder_self": decoder, "cross": [self.attention.attention]}
+        return {site: attentions for site, attentions in every.items() if attentions}
 
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths = source_mask.sum(dim=1).cpu()
-        order = reversed_order(lengths, source.shape[1]).to(source.device) if self.reversed else None
+        backwards = self.encoder_kind == "reversed"
+        order = reversed_order(lengths, source.shape[1]).to(source.device) if backwards else None
         inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
         hidden, cell = [], []
         for layer, network in enumerate(self.encoder):
-            outputs, final = annotate(network, inputs, lengths)
+            outputs, final = annotate(network, inputs, lengths, watch and partial(watch, "encoder_self", layer))
             inputs = self.encoder_dropout(outputs)
             last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)
-            if not self.reversed:
+            if not backwards:
                 last_hidden = torch.tanh(self.hidden_bridge[layer](last_hidden))
                 last_cell = torch.tanh(self.cell_bridge[layer](last_cell))
             hidden.append(last_hidden)
@@ -112,7 +147,8 @@ class Luong(RecurrentSeq2Seq):
         if order is not None:
             inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
         nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
-        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start)
+        tapes = tuple(layer.start(nothing) for layer in self.cells if isinstance(layer, LSTMN))
+        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, tapes)
         return Memory(self.attention.project(inputs), source_mask, first)
 
     def advance(
@@ -120,46 +156,47 @@ class Luong(RecurrentSeq2Seq):
         embedded: Float[Tensor, "sentences beams embedding_dim"],
         state: State,
         memory: Memory,
-        watch: SiteWatch | None = None,
+        watch: Watch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         inputs = embedded.flatten(0, 1)
         if self.input_feeding:
             inputs = torch.cat([inputs, state.attentional], dim=-1)
-        hidden, cell = self._recur(inputs, state)
+        hidden, cell, tapes = self._recur(inputs, state, watch)
         query = self.decoder_dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
-        context = attend_to(self.attention, query, state.position, memory, watch)
+        context = attend_to(self.attention, query, state.position, memory, watch and partial(watch, "cross", 0))
         attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
-        return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1)
+        return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1, tapes)
 
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
         return self.output_dropout(results)
 
-    def _recur(self, inputs: Float[Tensor, "rows input_dim"], state: State) -> tuple[Any, Any]:
-        """One time step of the stack; returns its hidden states and cells (rows, layers, decoder_dim)."""
+    def _recur(
+        self, inputs: Float[Tensor, "rows input_dim"], state: State, watch: Watch | None
+    ) -> tuple[Tensor, Tensor, tuple[Tape, ...]]:
+        """One time step of the stack; returns its hidden states and cells (rows, layers, decoder_dim), and its past."""
         hidden: list[Tensor] = []
         cell: list[Tensor] = []
+        tapes: list[Tape] = []
         for layer, recur in enumerate(self.cells):
             below = self.decoder_dropout(hidden[-1]) if layer else inputs
-            h, c = recur(below, (state.hidden[:, layer], state.cell[:, layer]))
+            previous = state.hidden[:, layer], state.cell[:, layer]
+            if isinstance(recur, LSTMN):
+                watch_self = watch and partial(watch, "decoder_self", layer)
+                h, c, tape = recur.step(below, previous, state.tapes[layer], state.position, watch_self)
+                tapes.append(tape)
+            else:
+                h, c = recur(below, previous)
             hidden.append(h)
             cell.append(c)
-        return torch.stack(hidden, dim=1), torch.stack(cell, dim=1)
+        return torch.stack(hidden, dim=1), torch.stack(cell, dim=1), tuple(tapes)
 
 
-def _check_encoder(encoder: str, encoder_dim: int, decoder_dim: int) -> None:
-    if encoder not in _ENCODERS:
-        raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(_ENCODERS)}.")
+def _check_networks(encoder: str, decoder: str, encoder_dim: int, decoder_dim: int) -> None:
+    for name, kind, kinds in (("encoder", encoder, _ENCODERS), ("decoder", decoder, _DECODERS)):
+        if kind not in kinds:
+            raise ValueError(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
     if encoder == "reversed" and encoder_dim != decoder_dim:
         raise ValueError(
             f"encoder=reversed needs encoder_dim equal to decoder_dim, but they are {encoder_dim} and {decoder_dim}; "
             "make them equal."
         )
-
-
-def _encoder(embedding_dim: int, encoder_dim: int, num_layers: int, bidirectional: bool) -> nn.ModuleList:
-    """One LSTM per layer, because dropout is applied between the layers."""
-    one_way = direction_dim(encoder_dim) if bidirectional else encoder_dim
-    return nn.ModuleList(
-        nn.LSTM(encoder_dim if layer else embedding_dim, one_way, batch_first=True, bidirectional=bidirectional)
-        for layer in range(num_layers)
-    )

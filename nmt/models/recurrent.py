@@ -2,8 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections import defaultdict
 from typing import Any, NamedTuple
 
 import torch
@@ -11,11 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.attention import Attention, KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
+from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.lstm import lstm_supported
 from nmt.models.base import Seq2Seq, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
+from nmt.models.lstmn import LSTMN, WatchedRows
 
 
 class Memory(NamedTuple):
@@ -33,38 +33,38 @@ class RecurrentSeq2Seq(Seq2Seq):
     target_embedding: nn.Embedding
     attention: MultiHeadAttention | SingleHeadAttention
     embedding_dropout: Dropout
-
-    @property
-    def sites(self) -> Mapping[str, Sequence[Attention]]:
-        return {"cross": [self.attention.attention]}
+    encoder: nn.Module
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
     ) -> Float[Tensor, "batch target width"]:
         embedded = self.embedding_dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
-        maps: list[Tensor] = []
-        views: list[View] = []
+        rows: dict[tuple[str, int], WatchedRows] = defaultdict(WatchedRows)
 
-        def keep(weights: Tensor, view: View) -> None:
-            maps.append(weights)
-            views.append(view)
+        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+            rows[site, layer](weights, view)
 
         for piece in embedded.split(1, dim=1):
             result, state = self.advance(piece, state, memory, keep if watch else None)
             results.append(result)
         if watch:
-            watch("cross", 0, torch.cat(maps, dim=2), View.join(views))
+            for (site, layer), of_site in rows.items():
+                watch(site, layer, *of_site.joined())
         return self.read_out(torch.cat(results, dim=1))
 
     def start(self, memory: Memory, beams: int) -> Any:
-        return type(memory.first)(*(part.repeat_interleave(beams, dim=0) for part in memory.first))
+        return repeat_rows(memory.first, beams)
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
+        def watch_cross(site: str, layer: int, weights: Tensor, view: View) -> None:
+            if watch and site == "cross":
+                watch(site, layer, weights, view)
+
         embedded = self.embedding_dropout(self.target_embedding(tokens))
-        result, state = self.advance(embedded, state, memory, watch and partial(watch, "cross", 0))
+        result, state = self.advance(embedded, state, memory, watch_cross if watch else None)
         return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
 
     def _fix_row_lengths(self, output: float) -> None:
@@ -85,7 +85,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         embedded: Float[Tensor, "sentences beams embedding_dim"],
         state: Any,
         memory: Memory,
-        watch: SiteWatch | None = None,
+        watch: Watch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], Any]:
         """Reads one piece per beam; returns the input of `read_out` and the new State."""
 
@@ -94,13 +94,27 @@ class RecurrentSeq2Seq(Seq2Seq):
         """The input of the output layer; separate from `advance` because all time steps can be computed at once."""
 
 
-def annotate(
-    network: nn.Module, embedded: Float[Tensor, "batch source embedding_dim"], lengths: Int[Tensor, " batch"]
-) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """The outputs and final states of a GRU or LSTM over sentences of the given lengths (a CPU tensor).
+def repeat_rows(state: Any, times: int) -> Any:
+    """Repeats each row of a (nested) named tuple of tensors."""
+    if isinstance(state, Tensor):
+        return state.repeat_interleave(times, dim=0)
+    parts = [repeat_rows(part, times) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
-    Packing lets the backward direction start at each sentence's last piece instead of its padding.
+
+def annotate(
+    network: nn.Module,
+    embedded: Float[Tensor, "batch source embedding_dim"],
+    lengths: Int[Tensor, " batch"],
+    watch: SiteWatch | None = None,
+) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
+    """The outputs and final states of a GRU, LSTM or LSTMN over sentences of the given lengths (a CPU tensor).
+
+    Packing lets the backward direction start at each sentence's last piece instead of its padding. `watch` receives
+    the weights of an LSTMN.
     """
+    if isinstance(network, LSTMN):
+        return network(embedded, lengths, watch)
     packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
     with lstm_supported(network):
         outputs, final = network(packed)

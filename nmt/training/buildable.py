@@ -28,6 +28,7 @@ def check_buildable(settings: RunSettings) -> None:
         with torch.device("meta"):
             model = make(settings.model)(vocabulary=_VOCABULARY)
             make(settings.initializer)(model)
+        _check_sites(settings, model)
         build_task(settings, model).configure_optimizers()
         _warn_of_equal_passes(make(settings.objective), model)
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
@@ -37,6 +38,16 @@ def check_buildable(settings: RunSettings) -> None:
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
     make(settings.search)
+
+
+def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
+    for site in ("encoder_self", "decoder_self", "cross"):
+        if getattr(settings, site) is not None and site not in model.sites:
+            network = site.removesuffix("_self")
+            raise ValueError(
+                f"scorer@{site} and normalizer@{site} have no effect, because this model has no attention at {site}; "
+                f"leave them out, or add model.{network}=lstmn."
+            )
 
 
 def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:

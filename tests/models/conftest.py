@@ -27,6 +27,7 @@ def build(
     num_heads: int = 1,
     input_feeding: bool = True,
     encoder: str = "bidirectional",
+    decoder: str = "lstm",
     decoder_dim: int = 14,
     norm_first: bool = True,
     norm: Callable[[int], nn.Module] = LayerNorm,
@@ -36,6 +37,7 @@ def build(
     """A small model in float64 with random weights and dropout, in evaluation mode; the heads are the recurrent's."""
     torch.manual_seed(5)
     cross = partial(Attention, SCORERS[scorer], window, normalizer)
+    own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
     shared = {"vocabulary": VocabularySizes(SOURCE_VOCAB, TARGET_VOCAB, joint), "dropout": 0.3}
     recurrent = {
         "embedding_dim": 11,
@@ -46,14 +48,13 @@ def build(
     }
     made: Seq2Seq
     if model == "transformer":
-        own = partial(Attention, SCORERS[scorer], windows.Global, normalizer)
         sizes = {"dim": 12, "ffn_dim": 17, "num_heads": 3, "num_layers": 2}
         made = Transformer(own, own, cross, norm, norm_first=norm_first, fix_norm=fix_norm, **sizes, **shared)
     elif model == "luong":
-        luongs = {"num_layers": 2, "input_feeding": input_feeding, "encoder": encoder}
-        made = Luong(cross, **luongs, **recurrent, **shared)
+        luongs = {"num_layers": 2, "input_feeding": input_feeding, "encoder": encoder, "decoder": decoder}
+        made = Luong(cross, own, own, **luongs, **recurrent, **shared)
     else:
-        made = Bahdanau(cross, maxout_dim=7, **recurrent, **shared)
+        made = Bahdanau(cross, own, encoder=encoder, maxout_dim=7, **recurrent, **shared)
     return made.double().eval()
 
 
@@ -78,6 +79,10 @@ ROWS |= {
     for model in MODELS
     for name, window in WINDOWS.items()
 }
+LSTMN = partial(build, encoder="lstmn")
+ROWS |= {f"bahdanau-{scorer}-lstmn": partial(LSTMN, "bahdanau", scorer) for scorer in SCORERS}
+ROWS |= {f"luong-{scorer}-lstmn": partial(LSTMN, "luong", scorer, decoder="lstmn") for scorer in SCORERS}
+ROWS |= {"luong-general-lstmn-sparsemax": partial(LSTMN, "luong", "general", normalizer=normalizers.Sparsemax)}
 SPARSE = partial(build, scorer="general", normalizer=normalizers.Sparsemax)
 ROWS |= {f"{model}-general-sparsemax": partial(SPARSE, model) for model in MODELS}
 ROWS |= {f"{model}-scaled_dot-fix_norm": partial(build, model, "scaled_dot", fix_norm=True) for model in MODELS}

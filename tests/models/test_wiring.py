@@ -76,8 +76,12 @@ def test_an_encoder_of_the_wrong_kind_or_width_is_refused(make_model):
         ValueError, match=r"^encoder=reversed needs encoder_dim equal to decoder_dim, but they are 14 and 15; make"
     ):
         make_model("luong", "general", encoder="reversed", decoder_dim=15)
-    with pytest.raises(ValueError, match=r"^encoder is 'backward'; choose bidirectional or reversed\.$"):
+    with pytest.raises(ValueError, match=r"^encoder is 'backward'; choose bidirectional, reversed or lstmn\.$"):
         make_model("luong", "general", encoder="backward")
+    with pytest.raises(ValueError, match=r"^decoder is 'gru'; choose lstm or lstmn\.$"):
+        make_model("luong", "general", decoder="gru")
+    with pytest.raises(ValueError, match=r"^encoder is 'reversed'; choose bidirectional or lstmn\.$"):
+        make_model("bahdanau", "general", encoder="reversed")
 
 
 def test_bahdanau_first_state_and_readout(sentences, close, make_model):

@@ -1,0 +1,135 @@
+"""The long short-term memory-network (Cheng et al. 2016): an LSTM that attends to all its past states."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import Attention, SiteWatch, View, lengths_to_mask
+from nmt.attention.windows import Asking
+
+
+class Tape(NamedTuple):
+    """A cell's past states in each row: the keys of h_i, the values [h_i; c_i], and the last summary h~_{t-1}."""
+
+    keys: Float[Tensor, "rows 1 size _"]
+    values: Float[Tensor, "rows 1 size value_dim"]
+    summary: Float[Tensor, "rows hidden_dim"]
+
+
+class LSTMN(nn.Module):
+    """An LSTM that continues from a weighted mean of all its past states (Cheng et al. 2016, section 3.1).
+
+    s = normalizer(score(q_t, h_i)) over i < t with q_t = W_q [x_t; h~_{t-1}] (equations 4 and 5);
+    [h~_t; c~_t] = sum_i s_i [h_i; c_i] (equation 6); h_t, c_t = LSTMCell(x_t, (h~_t, c~_t)) (equations 7 to 9).
+
+    With the additive scorer this is the paper's score v . tanh(W_h h_i + W_x x_t + W_h~ h~_{t-1}), in which [W_x W_h~]
+    is the scorer's query matrix times W_q. All weight on t - 1 gives an ordinary LSTM. The first position has no past:
+    its h~ and c~ are the initial state. Every position stores its past for the gradient, so training memory grows with
+    the square of the length. Under autocast all this is computed in the dtype of the inputs, because c~ would lose
+    digits at every step.
+    """
+
+    def __init__(self, attention: Callable[..., Attention], input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.query = nn.Linear(input_dim + hidden_dim, hidden_dim, bias=False)
+        self.attention = attention(query_dim=hidden_dim, key_dim=hidden_dim)
+        self.cell = nn.LSTMCell(input_dim, hidden_dim)
+
+    def start(self, like: Float[Tensor, "rows _"]) -> Tape:
+        """An empty tape with the rows, dtype and device of `like`."""
+        rows, dim = like.shape[0], self.hidden_dim
+        keys = self.attention.project_keys(like.new_zeros(rows, 1, 0, dim))
+        return Tape(keys.to(like.dtype), like.new_zeros(rows, 1, 0, 2 * dim), like.new_zeros(rows, dim))
+
+    def step(
+        self,
+        inputs: Float[Tensor, "rows input_dim"],
+        previous: tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"]],
+        tape: Tape,
+        position: Int[Tensor, " rows"],
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"], Tape]:
+        """Reads one input per row; returns h_t, c_t and the tape with them.
+
+        `previous` is the initial state in rows at position 0, and not used in others. `watch` receives the weights of
+        positions 0 to t, in which t has weight 0.
+        """
+        with torch.autocast(inputs.device.type, enabled=False):
+            keys, values = (F.pad(part, (0, 0, 0, 1)) for part in (tape.keys, tape.values))
+            query = self.query(torch.cat([inputs, tape.summary], dim=-1)).unsqueeze(1)
+            past = lengths_to_mask(position, keys.shape[2])[:, None, None, :]
+            asking = Asking(query, position.unsqueeze(1))
+            attended = self.attention(query.unsqueeze(1), keys, values, past, asking, watch)[:, 0, 0]
+            first = (position == 0).unsqueeze(1)
+            h_tilde, c_tilde = (
+                torch.where(first, initial.to(inputs.dtype), mean)
+                for initial, mean in zip(previous, attended.chunk(2, dim=-1), strict=True)
+            )
+            hidden, cell = self.cell(inputs, (h_tilde, c_tilde))
+            key = self.attention.project_keys(hidden[:, None, None])
+            keys, values = (
+                part.scatter(2, position.view(-1, 1, 1, 1).expand_as(new), new)
+                for part, new in ((keys, key), (values, torch.cat([hidden, cell], dim=-1)[:, None, None]))
+            )
+        return hidden, cell, Tape(keys, values, h_tilde)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch source input_dim"],
+        lengths: Int[Tensor, " batch"],
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "batch source hidden_dim"], tuple[Tensor, Tensor]]:
+        """h_t of whole sentences, read from left to right, and the last h and c, each (1, batch, hidden_dim).
+
+        The initial state is zero. `lengths` are the sentences' lengths (a CPU tensor).
+        """
+        zero, ends = inputs.new_zeros(inputs.shape[0], self.hidden_dim), lengths.to(inputs.device)
+        tape, position = self.start(zero), torch.zeros_like(ends)
+        rows = WatchedRows() if watch else None
+        for piece in inputs.unbind(dim=1):
+            *_, tape = self.step(piece, (zero, zero), tape, position, rows)
+            position = torch.minimum(position + 1, ends)  # padding is no past
+        if watch and rows:
+            watch(*rows.joined())
+        last = ends.view(1, -1, 1, 1) - 1
+        states = tape.values.squeeze(1).unsqueeze(0)
+        hidden, cell = states.gather(2, last.expand(1, -1, 1, states.shape[-1])).squeeze(2).chunk(2, dim=-1)
+        return states[0, :, :, : self.hidden_dim], (hidden, cell)
+
+
+def lstmn_query(side: str) -> str:
+    """The query of an LSTMN that reads the source or the target, in words."""
+    return (
+        f"a projection of [x_t; h~_{{t-1}}], where x_t is what the layer reads at {side} position t and h~_{{t-1}} the "
+        "last mean of its past states; attending to its own states before t"
+    )
+
+
+def given_site(attention: Callable[..., Attention] | None, choice: str, site: str) -> Callable[..., Attention]:
+    """The attention of an LSTMN's site; raises ValueError if it is missing."""
+    if attention is None:
+        raise ValueError(f"{choice} needs an attention, but model.{site} is null; remove model.{site}=null.")
+    return attention
+
+
+class WatchedRows:
+    """Collects the weights of successive queries with growing numbers of keys."""
+
+    def __init__(self) -> None:
+        self._weights: list[Tensor] = []
+        self._views: list[View] = []
+
+    def __call__(self, weights: Tensor, view: View) -> None:
+        self._weights.append(weights)
+        self._views.append(view)
+
+    def joined(self) -> tuple[Tensor, View]:
+        """All queries' weights, (batch, heads, queries, keys), and their view; missing keys are blocked."""
+        size = self._weights[-1].shape[-1]
+        weights = torch.cat([F.pad(row, (0, size - row.shape[-1])) for row in self._weights], dim=2)
+        return weights, View.join([view.widened(size) for view in self._views])
