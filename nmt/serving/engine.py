@@ -1,4 +1,4 @@
-"""One thread computes for all requests. Sentences of about the same length, for the same run and search, are a batch."""
+"""One thread computes for all requests. A batch has sentences of similar length, for the same run and search."""
 
 import asyncio
 import math
