@@ -40,7 +40,7 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         assert one.cpu_seconds > 0
     assert one.process.returncode == 143
     with (
-        pytest.raises(ValueError, match="The server did not start: .*port"),
+        pytest.raises(ValueError, match=r"The server did not start: .*port"),
         server(Path("maps_luong"), tmp_path / "log", "port=99999"),
     ):
         pass
@@ -62,7 +62,7 @@ def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: P
     with pytest.raises(FileNotFoundError, match="File not found"):
         serving.run(options("maps_luong", str(tmp_path / "none")))
     for levels in ("0", "1,x", ""):
-        with pytest.raises(ValueError, match="--levels is .*; it must be numbers of clients, such as 1,8,64,256"):
+        with pytest.raises(ValueError, match=r"--levels is .*; it must be numbers of clients, such as 1,8,64,256"):
             serving.run(options("maps_luong", source, "--levels", levels))
-    with pytest.raises(ValueError, match="--rounds is 0, --seconds 10.0; both must be above 0"):
+    with pytest.raises(ValueError, match=r"--rounds is 0, --seconds 10\.0; both must be above 0"):
         serving.run(options("maps_luong", source, "--rounds", "0"))
