@@ -97,7 +97,8 @@ async def _unavailable(request: Request, error: Any) -> Response:
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    return _error(request, DEFECT, 500)
+    # Starlette answers an unexpected error outside all middleware, and so outside Around.
+    return _error(request, DEFECT, 500, SECURITY_HEADERS)
 
 
 ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {

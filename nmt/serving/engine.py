@@ -1,9 +1,8 @@
-"""One thread computes for all requests. Sentences for the same run and search that wait together are one batch."""
+"""One thread computes for all requests. A batch has sentences of similar length, for the same run and search."""
 
 import asyncio
 import math
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,12 @@ T = TypeVar("T")
 
 _BYTES_PER_PIECE = 4
 """A guess that bounds how many sentences a batch takes at once; the Translator keeps the exact budget."""
+
+_PAUSE = 0.001
+"""Seconds between two looks at those that wait."""
+
+_SHARE_TO_WAIT = 0.05
+"""How much of the previous batch's time the next one may wait for the clients that this batch has answered."""
 
 
 class Full(Exception):  # noqa: N818
@@ -49,14 +54,21 @@ class _Waiting:
     prefix: str
     done: asyncio.Future[list[Translation]]
 
+    @property
+    def size(self) -> int:
+        """Length in bytes, with one for the end."""
+        return len(self.sentence.encode()) + 1
+
 
 class Engine:
     """Computes in one thread everything that requests need, and lets at most `max_waiting` sentences or other
     computations wait.
 
-    After the first sentence it waits `batch_window` seconds for others. A Translator's batch has at most `batch_tokens`
-    pieces. A sentence whose request was cancelled before its batch began costs nothing. A beam search ends at its next
-    step when all requests of its batch are cancelled.
+    A batch has the sentence that has waited longest, and those of about the same length; at most `batch_tokens` pieces.
+    While it has room for more, it waits `batch_window` seconds for others, and up to a twentieth of the previous
+    batch's time for the clients that were answered then: without that, they would all miss the next batch. A sentence
+    whose request was cancelled before its batch began costs nothing. A beam search ends at its next step when all
+    requests of its batch are cancelled.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -64,7 +76,7 @@ class Engine:
         self.batch_window, self.max_waiting = batch_window, max_waiting
         self.sentences_per_second = 10.0
         """A running mean, from which Retry-After is computed; 10 before the first batch."""
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: list[_Waiting] = []
         self._computing = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
@@ -138,14 +150,10 @@ class Engine:
 
     async def _dispatch(self) -> None:
         loop = asyncio.get_running_loop()
+        batch: list[_Waiting] = []
+        until = 0.0
         while True:
-            while not self._waiting:
-                self._arrived.clear()
-                await self._arrived.wait()
-                await asyncio.sleep(self.batch_window)
-            batch = self._next_batch()
-            if not batch:
-                continue
+            batch = await self._next_batch(len(batch), until)
             began = loop.time()
             try:
                 found = await loop.run_in_executor(self._thread, self._translated, batch)
@@ -157,26 +165,43 @@ class Engine:
             for each, translations in zip(batch, found, strict=True):
                 if not each.done.done():
                     each.done.set_result(translations)
-            rate = len(batch) / max(loop.time() - began, 1e-3)
-            self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * rate
+            seconds = max(loop.time() - began, 1e-3)
+            until = loop.time() + _SHARE_TO_WAIT * seconds
+            self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
 
-    def _next_batch(self) -> list[_Waiting]:
-        """The first waiting sentence, and others for the same task that fit into a batch with it."""
+    async def _next_batch(self, answered: int, until: float) -> list[_Waiting]:
+        """Removes a batch from those that wait. One with fewer than `answered` sentences may grow `until` then."""
+        loop = asyncio.get_running_loop()
         batch: list[_Waiting] = []
-        others: deque[_Waiting] = deque()
-        longest = 0
-        for each in self._waiting:
-            if each.done.done():  # its request was cancelled
-                continue
-            grown = max(longest, len(each.sentence.encode()) + 1)
-            if not batch or (
-                each.task == batch[0].task and (len(batch) + 1) * grown <= _BYTES_PER_PIECE * self.batch_tokens
-            ):
+        while not batch:
+            if not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await asyncio.sleep(self.batch_window)
+            batch = self._fitting()
+            while len(batch) == len(self._waiting) < answered and loop.time() < until:
+                await asyncio.sleep(_PAUSE)
+                batch = self._fitting()
+        chosen = set(map(id, batch))
+        self._waiting = [each for each in self._waiting if id(each) not in chosen]
+        return batch
+
+    def _fitting(self) -> list[_Waiting]:
+        """The sentence that has waited longest, and those of most similar length that fit into a batch with it.
+
+        Forgets sentences whose requests were cancelled.
+        """
+        self._waiting = [each for each in self._waiting if not each.done.done()]
+        batch: list[_Waiting] = []
+        if not self._waiting:
+            return batch
+        first, longest = self._waiting[0], 0
+        alike = [each for each in self._waiting if each.task == first.task]
+        for each in sorted(alike, key=lambda each: abs(each.size - first.size)):
+            grown = max(longest, each.size)
+            if not batch or (len(batch) + 1) * grown <= _BYTES_PER_PIECE * self.batch_tokens:
                 batch.append(each)
                 longest = grown
-            else:
-                others.append(each)
-        self._waiting = others
         return batch
 
     def _load(self, run: str) -> Trained:

@@ -62,7 +62,15 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
 @router.get("/runs/{name:path}", responses=failures(403, 404, 429, 500, 503, 504))
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
     """A run: its model, its attention at every site, and its scores on the test split."""
-    return await computed(request, service, Question(run=name, text=""), description)
+
+    def action(trained: Trained) -> dict[str, Any]:
+        try:
+            return description(trained)
+        except ValueError as error:  # metrics.json was damaged after the run was loaded
+            logger.warning("%s cannot be described: %s", name, error)
+            raise Unavailable(name) from error
+
+    return await computed(request, service, Question(run=name, text=""), action)
 
 
 @router.post("/translate", responses=_FAILURES)

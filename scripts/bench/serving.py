@@ -102,6 +102,7 @@ def plain(run: Path) -> None:
 
     config = uvicorn.Config(app, port=0, log_level="error")
     listening = config.bind_socket()
+    listening.listen(2048)  # before the address is printed
     print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
     uvicorn.Server(config).run([listening])
 

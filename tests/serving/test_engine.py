@@ -2,17 +2,20 @@
 
 import asyncio
 import gc
+import random
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
 
 from nmt.decoding.beam import Step
+from nmt.decoding.translator import Translation
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation
-from nmt.serving.engine import Abandoned, Engine, Full, Task
+from nmt.serving import engine as engines
+from nmt.serving.engine import Abandoned, Engine, Full, Task, _Waiting
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
@@ -61,6 +64,50 @@ def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task
         await engine.translate(task, ["one two three four five six seven"] * 100)
         # 34 bytes with the end, 4 * 400 at most.
         assert max(sizes) <= 1600 // 34
+
+    with_engine(gallery, action)
+
+
+def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(gallery: Gallery, task: Task) -> None:
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        batches: list[list[int]] = []
+
+        def translated(batch: Sequence[_Waiting]) -> list[list[Translation]]:
+            batches.append([int(each.prefix) for each in batch])
+            return [[] for _ in batch]
+
+        engine._translated = translated
+        lengths = random.Random(0).choices(range(1, 60), k=200)
+        await engine.translate(task, ["x" * length for length in lengths], [str(place) for place in range(200)])
+        left = set(range(200))
+        for batch in batches:
+            assert batch[0] == min(left)
+            furthest = max(abs(lengths[place] - lengths[batch[0]]) for place in batch)
+            left -= set(batch)
+            longest = max(lengths[place] for place in batch) + 1
+            assert len(batch) * longest <= 400
+            for place in left:  # nearer ones do not fit
+                if abs(lengths[place] - lengths[batch[0]]) < furthest:
+                    assert (len(batch) + 1) * max(longest, lengths[place] + 1) > 400
+        assert not left
+
+    with_engine(gallery, action, batch_tokens=100)
+
+
+def test_clients_that_were_answered_together_share_the_next_batch_too(
+    gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_SHARE_TO_WAIT", 1e6)
+
+    async def action(engine: Engine, sizes: list[int]) -> None:
+        async def client(slowness: int) -> None:
+            for _ in range(3):
+                await engine.translate(task, ["one"])
+                for _ in range(slowness):  # turns of the event loop until its next request is there
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*map(client, range(0, 20, 5)))
+        assert sizes == [4, 4, 4]
 
     with_engine(gallery, action)
 

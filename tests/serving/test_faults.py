@@ -6,7 +6,6 @@ import logging
 import shutil
 import socket
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,14 +67,19 @@ def test_a_run_that_failed_is_tried_again_after_some_seconds(
     changed: tuple[Gallery, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gallery, run = changed
-    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 0.3)
+    now = 1000.0
+    monkeypatch.setattr(galleries, "_SECONDS_TO_RETRY", 2.0)
+    monkeypatch.setattr(galleries.time, "monotonic", lambda: now)
     away = run.rename(run.with_name("away"))
     with pytest.raises(Unavailable):
         gallery.load("run")
     away.rename(run)
     with pytest.raises(Unavailable):
         gallery.load("run")
-    time.sleep(0.3)
+    now += 1.9
+    with pytest.raises(Unavailable):
+        gallery.load("run")
+    now += 0.1
     gallery.load("run")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from nmt.serving.application import application
+from nmt.serving.application import SECURITY_HEADERS, application
 from nmt.serving.engine import Engine
 from nmt.serving.gallery import Gallery
 from nmt.serving.requests import STATUSES
@@ -46,7 +46,7 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
     """The server that the second cell of a row describes."""
     what = request.param
     limits, keys, token, most, gallery = LIMITS, frozenset[str](), None, 100, one_run
-    for key, value in re.findall(r"`(\w+)(?:=([^`]+))?`", what):
+    for key, value in re.findall(r"`([a-z_]+)(?:=([^`]+))?`", what):
         if key == "api_keys":
             keys = frozenset({"secret"})
         elif key == "metrics_token":
@@ -59,6 +59,11 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
         run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
         gallery = Gallery([run], "cpu", "float32", max_models=1)
         shutil.rmtree(run)
+    if what.startswith("`metrics.json` is damaged"):
+        run = shutil.copytree(folder / "maps_luong", tmp_path / "maps_luong")
+        gallery = Gallery([run], "cpu", "float32", max_models=1)
+        gallery.preload("maps_luong")
+        (run / "metrics.json").write_text("{", encoding="utf-8")
     engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=most)
     release = threading.Event()
     app = application(Service(gallery, engine, limits, Access(keys, token, ())))
@@ -66,9 +71,9 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
         if what == "a defect":
             engine.translate = None  # type: ignore[assignment]
         if what.endswith("and one waits"):
-            client.portal.start_task_soon(engine.compute, "maps_luong", lambda _: release.wait(20))
-            while not engine.load:
-                pass
+            computing = threading.Event()
+            client.portal.start_task_soon(engine.compute, "maps_luong", lambda _: (computing.set(), release.wait(60)))
+            assert computing.wait(60)
         yield client
         release.set()
 
@@ -97,6 +102,7 @@ def shape(value: Any) -> Any:
 def test_each_row(server: TestClient, request_: str, status: str, answer: str) -> None:
     found = sent(server, request_)
     assert found.status_code == int(status), found.text
+    assert {name: found.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
     if int(status) >= 400:
         text = answer.replace("NAME", "maps_luong")
         names = ("error", "message") if "/v2/" in request_ else ("error",)
