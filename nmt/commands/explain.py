@@ -69,7 +69,11 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
             if site.around
             else "o = sum_i a_i v_i; query, keys and values are states, without projections.",
             "example": f"S = {source_length} source pieces, T = {target_length} target pieces: {shapes}"
-            + (f", {site.calls} times, once for each target position" if site.calls > 1 else "")
+            + (
+                f", {site.calls} times, once for each {'source' if site.name == 'encoder_self' else 'target'} position"
+                if site.calls > 1
+                else ""
+            )
             + ". Axes are (batch, heads, positions, width); keys are shown as the scorer keeps them.",
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),

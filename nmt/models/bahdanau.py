@@ -17,7 +17,6 @@ from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, given_site, lstmn_query
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
 
-
 _ENCODERS = ("bidirectional", "lstmn")
 
 

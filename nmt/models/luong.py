@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -49,9 +49,11 @@ class Luong(RecurrentSeq2Seq):
     tanh(linear) in each layer and become the initial states of the decoder. The reversed encoder is the paper's: it
     reads the pieces from the last to the first, then EOS, and its final states become the decoder's without a change,
     so both must have the same width. An LSTMN (Cheng et al. 2016) attends to its own past: as the encoder, at the site
-    encoder_self; with `decoder` lstmn instead of lstm, at decoder_self. Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t;
-    `dropout_at` overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of
-    the embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 5.
+    encoder_self; with `decoder` lstmn instead of lstm, at decoder_self.
+
+    Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t; `dropout_at`
+    overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of the
+    embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 5.
     """
 
     queries: ClassVar = {

@@ -22,6 +22,9 @@ _BYTES_PER_PIECE = 4
 _PAUSE = 0.001
 """Seconds between two looks at those that wait."""
 
+_ALIKE = 4
+"""The lengths of the sentences of a batch are at most this many times, and at least this part of, the first one's."""
+
 _SHARE_TO_WAIT = 0.05
 """How much of the previous batch's time the next one may wait for the clients that this batch has answered."""
 
@@ -196,7 +199,11 @@ class Engine:
         if not self._waiting:
             return batch
         first, longest = self._waiting[0], 0
-        alike = [each for each in self._waiting if each.task == first.task]
+        alike = [
+            each
+            for each in self._waiting
+            if each.task == first.task and first.size <= _ALIKE * each.size and each.size <= _ALIKE * first.size
+        ]
         for each in sorted(alike, key=lambda each: abs(each.size - first.size)):
             grown = max(longest, each.size)
             if not batch or (len(batch) + 1) * grown <= _BYTES_PER_PIECE * self.batch_tokens:
