@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,17 +22,18 @@ from nmt.runs.search import build_translator
 from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
 
 LINES = ["a b c d e f g h i j k l m n o p", "b a d c", "", "p o n", "a"]
+SIZE = 293
 
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    tokenizer = Tokenizer(train_tokenizer(LINES * 3, kind="bpe", size=293))
+    tokenizer = Tokenizer(train_tokenizer(LINES * 3, kind="bpe", size=SIZE))
     return TokenizerPair(tokenizer, tokenizer)
 
 
 @pytest.fixture(scope="module")
 def untrained(tokenizers: TokenizerPair) -> Callable[..., Trained]:
-    """An untrained run with weights that are large enough to make probabilities differ."""
+    """An untrained run in float64 with weights that are large enough to make probabilities differ."""
 
     def build(*overrides: str, seed: int = 1) -> Trained:
         torch.manual_seed(seed)
@@ -39,9 +41,26 @@ def untrained(tokenizers: TokenizerPair) -> Callable[..., Trained]:
         model = make(settings.model)(vocabulary=VocabularySizes(size, size, joint=True)).eval()
         for parameter in model.parameters():
             parameter.data.mul_(2)
-        return Trained(RunDirectory(Path("unused")), settings, tokenizers, model, torch.device("cpu"))
+        return Trained(RunDirectory(Path("unused")), settings, tokenizers, model.double(), torch.device("cpu"))
 
     return build
+
+
+def close(found: list[float], pieces: list[int]) -> Any:
+    """Equal except for what float32 rounds, if the float64 logits of all pieces (EOS included) are equal.
+
+    Half a unit in the last place of numbers below 64, which are 32 units of 1: for each piece, a logit, the logarithm
+    of SIZE summed terms (half a unit of 1 each) and their difference, on both sides, and the running sum of a search,
+    whose size is that of the whole.
+    """
+    one = torch.finfo(torch.float32).eps
+    bounds = [n * one * (2 * (3 * 32 + SIZE / 2) + abs(value) / 2) for value, n in zip(found, pieces, strict=True)]
+    return [pytest.approx(value, rel=0, abs=bound) for value, bound in zip(found, bounds, strict=True)]
+
+
+def with_ends(run: Trained, lines: list[str]) -> list[int]:
+    """The number of pieces of each line, EOS included."""
+    return [len(ids) + 1 for ids in run.tokenizers.target.encode_all(lines)]
 
 
 @pytest.mark.parametrize("search", [BeamSearch(beam_size=3, n_best=3), Sampling(samples=3)])
@@ -57,23 +76,26 @@ def test_a_forced_score_is_the_sum_of_the_search_s_steps(
     pairs = [(source, hypothesis) for source, each in zip(sources, found, strict=True) for hypothesis in each]
     assert len(pairs) == 12
     forced = log_probs_of_ids([run], [s for s, _ in pairs], [h.ids for _, h in pairs], batch_tokens=50)
-    assert forced == pytest.approx([hypothesis.log_prob for _, hypothesis in pairs], abs=1e-4)
+    assert forced == close([h.log_prob for _, h in pairs], [len(h.ids) + 1 for _, h in pairs])
 
 
 def test_neither_batches_nor_order_change_a_score(untrained: Callable[..., Trained]) -> None:
     run = untrained("model=luong")
     whole = log_probs([run], LINES, LINES[::-1])
-    assert whole == pytest.approx([log_probs([run], [s], [t])[0] for s, t in zip(LINES, LINES[::-1], strict=True)])
-    assert whole == pytest.approx(log_probs([run], LINES, LINES[::-1], batch_tokens=1))
+    pieces = with_ends(run, LINES[::-1])
+    assert whole == close([log_probs([run], [s], [t])[0] for s, t in zip(LINES, LINES[::-1], strict=True)], pieces)
+    assert whole == close(log_probs([run], LINES, LINES[::-1], batch_tokens=1), pieces)
 
 
 def test_an_ensemble_scores_with_the_mean_of_the_probabilities_of_each_piece(untrained: Callable[..., Trained]) -> None:
     runs = [untrained("model=luong", seed=1), untrained("model=transformer", seed=2)]
-    assert log_probs([runs[0], runs[0]], LINES, LINES) == pytest.approx(log_probs(runs[:1], LINES, LINES), abs=1e-4)
+    assert log_probs([runs[0], runs[0]], LINES, LINES) == close(
+        log_probs(runs[:1], LINES, LINES), with_ends(runs[0], LINES)
+    )
     found = build_translator(runs, {"n_best": 2}).search_ids(runs[0].tokenizers.source.encode_all(["b a d c"]))[0]
     source = runs[0].tokenizers.source.encode("b a d c")
     forced = log_probs_of_ids(runs, [source] * 2, [hypothesis.ids for hypothesis in found], batch_tokens=50)
-    assert forced == pytest.approx([hypothesis.log_prob for hypothesis in found], abs=1e-4)
+    assert forced == close([hypothesis.log_prob for hypothesis in found], [len(h.ids) + 1 for h in found])
 
 
 def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Trained]) -> None:
