@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, SiteWatch, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.base import Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
@@ -79,11 +79,10 @@ class Bahdanau(RecurrentSeq2Seq):
     def extra_repr(self) -> str:
         return f"fix_norm = {str(self.fix_norm).lower()}"
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        embedded = self.embedding_dropout(self.source_embedding(source))
-        annotations, final = annotate(self.encoder, embedded, source_mask.sum(dim=1).cpu())
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+        annotations, final = annotate(self.encoder, self.embedding_dropout(embedded), source_mask.sum(dim=1).cpu())
         hidden = torch.tanh(self.bridge(final[1]))  # final[1] is b_1, the backward direction's last state
-        first = State(hidden, torch.zeros_like(source[:, 0]))
+        first = State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))
         return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
 
     def advance(

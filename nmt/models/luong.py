@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, SiteWatch, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.base import Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim, reversed_order
@@ -95,10 +95,12 @@ class Luong(RecurrentSeq2Seq):
         encoder = "reversed" if self.reversed else "bidirectional"
         return f"input_feeding = {feeding}, encoder = {encoder}, fix_norm = {fixed}"
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths = source_mask.sum(dim=1).cpu()
-        order = reversed_order(lengths, source.shape[1]).to(source.device) if self.reversed else None
-        inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
+        order = reversed_order(lengths, embedded.shape[1]).to(embedded.device) if self.reversed else None
+        if order is not None:
+            embedded = embedded.gather(1, order.unsqueeze(-1).expand_as(embedded))
+        inputs = self.embedding_dropout(embedded)
         hidden, cell = [], []
         for layer, network in enumerate(self.encoder):
             outputs, final = annotate(network, inputs, lengths)
@@ -111,7 +113,7 @@ class Luong(RecurrentSeq2Seq):
             cell.append(last_cell)
         if order is not None:
             inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
-        nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
+        nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source_mask[:, 0], dtype=torch.long)
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start)
         return Memory(self.attention.project(inputs), source_mask, first)
 
