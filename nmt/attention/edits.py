@@ -121,6 +121,19 @@ class Scaled(Change):
 
 
 @dataclass(frozen=True)
+class Zeroed(Change):
+    """a_i = 0 for some keys of each sentence, and the others' weights as they are.
+
+    The context is that of the values with v_i = 0 (Mohebbi et al. 2023, section 3).
+    """
+
+    keys: Bool[Tensor, "#batch keys"]
+
+    def __call__(self, weights: Weights, view: View) -> Weights:
+        return weights.masked_fill(self.keys[:, None, None], 0)
+
+
+@dataclass(frozen=True)
 class OfHead(Change):
     """The weights of another head of the same layer."""
 

@@ -1,28 +1,14 @@
 """nmt.export_attention: the attention maps of every sentence of a file, as data, pictures, tables and a page."""
 
-import logging
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import ExportAttentionSettings
-from nmt.data.corpus import read_lines, read_parallel
-from nmt.files import check_writable, existing_file
-from nmt.maps.attention_map import SentenceMaps
-from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
-from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
-from nmt.pace import Pace
-from nmt.runs.forced_maps import IdPair, first_ranked, forced_maps
-from nmt.runs.load import Trained, load_run
-from nmt.runs.provenance import described_files, described_run, described_sites
-from nmt.runs.search import build_translator, search_config
-from nmt.tables import Table
-from nmt.text import normalize
-
-logger = logging.getLogger(__name__)
-
-# This many pictures take minutes, and the page is slow to open.
-_MANY = 1000
+from nmt.maps.drawing import Drawing
+from nmt.runs.forced_maps import forced_maps
+from nmt.runs.load import load_run
+from nmt.runs.map_export import export_maps, map_files
+from nmt.runs.provenance import described_sites
 
 
 def export_attention(job: Job[ExportAttentionSettings]) -> None:
@@ -32,106 +18,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
     ValueError before the search for settings that do not fit the run or the files, and if no line has maps.
     """
     settings = job.settings
-    source = existing_file("input", settings.input)
-    target = None if settings.target is None else existing_file("target", settings.target)
-    searched = [key for key in job.given if key.split(".")[0] == "search"]
-    if target and searched:
-        raise ValueError(f"{searched[0]} has no effect on maps of a given target; leave out one of the two.")
-    out = Path(settings.out)
-    check_writable("out", out)
-    _check_free(out, overwrite=settings.overwrite)
+    files = map_files(settings, job.given)
     trained = load_run(Path(settings.run_dir), settings.device)
     drawing = Drawing(settings, described_sites(trained.model))
-
-    if target is None:
-        pairs = _translated(trained, source, settings)
-    else:
-        lines = zip(trained.tokenizers, read_parallel(source, target), strict=True)
-        pairs = first_ranked(*(tokenizer.encode_all([normalize(line) for line in side]) for tokenizer, side in lines))
-    reasons = [_why_left_out(pair, trained, settings.max_tokens) for pair in pairs]
-    readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
-    left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
-    if not readable:
-        raise ValueError(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
-    if len(pairs) > _MANY and settings.formats:
-        logger.warning(
-            "Drawing %d sentence pairs takes long and makes a large page: formats=[] writes only the maps, from which "
-            "nmt.draw_attention can draw some of the lines.",
-            len(pairs),
-        )
-
-    made_from = {
-        **described_run(trained.run, trained.model, trained.direction),
-        **described_files(source, target),
-        "search": None if target else search_config(trained.settings.search, settings.search),
-        "lines": pairs[-1].line,
-    }
-    earlier = (out / MANIFEST).exists()
-    folder = write_maps(out, _with_progress(trained, readable, settings.batch_tokens), drawing.sites, made_from)
-    if earlier:
-        clear(out)
-    print(out / MANIFEST)
-    if left_out:
-        rows = [[str(pair.line), str(pair.rank), reason] for pair, reason in left_out]
-        (out / LEFT_OUT).write_text(Table(["line", "rank", "reason"], rows).csv(), encoding="utf-8")
-        logger.warning(
-            "%d of %d sentence pairs have no maps; %s lists them. Line %d: %s.",
-            len(left_out),
-            len(pairs),
-            out / LEFT_OUT,
-            left_out[0][0].line,
-            left_out[0][1],
-        )
-    for line in draw(folder, drawing, out):
-        print(line)
-
-
-def _check_free(out: Path, *, overwrite: bool) -> None:
-    """Raises FileExistsError for maps that must not be replaced, and ValueError for another program's manifest."""
-    if not (out / MANIFEST).exists():
-        return
-    try:
-        MapFolder(out)
-    except ValueError as error:
-        raise ValueError(
-            f"out is {out}, whose {MANIFEST} is damaged or belongs to another program; choose another folder, or "
-            "delete it."
-        ) from error
-    if not overwrite:
-        raise FileExistsError(
-            f"out is {out}, which has maps already; choose another folder, or replace them with overwrite=true."
-        )
-
-
-def _translated(trained: Trained, source: Path, settings: ExportAttentionSettings) -> list[IdPair]:
-    """Each source line with every hypothesis of the search, or with an empty target if it is not translated."""
-    sources = trained.tokenizers.source.encode_all([normalize(line) for line in read_lines(source)])
-    translator = build_translator([trained], settings.search, settings.batch_tokens)
-    short = [ids if len(ids) < settings.max_tokens else [] for ids in sources]
-    found = translator.search_ids(short, report=Pace("sentences translated"))
-    return [
-        IdPair(line, rank, ids, target_ids, score)
-        for line, (ids, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
-        for rank, (target_ids, _, score) in enumerate(hypotheses or [([], 0.0, None)], start=1)
-    ]
-
-
-def _with_progress(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    pace = Pace("maps made")
-    for maps in forced_maps(trained, pairs, batch_tokens):
-        yield maps
-        pace(1, len(pairs))
-
-
-def _why_left_out(pair: IdPair, trained: Trained, max_tokens: int) -> str:
-    """Why a pair gets no maps, or ''; the size of its maps would grow with the product of both lengths."""
-    limits = trained.model.max_source, trained.model.max_target
-    for side, ids, limit in zip(("source", "target"), (pair.source, pair.target), limits, strict=True):
-        pieces = f"the {side} has {len(ids) + 1} pieces with EOS"
-        if not ids:
-            return f"the {side} is empty"
-        if len(ids) >= max_tokens:
-            return f"{pieces}, more than max_tokens={max_tokens}"
-        if limit is not None and len(ids) >= limit:
-            return f"{pieces}, more than the {limit} that the model reads"
-    return ""
+    export_maps(trained, files, settings, drawing, forced_maps)

@@ -430,6 +430,7 @@ class AlignSettings(OwnFiles):
     run_dir: Text
     split: Text
     alignment: Text | None
+    method: Literal["attention", "gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
     out: Text | None
     threshold: Fraction
     batch_tokens: Positive
@@ -452,16 +453,11 @@ LayerOrHead = Annotated[
 ]
 
 
-class DrawingSettings(Keys):
-    """How attention maps are drawn."""
+class LookSettings(Keys):
+    """What is made from maps, and how it looks."""
 
     formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
-    site: Text
-    layer: LayerOrHead
-    head: LayerOrHead
-    grid: bool
     words: bool
-    row: Literal["predicts", "reads"]
     width: Annotated[
         Annotated[float, Field(ge=1, le=100)] | None, expects("from 1 to 100 inches, such as 3.3, or null")
     ]
@@ -471,6 +467,16 @@ class DrawingSettings(Keys):
         "entropy", "uniformity", "distance", "monotonicity", "coverage", "special", "punctuation", "variation"
     ]
 
+
+class DrawingSettings(LookSettings):
+    """How attention maps are drawn."""
+
+    site: Text
+    layer: LayerOrHead
+    head: LayerOrHead
+    grid: bool
+    row: Literal["predicts", "reads"]
+
     @check(mode="after")
     def check_grid(self) -> "DrawingSettings":
         if self.grid and (self.layer, self.head) != (None, None):
@@ -478,7 +484,9 @@ class DrawingSettings(Keys):
         return self
 
 
-class ExportAttentionSettings(DrawingSettings):
+class MapFileSettings(Keys):
+    """The lines that get maps, and the folder for these."""
+
     search: Node
     run_dir: Text
     input: Text
@@ -488,6 +496,16 @@ class ExportAttentionSettings(DrawingSettings):
     max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2")]
     batch_tokens: Positive
     device: Device
+
+
+class ExportAttentionSettings(DrawingSettings, MapFileSettings):
+    pass
+
+
+class AttributeSettings(LookSettings, MapFileSettings):
+    method: Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
+    contrast: Text | None
+    steps: Annotated[Positive | None, expects("a whole number of at least 1, or null for 8")]
 
 
 class DrawAttentionSettings(DrawingSettings):
@@ -588,6 +606,7 @@ COMMANDS: dict[str, type[Keys]] = {
     "average": AverageSettings,
     "export_attention": ExportAttentionSettings,
     "draw_attention": DrawAttentionSettings,
+    "attribute": AttributeSettings,
     "ablate_attention": AblateAttentionSettings,
     "explain": ExplainSettings,
     "download": DownloadSettings,

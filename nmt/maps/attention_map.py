@@ -24,7 +24,7 @@ class LocalWindow:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights of one sentence pair at one site.
+    """The weights of one sentence pair at one site: of attention, or of an attribution method at 'cross'.
 
     At a decoder site row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder both are the
     source piece. The columns are what the rows attend to.
@@ -42,6 +42,11 @@ class AttentionMap:
     """The piece at each column."""
     local: LocalWindow | None = None
     """None without a local window."""
+    attribution: Float[np.ndarray, "layers heads rows columns"] | None = None
+    """Signed attributions, whose absolute values divided by their sum in each row are the weights; None for attention.
+
+    In nats, but cosine distances for value zeroing.
+    """
 
 
 @dataclass(frozen=True)

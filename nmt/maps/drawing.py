@@ -81,7 +81,9 @@ class Drawing:
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
         """How a picture of a site looks. A picture for print has no title, because it has a caption."""
         which = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
-        title = "" if self.settings.width else f"{site} attention, {which}{detail}"
+        method = self.sites[site].get("method")
+        shown = f"{site} attention" if method is None else method.replace("_", " ")
+        title = "" if self.settings.width else f"{shown}, {which}{detail}"
         rows, columns = self.sites[site]["rows"], self.sites[site]["columns"]
         return Look(title, rows, columns, self.settings.width, self.settings.max_weight)
 

@@ -25,6 +25,7 @@ CONVENTION = (
 _FOLDER = "maps"
 _FILE = re.compile(rf"{_FOLDER}/\d+(-\d+)?\.npz", re.ASCII)
 _LOCAL = ("center", "allowed", "prior")
+_ATTRIBUTION = "attribution"
 _ENTRY = ("line", "rank", "file", "sha256", "score", "source_pieces", "target_pieces")
 _SITE = ("layers", "heads", "rows", "columns")
 
@@ -104,8 +105,12 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     weights = arrays[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
         raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    local: list[Any] = [arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in _LOCAL]
-    return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local))
+    *local, attribution = (
+        arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in (*_LOCAL, _ATTRIBUTION)
+    )
+    if attribution is not None and attribution.shape != weights.shape:
+        raise ValueError(f"Attributions of shape {attribution.shape} do not fit weights of shape {weights.shape}.")
+    return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local), attribution)
 
 
 def map_folders(path: Path) -> list[Path]:
@@ -166,6 +171,8 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     for item in sentence.maps:
         arrays[item.site] = item.weights
+        if item.attribution is not None:
+            arrays[f"{item.site}.{_ATTRIBUTION}"] = item.attribution
         for part in _LOCAL if item.local else ():
             if (array := getattr(item.local, part)) is not None:
                 arrays[f"{item.site}.{part}"] = array

@@ -50,7 +50,9 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
     for folder in folders:
         made_from = folder.manifest["made_from"]
         step = made_from.get("step")
-        names.append(f"step {step}" if step is not None else str(made_from.get("run_dir", folder.path)))
+        name = f"step {step}" if step is not None else str(made_from.get("run_dir", folder.path))
+        method = made_from.get("method")
+        names.append(name if method is None else f"{name}, {str(method).replace('_', ' ')}")
     sources = [
         {entry["line"]: "".join(entry["source_pieces"]) for entry in folder.manifest["sentences"]} for folder in folders
     ]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.base import Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, given_site, lstmn_query
@@ -101,14 +101,13 @@ class Bahdanau(RecurrentSeq2Seq):
         cross = {"cross": [self.attention.attention]}
         return {"encoder_self": [self.encoder.attention]} | cross if isinstance(self.encoder, LSTMN) else cross
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        embedded = self.embedding_dropout(self.source_embedding(source))
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths, watch_self = source_mask.sum(dim=1).cpu(), watch and partial(watch, "encoder_self", 0)
-        annotations, final = annotate(self.encoder, embedded, lengths, watch_self)
+        annotations, final = annotate(self.encoder, self.embedding_dropout(embedded), lengths, watch_self)
         # The last state of an LSTMN, or b_1, the last one of a GRU's backward direction.
         last = final[0][0] if isinstance(self.encoder, LSTMN) else final[1]
         hidden = torch.tanh(self.bridge(last))
-        first = State(hidden, torch.zeros_like(source[:, 0]))
+        first = State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))
         return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
 
     def advance(

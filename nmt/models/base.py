@@ -19,6 +19,7 @@ The sites are encoder_self, decoder_self and cross; layers count from 0.
 
 Source = Int[Tensor, "batch source"]
 SourceMask = Bool[Tensor, "batch source"]
+Embedded = Float[Tensor, "batch source embedding_dim"]
 Target = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "batch target vocab"]
 
@@ -32,6 +33,8 @@ class Seq2Seq(nn.Module, ABC):
 
     queries: ClassVar[Mapping[str, str]]
     """The queries of each attention site, in words; the sites are in the order in which a sentence reaches them."""
+
+    source_embedding: nn.Embedding
 
     output: nn.Linear
     """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
@@ -67,9 +70,13 @@ class Seq2Seq(nn.Module, ABC):
         logits: Tensor = self.output(self.decode(target_input, self.encode(source, source_mask, watch), watch))
         return logits
 
-    @abstractmethod
     def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
         """The Memory of the sources: projected keys and values, and the mask."""
+        return self.encode_embedded(self.source_embedding(source), source_mask, watch)
+
+    @abstractmethod
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Any:
+        """The Memory of the rows of `source_embedding`, or of other vectors in their place, before dropout."""
 
     @abstractmethod
     def decode(

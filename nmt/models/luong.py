@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Source, SourceMask, Watch
+from nmt.models.base import Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, Tape, given_site, lstmn_query
@@ -131,11 +131,13 @@ class Luong(RecurrentSeq2Seq):
         every = {"encoder_self": encoder, "decoder_self": decoder, "cross": [self.attention.attention]}
         return {site: attentions for site, attentions in every.items() if attentions}
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
         lengths = source_mask.sum(dim=1).cpu()
         backwards = self.encoder_kind == "reversed"
-        order = reversed_order(lengths, source.shape[1]).to(source.device) if backwards else None
-        inputs = self.embedding_dropout(self.source_embedding(source if order is None else source.gather(1, order)))
+        order = reversed_order(lengths, embedded.shape[1]).to(embedded.device) if backwards else None
+        if order is not None:
+            embedded = embedded.gather(1, order.unsqueeze(-1).expand_as(embedded))
+        inputs = self.embedding_dropout(embedded)
         hidden, cell = [], []
         for layer, network in enumerate(self.encoder):
             outputs, final = annotate(network, inputs, lengths, watch and partial(watch, "encoder_self", layer))
@@ -148,7 +150,7 @@ class Luong(RecurrentSeq2Seq):
             cell.append(last_cell)
         if order is not None:
             inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
-        nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source[:, 0])
+        nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source_mask[:, 0], dtype=torch.long)
         tapes = tuple(layer.start(nothing) for layer in self.cells if isinstance(layer, LSTMN))
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, tapes)
         return Memory(self.attention.project(inputs), source_mask, first)

@@ -14,7 +14,7 @@ from nmt.attention.sizes import require_positive
 from nmt.kernels.casts import cast_for_products, cast_residual
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.key_value_cache import append
-from nmt.models.base import Seq2Seq, Source, SourceMask, Target, Watch
+from nmt.models.base import Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
 from nmt.models.norms import LayerNorm
@@ -100,9 +100,8 @@ class Transformer(Seq2Seq):
             "cross": [layer.cross.attention for layer in decoder],
         }
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
-        positions = torch.arange(source.shape[1], device=source.device)
-        x = self._embed(self.source_embedding, source, positions)
+    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+        x = self._with_positions(embedded, torch.arange(embedded.shape[1], device=embedded.device))
         mask = source_mask[:, None, None, :]
         for index, layer in enumerate(self.encoder):
             x = layer(x, mask, watch and partial(watch, "encoder_self", index))
@@ -114,7 +113,7 @@ class Transformer(Seq2Seq):
     ) -> Float[Tensor, "batch target width"]:
         size = target_input.shape[1]
         positions = torch.arange(size, device=target_input.device).unsqueeze(0)
-        x = self._embed(self.target_embedding, target_input, positions)
+        x = self._with_positions(self.target_embedding(target_input), positions)
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
         for index, layer in enumerate(self.decoder):
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
@@ -136,7 +135,7 @@ class Transformer(Seq2Seq):
         """Self-attention over each row's cached keys; the beams of a sentence share its Memory as queries."""
         sentences, beams = tokens.shape
         positions = state.position.view(sentences, beams)
-        x = self._embed(self.target_embedding, tokens, positions)
+        x = self._with_positions(self.target_embedding(tokens), positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
         longest = int(state.position.max()) + 1
         seen = lengths_to_mask(state.position + 1, longest)[:, None, None, :]
@@ -155,8 +154,8 @@ class Transformer(Seq2Seq):
         log_probs = self.output(self.decoder_norm(x)).float().log_softmax(dim=-1)
         return log_probs, State(tuple(self_attention), state.position + 1)
 
-    def _embed(
-        self, table: nn.Embedding, ids: Int[Tensor, "batch n"], positions: Int[Tensor, "*batch n"]
+    def _with_positions(
+        self, embedded: Float[Tensor, "batch n dim"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
-        embedded = table(ids) * math.sqrt(self.dim)
-        return cast_residual(self.dropout(embedded + sinusoids(positions, self.dim).to(embedded.dtype)))
+        scaled = embedded * math.sqrt(self.dim)
+        return cast_residual(self.dropout(scaled + sinusoids(positions, self.dim).to(scaled.dtype)))

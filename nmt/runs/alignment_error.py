@@ -1,4 +1,7 @@
-"""The alignment error rate of a run: argmax links of its cross attention, forced to decode the references."""
+"""The alignment error rate of a run: argmax links of its cross attention, forced to decode the references.
+
+An attribution (nmt.runs.attribution_maps) is measured in the same way.
+"""
 
 import logging
 from pathlib import Path
@@ -22,7 +25,8 @@ from nmt.maps.links import (
 )
 from nmt.maps.symmetrization import LINKS, all_links
 from nmt.maps.words import merge_pieces
-from nmt.runs.forced_maps import first_ranked, forced_maps
+from nmt.pace import Pace
+from nmt.runs.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.runs.load import Trained
 from nmt.text import normalize
 
@@ -104,12 +108,17 @@ def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_toke
     return chosen_links(*cross_maps(trained, gold, valid, batch_tokens))
 
 
-def cross_maps(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> tuple[Maps, Maps | None]:
-    """The maps of the sentences and of the validation split, which are one object if both are the same."""
-    maps = _maps(trained, gold, batch_tokens)
+def cross_maps(
+    trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int, make_maps: MakeMaps = forced_maps
+) -> tuple[Maps, Maps | None]:
+    """The maps of the sentences and of the validation split, which are one object if both are the same.
+
+    `make_maps` makes those of attention, or of an attribution.
+    """
+    maps = _maps(trained, gold, batch_tokens, make_maps)
     if valid is None or valid == gold:
         return maps, valid and maps
-    return maps, _maps(trained, valid, batch_tokens)
+    return maps, _maps(trained, valid, batch_tokens, make_maps)
 
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
@@ -138,11 +147,16 @@ def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rate
     }
 
 
-def _maps(trained: Trained, gold: Gold, batch_tokens: int) -> Maps:
-    """The cross-attention maps of the pairs, forced to decode the references. Warns of pairs that have none."""
+def _maps(trained: Trained, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
+    """The maps of the pairs, forced to decode the references. Warns of pairs that have none."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
-    found = sorted(forced_maps(trained, first_ranked(*ids), batch_tokens), key=lambda sentence: sentence.line)
+    pace = Pace("maps made")
+    found = []
+    for sentence in make_maps(trained, first_ranked(*ids), batch_tokens):
+        found.append(sentence)
+        pace(1, len(gold.alignments))
+    found.sort(key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
             "The alignment error rate leaves out %d of %d pairs, because a side is empty or too long for the model.",

@@ -1,6 +1,6 @@
 """Attention maps of sentence pairs by forced decoding: one recorded forward pass over (source, target)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -22,6 +22,10 @@ class IdPair(NamedTuple):
     target: Sequence[int]
     score: float | None = None
     """The score in the search that found the target."""
+
+
+MakeMaps = Callable[[Trained, Sequence[IdPair], int], Iterator[SentenceMaps]]
+"""make_maps(trained, pairs, batch_tokens) yields the maps of each pair, in any order; some may have none."""
 
 
 def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:

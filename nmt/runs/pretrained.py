@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt.decoding.translator import Translation, Translator
-from nmt.maps.attention_map import AttentionMap
-from nmt.runs.forced_maps import first_ranked, forced_maps
+from nmt.maps.attention_map import AttentionMap, SentenceMaps
+from nmt.runs.attribution_maps import attribution_maps, chosen_method
+from nmt.runs.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.interventions import Comparison, Intervention, intervene
 from nmt.runs.load import Trained, load_runs
@@ -70,17 +71,31 @@ class Pretrained:
         long for the model. Raises ValueError for an ensemble.
         """
         run = self._single()
-        sources, given = _pairs(sources, sources if targets is None else targets)
-        source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
-        if targets is None:
-            found = self._translator(None, {}).search_ids(source_ids)
-            target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
-        else:
-            target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
-        maps: list[list[AttentionMap]] = [[] for _ in sources]
-        for sentence in forced_maps(run, first_ranked(source_ids, target_ids), batch_tokens=4096):
-            maps[sentence.line - 1] = sentence.maps
-        return maps
+        pairs = self._id_pairs(run, sources, targets)
+        return _by_line(forced_maps(run, pairs, batch_tokens=4096), len(pairs))
+
+    def attribute(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str] | None = None,
+        *,
+        method: str = "integrated_gradients",
+        contrast: str | None = None,
+        steps: int | None = None,
+    ) -> list[list[AttentionMap]]:
+        """How much each source piece matters for each target piece: one map a pair, with one layer and head.
+
+        `attribution` holds signed values, (1, 1, target + 1, source + 1) with EOS, and `weights` their absolute values
+        divided by the sum of each row. `method` is gradient_x_input, integrated_gradients, occlusion or value_zeroing
+        (nmt.runs.attribution). They explain log p of each target piece, in nats; with `contrast`, one piece of the
+        target vocabulary, log p of the piece minus log p of the contrast. `steps` is for integrated_gradients.
+        Targets and pairs without a map are as in `attend`. Raises ValueError for an argument that cannot be used, and
+        for an ensemble.
+        """
+        run = self._single()
+        chosen = chosen_method(run, method, contrast, steps)
+        pairs = self._id_pairs(run, sources, targets)
+        return _by_line(attribution_maps(run, pairs, 4096, chosen), len(pairs))
 
     def intervene(
         self,
@@ -101,6 +116,17 @@ class Pretrained:
         given = None if target is None else run.tokenizers.target.encode(normalize(target))
         return intervene(run, source, interventions, given, begin, settings)
 
+    def _id_pairs(self, run: Trained, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
+        """The pairs of lines; without targets, of the lines and their best translations."""
+        sources, given = _pairs(sources, sources if targets is None else targets)
+        source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
+        if targets is None:
+            found = self._translator(None, {}).search_ids(source_ids)
+            target_ids = [hypotheses[0].ids if hypotheses else [] for hypotheses in found]
+        else:
+            target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
+        return first_ranked(source_ids, target_ids)
+
     def _single(self) -> Trained:
         if len(self.runs) > 1:
             raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions; load one of them.")
@@ -111,6 +137,13 @@ class Pretrained:
     ) -> Translator:
         asked = search_config(named_search(search), settings) if search else settings
         return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk)
+
+
+def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[AttentionMap]]:
+    maps: list[list[AttentionMap]] = [[] for _ in range(lines)]
+    for sentence in sentences:
+        maps[sentence.line - 1] = sentence.maps
+    return maps
 
 
 def _description(run: Trained) -> str:

@@ -25,6 +25,17 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
     }
 
 
+def described_attribution(method: str, contrast: str | None) -> dict[str, dict[str, Any]]:
+    """The site of a map that holds attributions: one layer and head, whose rows are the predicted pieces."""
+    asks = "log p of the piece that the step predicts"
+    if method == "value_zeroing":
+        asks = "the input of the output layer at the step"
+    elif contrast is not None:
+        asks += f", minus log p({contrast})"
+    place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "source"}
+    return {"cross": {**place, "method": method, "contrast": contrast}}
+
+
 def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> dict[str, Any]:
     """The run, finished or not, with the checksum of its weights if they are saved."""
     metrics = run.metrics()

@@ -105,6 +105,11 @@ class Tokenizer:
         """The piece of each id; U+2581 marks the start of a word."""
         return [self._processor.id_to_piece(i) for i in ids]
 
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as `pieces` writes it; None if the vocabulary does not have it."""
+        found: int = self._processor.piece_to_id(piece)
+        return found if self._processor.id_to_piece(found) == piece else None
+
     def __reduce__(self) -> tuple[Callable[[bytes], "Tokenizer"], tuple[bytes]]:
         return type(self), (self.model,)
 

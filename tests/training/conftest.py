@@ -17,19 +17,19 @@ class Bag(Seq2Seq):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, 5)
+        self.source_embedding = nn.Embedding(VOCABULARY, 5)
         self.output = nn.Linear(5, VOCABULARY)
 
     @property
     def sites(self) -> dict[str, Any]:
         return {}
 
-    def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
-        weights = source_mask.to(self.embedding.weight) / source_mask.sum(1, keepdim=True)
-        return (self.embedding(source) * weights.unsqueeze(-1)).sum(1)
+    def encode_embedded(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+        weights = source_mask.to(embedded) / source_mask.sum(1, keepdim=True)
+        return (embedded * weights.unsqueeze(-1)).sum(1)
 
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
-        return self.embedding(target_input) + memory.unsqueeze(1)
+        return self.source_embedding(target_input) + memory.unsqueeze(1)
 
     def start(self, memory: Tensor, beams: int) -> Tensor:
         return memory.new_zeros(len(memory) * beams)

@@ -33,6 +33,9 @@ class Scripted(Seq2Seq):
         self.sources.append(source)
         return source
 
+    def encode_embedded(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+        raise NotImplementedError
+
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
         return next(self.passes)
 

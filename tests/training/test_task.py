@@ -92,9 +92,9 @@ def test_what_regularises_acts_in_training_only(model: Seq2Seq, batches: list[Ba
 
 
 def test_unit_embeddings_are_made_once_for_all_passes(model: Seq2Seq, batches: list[Batch]) -> None:
-    with_rows_of_length(model.embedding, model.output)
+    with_rows_of_length(model.source_embedding, model.output)
     made = []
-    for module in (model.embedding, model.output):
+    for module in (model.source_embedding, model.output):
         module.parametrizations.weight[0].register_forward_hook(lambda *of_call: made.append(of_call))
     objective = SimCut(alpha=3.0, cut=0.5)
     found = []

@@ -1,0 +1,95 @@
+"""Attributions of sentence pairs as maps, in the form of the cross attention of one layer and head."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nmt.config.messages import unknown
+from nmt.data.batch import Batch
+from nmt.maps.attention_map import AttentionMap, SentenceMaps, site_labels
+from nmt.runs.attribution import STEPS, Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
+from nmt.runs.forced_maps import IdPair
+from nmt.runs.forced_scores import readable_batches
+from nmt.runs.load import Trained
+from nmt.text import Tokenizer, normalize
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "gradient_x_input": gradient_x_input,
+    "integrated_gradients": integrated_gradients,
+    "occlusion": occlusion,
+    "value_zeroing": value_zeroing,
+}
+_GRADIENTS = ("gradient_x_input", "integrated_gradients")
+
+
+def chosen_method(trained: Trained, name: str, contrast: str | None = None, steps: int | None = None) -> Method:
+    """The method of that name; `steps` is for integrated gradients.
+
+    Raises ValueError for an unknown name, a contrast that is not one piece of the target vocabulary, and for settings
+    and a precision that the method cannot use.
+    """
+    if name not in METHODS:
+        raise ValueError(unknown("method", name, METHODS))
+    if name in _GRADIENTS and trained.precision == "int8":
+        raise ValueError(f"method={name} needs gradients, which precision=int8 has not; use precision=float32.")
+    settings: dict[str, Any] = {}
+    if contrast is not None:
+        if name == "value_zeroing":
+            raise ValueError(
+                "method=value_zeroing has no contrast, because it compares vectors; leave out contrast, or use "
+                "method=occlusion."
+            )
+        settings["contrast"] = contrast_id(trained.tokenizers.target, contrast)
+    if steps is not None:
+        if name != "integrated_gradients":
+            raise ValueError(f"steps has no effect on method={name}; leave it out, or use method=integrated_gradients.")
+        if steps < 1:
+            raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
+        settings["steps"] = steps
+    return partial(METHODS[name], **settings)
+
+
+def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
+    """The id of a word that is one piece, or of a piece as the labels of a map write it, such as '\u2581mèo' or '</s>'.
+
+    Raises ValueError for anything else.
+    """
+    ids = tokenizer.encode(normalize(contrast))
+    if len(ids) == 1:
+        return ids[0]
+    if (found := tokenizer.id_of(contrast)) is not None:
+        return found
+    pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "no piece"
+    raise ValueError(
+        f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a label "
+        "of a map's row."
+    )
+
+
+def attribution_maps(
+    trained: Trained, pairs: Sequence[IdPair], batch_tokens: int, method: Method
+) -> Iterator[SentenceMaps]:
+    """The map of each pair, long pairs first; a pair with an empty side, or too long for the model, has none.
+
+    Each map is one layer and head at the site 'cross'. Its weights are |a_tj| / sum_j |a_tj| of the attributions a;
+    a row of zeros stays 0.
+    """
+    pairs = [pair for pair in pairs if pair.source and pair.target]
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    for indices, batch in readable_batches([trained], *sides, batch_tokens):
+        longest = max(batch.source.shape[1], batch.target_input.shape[1])
+        placed = Batch(*(part.to(trained.device) for part in batch))
+        found = method(trained.model, placed, max(1, batch_tokens // longest)).float().cpu().numpy()
+        for row, index in enumerate(indices):
+            source, target = (
+                tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)
+            )
+            labels = site_labels(source, target)["cross"]
+            signed = found[row, : len(labels.inputs), : len(labels.columns)][None, None]
+            sums = np.abs(signed).sum(axis=-1, keepdims=True)
+            weights = np.divide(np.abs(signed), sums, out=np.zeros_like(signed), where=sums > 0)
+            item = AttentionMap("cross", weights, *labels, attribution=signed)
+            pair = pairs[index]
+            yield SentenceMaps(pair.line, pair.rank, source, target, [item], pair.score)

@@ -1,0 +1,70 @@
+"""Alignment error rates of attention and of each attribution method, for several runs, as a Markdown table.
+
+Links are those of the row, layer and head with the lowest rate on the validation split; an attribution has one layer
+and head. Integrated gradients take seconds a sentence, so the table is of the first sentences of both splits.
+
+  python -m scripts.studies.attribution_error runs/luong runs/transformer --sentences 50
+"""
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from nmt.data.corpus import Pairs
+from nmt.runs.alignment_error import Gold, Links, chosen_links, cross_maps
+from nmt.runs.attribution_maps import METHODS, attribution_maps, chosen_method
+from nmt.runs.forced_maps import forced_maps
+from nmt.runs.load import Trained, load_run
+from nmt.runs.test_sets import split_test_set
+from nmt.tables import Table
+from scripts.mistakes import report_mistakes
+
+ATTENTION = "attention"
+
+
+def first(gold: Gold | None, sentences: int | None) -> Gold | None:
+    """The first sentence pairs and their alignments; None for all."""
+    if gold is None:
+        return None
+    return Gold(Pairs(*(side[:sentences] for side in gold.pairs)), gold.alignments[:sentences])
+
+
+def measured(trained: Trained, split: str, method: str, sentences: int | None) -> Links:
+    """The rates of attention, or of an attribution. Raises ValueError if the split has no gold alignments."""
+    test_set = split_test_set(trained, split)
+    gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
+    if gold is None:
+        raise ValueError(f"Split '{split}' of {trained.run.path} has no gold alignments; choose a split that has them.")
+    maps = forced_maps
+    if method != ATTENTION:
+        maps = partial(attribution_maps, method=chosen_method(trained, method))
+    return chosen_links(*cross_maps(trained, gold, valid, 4096, maps))
+
+
+def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences: int | None) -> Table:
+    """One row per run and method."""
+    rows: list[list[str]] = []
+    for run_dir in runs:
+        trained = load_run(run_dir, "cpu")
+        for method in methods:
+            found = measured(trained, split, method, sentences)
+            choice = ["mean" if part is None else str(part) for part in found.choice]
+            rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
+            rows.append([str(run_dir), method, *choice, *rates])
+    header = ["run", "method", "row", "layer", "head", "AER", "precision", "recall", "AER of the diagonal"]
+    return Table(header, [[*row] for row in rows])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", help="finished runs")
+    parser.add_argument("--methods", nargs="+", choices=[ATTENTION, *METHODS], default=[ATTENTION, *METHODS])
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--sentences", type=int, help="the first ones of each split; all by default")
+    arguments = parser.parse_args()
+    print(of_runs(arguments.runs, arguments.methods, arguments.split, arguments.sentences).markdown())
+
+
+if __name__ == "__main__":
+    report_mistakes(main)
