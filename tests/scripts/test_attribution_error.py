@@ -1,0 +1,26 @@
+"""scripts/studies/attribution_error.py: one row for each run and method, with the rates that nmt.align prints."""
+
+from pathlib import Path
+
+import pytest
+from attention_runs import job
+
+from nmt.commands.align import align
+from scripts.studies.attribution_error import of_runs
+
+
+def test_the_rates_are_those_of_the_command(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    methods = ["attention", "occlusion"]
+    rows = of_runs([Path("maps_luong")], methods, "test", None).rows
+    assert [row[:2] for row in rows] == [["maps_luong", method] for method in methods]
+    for row, method in zip(rows, methods, strict=True):
+        align(job("align", run_dir="maps_luong", device="cpu", method=method, out=str(tmp_path)))
+        first = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"| {row[2]}"))
+        cells = [cell.strip() for cell in first.strip("|").split("|")]
+        assert cells[:3] == row[2:5]
+        assert row[5] in cells
+
+
+def test_a_number_of_sentences_limits_both_splits(here: Path) -> None:
+    [of_one], [of_all] = (of_runs([Path("maps_luong")], ["attention"], "test", n).rows for n in (1, None))
+    assert of_one[8] != of_all[8] or of_one[5:8] != of_all[5:8]
