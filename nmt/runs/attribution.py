@@ -10,7 +10,7 @@ All methods return (batch, target, source), exactly 0 at padding. They compute m
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -33,16 +33,17 @@ Method = Callable[[Seq2Seq, Batch, int], Attributions]
 
 STEPS = 8
 _TOLERANCE = 0.01
-# An interval may use its share of the tolerance by width, or this share, because few intervals are near their limit.
-_SHARE = 1 / 8
 # A narrower interval is not halved: f jumps in it, as at the edge of a local window.
-_NARROWEST = 2**-8
+_NARROWEST = 2**-10
 
 
 def gradient_x_input(model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None) -> Attributions:
     """a_tj = e_j . df_t / de_j for the embedding e_j of source piece j (Shrikumar et al. 2017, section 2)."""
     sentences = torch.arange(len(batch.source), device=batch.source.device)
-    found = [_slopes(model, batch, some, torch.ones_like(some), contrast) for some in sentences.split(rows)]
+    found = [
+        _slopes(model, batch, some, torch.ones_like(some, dtype=torch.float32), contrast)
+        for some in sentences.split(rows)
+    ]
     return _without_padding(torch.cat(found), batch)
 
 
@@ -54,41 +55,45 @@ class _Interval(NamedTuple):
     width: float
 
 
+class _Integrated(NamedTuple):
+    """An interval, the rule's integral over it, and by how much its sums miss the differences of f_t."""
+
+    interval: _Interval
+    integral: Float[Tensor, "target source"]
+    error: Float[Tensor, " target"]
+
+
 def integrated_gradients(
     model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, steps: int = STEPS
 ) -> Attributions:
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
-    The sum over j is f_t(e) - f_t(0), and over an interval of alpha the difference of f_t at its ends. Where the
-    Gauss-Legendre rule with `steps` nodes misses that, the interval is halved, so that the sums of the result are off
-    by at most 1 % of the difference, or of 1 nat if the difference is smaller. Logs a warning if they are not: no rule
-    can integrate over a jump of f. One pass has at least `steps` rows.
+    The sum over j is f_t(e) - f_t(0), and over an interval of alpha the difference of f_t at its ends. As long as the
+    Gauss-Legendre rule with `steps` nodes in each interval misses these by more than 1 % of f_t(e) - f_t(0), or of
+    1 nat if that is smaller, the worst intervals are halved. Logs a warning where f jumps, because no rule can
+    integrate over a jump. One pass has at least `steps` rows.
     """
-    roots, weights = (torch.from_numpy(each).to(batch.source.device) for each in np.polynomial.legendre.leggauss(steps))
-    ends = torch.tensor([[0.0], [1.0]], device=batch.source.device)
-    sentences = torch.arange(len(batch.source), device=batch.source.device)
-    nothing, whole = (_explained_at(model, batch, sentences, end.expand(len(sentences), 1), contrast) for end in ends)
+    everything = torch.arange(len(batch.source), device=batch.source.device)
+    nothing, whole = (_explained_at(model, batch, everything, _constant(everything, a), contrast) for a in (0.0, 1.0))
     tolerated = _TOLERANCE * (whole - nothing).abs().clamp(min=1)
-    found = torch.zeros(*nothing.shape, batch.source.shape[1], dtype=nothing.dtype, device=nothing.device)
-    intervals = [_Interval(sentence, 0.0, 1.0) for sentence in range(len(batch.source))]
-    while intervals:
-        some, intervals = intervals[: max(1, rows // steps)], intervals[max(1, rows // steps) :]
-        chosen = torch.tensor([each.sentence for each in some], device=batch.source.device)
-        start, width = torch.tensor([each[1:] for each in some], dtype=roots.dtype, device=roots.device).T
-        nodes = start[:, None] + width[:, None] * (roots + 1) / 2
-        slopes = _slopes(model, batch, chosen.repeat_interleave(steps), nodes.flatten(), contrast)
-        shares = width[:, None] * weights / 2
-        parts = torch.einsum("ints,in->its", slopes.unflatten(0, (-1, steps)), shares.to(slopes))
-        at_start, at_end = (
-            _explained_at(model, batch, chosen, point[:, None], contrast) for point in (start, start + width)
-        )
-        error = (parts.sum(dim=-1) - (at_end - at_start)).abs().masked_fill(batch.target_output[chosen] == PAD, 0)
-        close = error <= width.clamp(min=_SHARE)[:, None] * tolerated[chosen]
-        final = close.all(dim=-1) | (width <= _NARROWEST)
-        found.index_add_(0, chosen[final], parts[final])
-        for (sentence, low, size), done in zip(some, final.tolist(), strict=True):
-            if not done:
-                intervals += [_Interval(sentence, low + half, size / 2) for half in (0.0, size / 2)]
+    done: list[list[_Integrated]] = [[] for _ in everything]
+    waiting = [_Interval(sentence, 0.0, 1.0) for sentence in range(len(batch.source))]
+    while waiting:
+        at_once = max(1, rows // steps)
+        for first in range(0, len(waiting), at_once):
+            for one in _integrals(model, batch, waiting[first : first + at_once], contrast, steps):
+                done[one.interval.sentence].append(one)
+        waiting = []
+        for sentence, parts in enumerate(done):
+            errors = torch.stack([part.error for part in parts])
+            excessive = errors.sum(dim=0) > tolerated[sentence]
+            worst = (excessive & (errors >= errors.amax(dim=0) / 2)).any(dim=1).tolist()
+            halved = [part.interval for part, bad in zip(parts, worst, strict=True) if bad]
+            halved = [interval for interval in halved if interval.width > _NARROWEST]
+            done[sentence] = [part for part in parts if part.interval not in halved]
+            for _, start, width in halved:
+                waiting += [_Interval(sentence, low, width / 2) for low in (start, start + width / 2)]
+    found = torch.stack([torch.stack([part.integral for part in parts]).sum(dim=0) for parts in done])
     found = _without_padding(found, batch)
     missed = (found.sum(dim=-1) - (whole - nothing)).abs().masked_fill(batch.target_output == PAD, 0)
     if (missed > tolerated).any():
@@ -100,16 +105,33 @@ def integrated_gradients(
     return found
 
 
+def _integrals(
+    model: Seq2Seq, batch: Batch, intervals: Sequence[_Interval], contrast: int | None, steps: int
+) -> Iterator[_Integrated]:
+    """The Gauss-Legendre rule in each interval."""
+    device = batch.source.device
+    roots, weights = (torch.from_numpy(each).to(device) / 2 for each in np.polynomial.legendre.leggauss(steps))
+    sentences = torch.tensor([interval.sentence for interval in intervals], device=device)
+    start, width = torch.tensor([interval[1:] for interval in intervals], dtype=roots.dtype, device=device).T
+    nodes = start[:, None] + width[:, None] * (roots + 0.5)
+    slopes = _slopes(model, batch, sentences.repeat_interleave(steps), nodes.flatten(), contrast)
+    shares = (width[:, None] * weights).to(slopes)
+    integrals = torch.einsum("ints,in->its", slopes.unflatten(0, (-1, steps)), shares)
+    low, high = (_explained_at(model, batch, sentences, end[:, None], contrast) for end in (start, start + width))
+    errors = (integrals.sum(dim=-1) - (high - low)).abs().masked_fill(batch.target_output[sentences] == PAD, 0)
+    yield from map(_Integrated, intervals, integrals, errors)
+
+
 def occlusion(model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None) -> Attributions:
     """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches)."""
     size = batch.source.shape[1]
     sentences = torch.arange(len(batch.source), device=batch.source.device)
-    intact = _explained_at(model, batch, sentences, torch.ones(len(sentences), 1, device=sentences.device), contrast)
+    intact = _explained_at(model, batch, sentences, _constant(sentences, 1.0), contrast)
     found = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
         found[chosen, :, column] = intact[chosen] - _explained_at(
-            model, batch, chosen, 1 - one_hot(column, size), contrast
+            model, batch, chosen, 1.0 - one_hot(column, size), contrast
         )
     return _without_padding(found, batch)
 
@@ -184,6 +206,11 @@ def _explained(
     log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
     found: Tensor = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     return found if contrast is None else found - log_probs[..., contrast]
+
+
+def _constant(sentences: Int[Tensor, " rows"], factor: float) -> Float[Tensor, "rows 1"]:
+    """The same factor for every embedding of these sentences."""
+    return torch.full((len(sentences), 1), factor, device=sentences.device)
 
 
 def _rows(batch: Batch, sentences: Int[Tensor, " rows"]) -> Batch:

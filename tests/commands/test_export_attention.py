@@ -12,8 +12,8 @@ from attention_runs import export, first_weights, job
 from jobs import job_of
 
 import nmt
-import nmt.commands.export_attention
 import nmt.runs.forced_maps
+import nmt.runs.map_export
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.maps.links import read_alignments
@@ -220,7 +220,7 @@ def test_pairs_too_long_for_the_model_are_left_out_with_that_reason(
 def test_drawing_many_sentences_is_warned_of(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(nmt.commands.export_attention, "_MANY", 2)
+    monkeypatch.setattr(nmt.runs.map_export, "_MANY", 2)
     export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
     assert "Drawing 3 sentence pairs takes long" in caplog.text
 
