@@ -55,7 +55,7 @@ def test_the_command_writes_the_maps_and_every_format(run: str, tmp_path: Path) 
     # Differences of log-probabilities of some -6 nats in float32; a batch of other sentences rounds them differently.
     np.testing.assert_allclose(item.attribution, expected.attribution, atol=1e-5)
     size = np.abs(item.attribution)
-    np.testing.assert_allclose(item.weights, size / size.sum(axis=-1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(item.weights * size.sum(axis=-1, keepdims=True), size, atol=1e-6)
     for name in ("pictures/00001.cross.png", "csv/00001.csv", "alignments/argmax.align", "heads.csv", "viewer.html"):
         assert (tmp_path / name).stat().st_size
     assert f"{run}, occlusion" in (tmp_path / "viewer.html").read_text(encoding="utf-8")
