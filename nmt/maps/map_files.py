@@ -105,9 +105,10 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     weights = arrays[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
         raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
-    *local, attribution = (
+    parts: list[Any] = [
         arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in (*_LOCAL, _ATTRIBUTION)
-    )
+    ]
+    *local, attribution = parts
     if attribution is not None and attribution.shape != weights.shape:
         raise ValueError(f"Attributions of shape {attribution.shape} do not fit weights of shape {weights.shape}.")
     return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local), attribution)

@@ -125,10 +125,13 @@ class Luong(RecurrentSeq2Seq):
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        encoder, decoder = (
-            [layer.attention for layer in layers if isinstance(layer, LSTMN)] for layers in (self.encoder, self.cells)
-        )
-        every = {"encoder_self": encoder, "decoder_self": decoder, "cross": [self.attention.attention]}
+        every: dict[str, list[Attention]] = {
+            "encoder_self": [],
+            "decoder_self": [],
+            "cross": [self.attention.attention],
+        }
+        for site, layers in (("encoder_self", self.encoder), ("decoder_self", self.cells)):
+            every[site] += [layer.attention for layer in layers if isinstance(layer, LSTMN)]
         return {site: attentions for site, attentions in every.items() if attentions}
 
     def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:

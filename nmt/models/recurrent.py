@@ -33,7 +33,6 @@ class RecurrentSeq2Seq(Seq2Seq):
     target_embedding: nn.Embedding
     attention: MultiHeadAttention | SingleHeadAttention
     embedding_dropout: Dropout
-    encoder: nn.Module
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None

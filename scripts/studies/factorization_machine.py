@@ -128,9 +128,7 @@ class AttentionalFactorizationMachine(FactorizationMachine):
         products = (v[:, FIRST] * v[:, SECOND]).unsqueeze(1)
         everything = torch.ones(1, 1, 1, len(PAIRS), dtype=torch.bool)
         no_query = products[:, :, :1]
-        context, weights = self.attention.attend(
-            no_query, self.attention.project_keys(products), products, everything
-        )
+        context, weights = self.attention.attend(no_query, self.attention.project_keys(products), products, everything)
         return self.first_order(features) + context[:, 0, 0] @ self.output, weights[:, 0, 0]
 
 
