@@ -6,7 +6,8 @@
 The data follow a known rule: an example has one value in each of FIELDS fields, a value has a latent vector u, and
 y = sum over pairs of fields of alpha_fg u_f . u_g, with noise. Only some pairs have a weight alpha. A factorization
 machine (Rendle 2010) learns a vector for each value and gives all pairs the same weight. The attentional one weights
-each pair by an Attention whose keys and values are the pairs' products v_i * v_j.
+each pair by an Attention whose keys and values are the pairs' products v_i * v_j. Its weights find the pairs that
+interact, but not their alpha, because the length of the vectors can express alpha too.
 """
 
 import argparse
@@ -178,22 +179,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("factorization_machine.png"), help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--examples", type=int, default=20_000, help="for training, and as many to test")
-    parser.add_argument("--steps", type=int, default=2_000, help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=4_000, help="default: %(default)s")
+    parser.add_argument("--dim", type=int, default=8, help="width of the learned vectors; default: %(default)s")
     options = parser.parse_args(arguments)
-    for name in ("examples", "steps"):
+    for name in ("examples", "steps", "dim"):
         if getattr(options, name) < 1:
             raise ValueError(f"--{name} is {getattr(options, name)}; it must be at least 1.")
     training, test = sample(options.examples, options.seed)
     torch.manual_seed(options.seed)
-    machines = (FactorizationMachine(LATENT), AttentionalFactorizationMachine(LATENT))
+    machines = (FactorizationMachine(options.dim), AttentionalFactorizationMachine(options.dim))
     print(f"{'predicting the mean':36} test error {test.y.std().item():.3f}")
     for machine in machines:
         learn(machine, training, options.steps)
         print(f"{type(machine).__name__:36} test error {error(machine, test):.3f}")
     print(f"{'the noise':36} test error {NOISE:.3f}")
     weights = mean_weights(machines[1], test)
-    found = weights[rule() > 0].sum().item()
-    print(f"{found:.0%} of the attention is on the {len(ALPHA)} of {len(PAIRS)} pairs that the rule uses")
+    used = rule() > 0
+    ranks = 1 + weights.argsort(descending=True).argsort()
+    print(f"{weights[used].sum():.0%} of the attention is on the {len(ALPHA)} of {len(PAIRS)} pairs that the rule uses")
+    print(f"their ranks by weight: {', '.join(map(str, sorted(ranks[used].tolist())))}")
     draw(weights, options.out)
     print(options.out)
 
