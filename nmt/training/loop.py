@@ -55,6 +55,9 @@ def fit(prepared: Prepared) -> dict[str, Any]:
 
     # A step: the summed loss of its batches, one division by its target tokens, clipping, the optimizer.
     task = build_task(settings, model)
+    if settings.trainer.precision in ("64-true", "64"):
+        # Lightning converts it only after loading a checkpoint, and float32 would round the weights of a resumed run.
+        task.double()
 
     # A validation: the loss of the whole split, BLEU of greedy translations of its first sentences, and the probes.
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
