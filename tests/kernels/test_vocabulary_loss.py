@@ -157,11 +157,34 @@ def test_autocast_to_float16_loses_no_small_gradient(features: Tensor, ours: Los
     # The first pieces have almost all probability, so the gradients of the others are small.
     nn.init.constant_(output.bias, -22.0)
     nn.init.zeros_(output.bias[:3])
-    exact = gradients(plain(features, output, TARGETS, 0.0), features, output)
+    wide, precise = features.detach().double().requires_grad_(), copy.deepcopy(output).double()
+    exact = gradients(plain(wide, precise, TARGETS, 0.0), wide, precise)
     assert (exact[1].abs() < 2**-25).any(), "float16 would make it 0"
     with torch.autocast("cpu", torch.float16):
         loss = ours(features, output, TARGETS, 0.0)
-    torch.testing.assert_close(gradients(loss, features, output), exact, rtol=1e-4, atol=0)
+    for found, wanted, bound in zip(gradients(loss, features, output), exact, rounded(wide, precise), strict=True):
+        assert ((found - wanted).abs() <= bound).all()
+
+
+@torch.no_grad()
+def rounded(features: Tensor, output: nn.Linear) -> tuple[Tensor, Tensor, Tensor]:
+    """Bounds on what float32 may change in the gradients of features, weight and bias, given all in float64.
+
+    Relative to a probability, its rounding is that of its logit, a sum of WIDTH + 1 terms, with a few more roundings.
+    A logit's gradient is made of p, q and the target, whose weights sum up to 4 at most, and of the logarithm of p/q.
+    """
+    tokens = features[TARGETS != PAD]
+    inputs = tokens, second(tokens)
+    logits = [output(each) for each in inputs]
+    p, q = (each.softmax(dim=-1) for each in logits)
+    log_ratio = (p.log() - q.log()).abs().max()
+    logit = (WIDTH + 4) * FLOAT32 * max(each.abs().max() for each in logits)
+    by_token = p + q + functional.one_hot(TARGETS[TARGETS != PAD], VOCAB)
+    by_token *= 3 * 4 * (1 + log_ratio) * logit  # `gradients` multiplies the loss by 3
+    of_features = torch.zeros_like(features)
+    through = by_token @ output.weight.abs()
+    of_features[TARGETS != PAD] = through + 2 * through.flip(-1)  # the slope of the second pass is at most 2
+    return of_features, by_token.T @ sum(each.abs() for each in inputs), 2 * by_token.sum(dim=0)
 
 
 @every_loss

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.decoding.state import Hypothesis
 from nmt.runs.beams import Beam, watched_search
@@ -53,8 +54,20 @@ def test_the_log_probabilities_never_increase_and_bound_the_finished_ones(traine
         assert value <= values.get(ids[:-1], 0.0)
     for hypothesis in found:
         assert hypothesis.log_prob <= values.get(tuple(hypothesis.ids), 0.0)
+
+
+def test_the_log_probability_of_a_finished_hypothesis_is_that_of_forced_decoding(
+    trained: Trained, source: list[int]
+) -> None:
+    trained = trained._replace(model=trained.model.double())
+    vocabulary = trained.tokenizers.target.size
+    found, _ = watched(trained, source, settings=SETTINGS)
+    for hypothesis in found:
         [forced] = log_probs_of_ids([trained], [source], [hypothesis.ids], 100)
-        assert hypothesis.log_prob == pytest.approx(forced, abs=1e-4 * (len(hypothesis.ids) + 1))
+        # The float64 logits, below 32, are equal. On both sides float32 rounds each logit, the logarithm of a sum over
+        # the vocabulary and their difference; a search also rounds each sum of log-probabilities.
+        piece = (2 * (3 * 32 + vocabulary / 2) + abs(forced) / 2) * torch.finfo(torch.float32).eps
+        assert hypothesis.log_prob == pytest.approx(forced, rel=0, abs=piece * (len(hypothesis.ids) + 1))
 
 
 def test_an_exception_of_the_watcher_ends_the_search(trained: Trained, source: list[int]) -> None:
