@@ -73,6 +73,17 @@ def test_p_t_stays_within_the_length_of_its_sentence(mask: Tensor, asking: windo
     assert window.center(wider, asking).equal(centers)
 
 
+def test_p_t_has_the_digits_of_float32_in_bfloat16() -> None:
+    """Between 128 and 256, neighboring numbers of bfloat16 are a whole position apart."""
+    window, length = local_p().bfloat16(), 200
+    states = torch.randn(1, QUERIES, STATE).bfloat16()
+    place = window.place(torch.tanh(window.hidden(states))).double()
+    center = window.center(torch.ones(1, 1, 1, length, dtype=torch.bool), windows.Asking(states, torch.zeros(1, 1)))
+    # float32 rounds the exponential, its sum with 1, the quotient and the product.
+    exact = (length * place.sigmoid()).transpose(1, 2).unsqueeze(-1)
+    torch.testing.assert_close(center.double(), exact, rtol=4 * torch.finfo(torch.float32).eps, atol=0)
+
+
 @pytest.mark.parametrize("half_width", [1, 2, 10])
 def test_a_local_p_window_is_never_empty(mask: Tensor, half_width: int) -> None:
     window, extreme = local_p(half_width), torch.tensor([-30.0, -1, 0, 1, 30]).double()
