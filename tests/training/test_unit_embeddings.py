@@ -49,7 +49,8 @@ def unit(request: pytest.FixtureRequest, session_corpus: Path, tiny: Callable[..
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(session_corpus)
         torch.set_num_threads(1)
-        overrides = [*own, *MODELS[request.param], *recipe, f"run_dir={run.name}"]
+        # A process that gets its tests out of order makes a parameter again.
+        overrides = [*own, *MODELS[request.param], *recipe, f"run_dir={run.name}", "overwrite=true"]
         train(job_of("train", configuration("train", overrides), command="python -m nmt.train THE COMMAND"))
     return run
 
