@@ -2,6 +2,10 @@
 
 import logging
 import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -16,6 +20,12 @@ class Pace:
         self.done, self.seconds = done, seconds
         self.number = 0
         self.start = self.last_log = time.monotonic()
+
+    def over(self, items: Iterable[T], total: int) -> Iterator[T]:
+        """The items, each counted as one of `total`."""
+        for item in items:
+            yield item
+            self(1, total)
 
     def __call__(self, new: int, total: int) -> None:
         """Counts `new` more of `total`."""

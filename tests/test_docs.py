@@ -198,9 +198,9 @@ def test_examples_print_what_they_say(page: Path):
 
 @pytest.mark.parametrize("page", [page for page in MANUAL if "```python" in page.read_text(encoding="utf-8")], ids=name)
 def test_examples_in_python_run(page: Path, here: Path, tmp_path: Path, job: Callable):
-    (here / "in.en").write_text("one two.\n", encoding="utf-8")
-    maps = tmp_path / "maps"
-    export_attention(job("export_attention", run_dir="maps_luong", input="in.en", out=maps, formats=[]))
+    source, maps = tmp_path / "in.en", tmp_path / "maps"
+    source.write_text("one two.\n", encoding="utf-8")
+    export_attention(job("export_attention", run_dir="maps_luong", input=str(source), out=maps, formats=[]))
     for kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
         if kind == "python":
             exec(block.replace("runs/demo", "maps_luong").replace('"maps"', repr(str(maps))), {})

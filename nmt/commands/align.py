@@ -1,6 +1,5 @@
 """nmt.align: how well the links read from attention agree with a human alignment, map by map."""
 
-from functools import partial
 from pathlib import Path
 
 from nmt.config.job import Job
@@ -8,8 +7,7 @@ from nmt.config.schema import AlignSettings
 from nmt.files import folder_to_write
 from nmt.maps.links import Rates
 from nmt.runs.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
-from nmt.runs.attribution_maps import attribution_maps, chosen_method
-from nmt.runs.forced_maps import forced_maps
+from nmt.runs.attribution_maps import ATTENTION, map_maker
 from nmt.runs.load import load_run
 from nmt.runs.test_sets import chosen_test_set
 from nmt.tables import Cell, Table
@@ -20,10 +18,9 @@ _RATES = ["AER", "precision", "recall"]
 def align(job: Job[AlignSettings]) -> None:
     """Prints and saves the rates of the argmax links of every row, layer and head of the cross attention.
 
-    Another `method` is an attribution, which has one map; its files have the method's name.
-    Maps are sorted by their AER on the validation split, or on these sentences if the validation split has no
-    alignments. A second table has the other kinds of links of the chosen map. Raises ValueError if there are no gold
-    alignments.
+    With an attribution as `method` there is one layer and head, and the files are named after the method. Maps are
+    sorted by their AER on the validation split, or on these sentences if the validation split has no alignments. A
+    second table has the other kinds of links of the chosen map. Raises ValueError if there are no gold alignments.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)
@@ -37,8 +34,7 @@ def align(job: Job[AlignSettings]) -> None:
             f"There are no gold alignments for {settings.source or f'split {settings.split}'}. {remedy} Use "
             "alignment=FILE with files of your own, or put them beside the split as PREFIX.SOURCE-TARGET.align."
         )
-    attention = settings.method == "attention"
-    make_maps = forced_maps if attention else partial(attribution_maps, method=chosen_method(trained, settings.method))
+    make_maps = map_maker(trained, settings.method)
     maps, valid = cross_maps(trained, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)
     found = chosen_links(maps, valid)
     by_valid = found.valid_table or found.table
@@ -57,7 +53,7 @@ def align(job: Job[AlignSettings]) -> None:
     print(links_table.markdown())
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():
-        file = out / (f"{name}.csv" if attention else f"{name}_{settings.method}.csv")
+        file = out / (f"{name}.csv" if settings.method == ATTENTION else f"{name}_{settings.method}.csv")
         file.write_text(table.csv(), encoding="utf-8")
         print(file)
 

@@ -58,6 +58,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
     paragraphs = [f"{inspect.getdoc(model)}\n{settings}{parameters:,} parameters"]
     for site in observed_sites(model, source_length, target_length):
         heads = site.shapes["queries"][1]
+        side = "source" if site.name == "encoder_self" else "target"
         shapes = ", ".join(f"{part} {_shape(shape)}" for part, shape in site.shapes.items())
         rows = {
             "queries": model.queries[site.name],
@@ -69,11 +70,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
             if site.around
             else "o = sum_i a_i v_i; query, keys and values are states, without projections.",
             "example": f"S = {source_length} source pieces, T = {target_length} target pieces: {shapes}"
-            + (
-                f", {site.calls} times, once for each {'source' if site.name == 'encoder_self' else 'target'} position"
-                if site.calls > 1
-                else ""
-            )
+            + (f", {site.calls} times, once for each {side} position" if site.calls > 1 else "")
             + ". Axes are (batch, heads, positions, width); keys are shown as the scorer keeps them.",
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),

@@ -426,11 +426,15 @@ class ScoreSettings(Keys):
     device: Device
 
 
+AttributionMethod = Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
+"""How nmt.attribute measures what a source piece contributes."""
+
+
 class AlignSettings(OwnFiles):
     run_dir: Text
     split: Text
     alignment: Text | None
-    method: Literal["attention", "gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
+    method: Literal["attention", AttributionMethod]
     out: Text | None
     threshold: Fraction
     batch_tokens: Positive
@@ -503,7 +507,7 @@ class ExportAttentionSettings(DrawingSettings, MapFileSettings):
 
 
 class AttributeSettings(LookSettings, MapFileSettings):
-    method: Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
+    method: AttributionMethod
     contrast: Text | None
     steps: Annotated[Positive | None, expects("a whole number of at least 1, or null for 8")]
 

@@ -15,9 +15,7 @@ from nmt.models.base import Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, given_site, lstmn_query
-from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, direction_dim
-
-_ENCODERS = ("bidirectional", "lstmn")
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, check_kind, direction_dim
 
 
 class State(NamedTuple):
@@ -31,10 +29,11 @@ class Bahdanau(RecurrentSeq2Seq):
     """s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j) (Bahdanau et al. 2015, section 3.1).
 
     The annotation h_j is the forward and the backward state of a GRU at piece j (section 3.2).
-    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2). With `encoder` lstmn, h_j
-    is the state of an LSTMN, which attends to its own past (Cheng et al. 2016; site encoder_self), and b_1 is replaced
-    by its last state.
+    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
+
+    With encoder=lstmn, h_j is the state of an LSTMN, which attends to its own past (Cheng et al. 2016; site
+    encoder_self), and its last state replaces b_1.
 
     Deviations: torch's GRU applies the reset gate after the recurrent product, the paper (A.1.1) before it; torch's z
     is the paper's 1 - z. The paper has no dropout; here it is applied to the embeddings, the annotations and the maxout
@@ -72,8 +71,7 @@ class Bahdanau(RecurrentSeq2Seq):
                 "maxout_dim": maxout_dim,
             }
         )
-        if encoder not in _ENCODERS:
-            raise ValueError(f"encoder is '{encoder}'; choose {' or '.join(_ENCODERS)}.")
+        check_kind("encoder", encoder, ("bidirectional", "lstmn"))
         self.encoder_kind, self.fix_norm = encoder, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder: nn.GRU | LSTMN

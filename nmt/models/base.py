@@ -32,9 +32,10 @@ class Seq2Seq(nn.Module, ABC):
     """
 
     queries: ClassVar[Mapping[str, str]]
-    """The queries of each attention site, in words; the sites are in the order in which a sentence reaches them."""
+    """The queries, in words, of each site that the class can have, in the order in which a sentence reaches them."""
 
     source_embedding: nn.Embedding
+    """The vectors of the source pieces, which `encode_embedded` reads."""
 
     output: nn.Linear
     """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
@@ -42,7 +43,7 @@ class Seq2Seq(nn.Module, ABC):
     @property
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        """The attention of each layer at each site in `queries`."""
+        """The attention of each layer at each site that this model has, in the order of `queries`."""
 
     @property
     def device(self) -> torch.device:

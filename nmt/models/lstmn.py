@@ -118,7 +118,7 @@ def given_site(attention: Callable[..., Attention] | None, choice: str, site: st
 
 
 class WatchedRows:
-    """Collects the weights of successive queries with growing numbers of keys."""
+    """A SiteWatch that collects the weights of successive queries, whose numbers of keys may grow."""
 
     def __init__(self) -> None:
         self._weights: list[Tensor] = []

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -137,6 +138,12 @@ def attend_to(
     positions = position.view(queries.shape[:2])
     context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
     return context
+
+
+def check_kind(name: str, kind: str, kinds: Sequence[str]) -> None:
+    """Raises ValueError if `kind` is not one of `kinds`; `name` is the argument's."""
+    if kind not in kinds:
+        raise ValueError(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
 
 
 def direction_dim(encoder_dim: int) -> int:

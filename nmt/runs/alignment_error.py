@@ -151,12 +151,8 @@ def _maps(trained: Trained, gold: Gold, batch_tokens: int, make_maps: MakeMaps) 
     """The maps of the pairs, forced to decode the references. Warns of pairs that have none."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
-    pace = Pace("maps made")
-    found = []
-    for sentence in make_maps(trained, first_ranked(*ids), batch_tokens):
-        found.append(sentence)
-        pace(1, len(gold.alignments))
-    found.sort(key=lambda sentence: sentence.line)
+    made = Pace("maps made").over(make_maps(trained, first_ranked(*ids), batch_tokens), len(gold.alignments))
+    found = sorted(made, key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
             "The alignment error rate leaves out %d of %d pairs, because a side is empty or too long for the model.",

@@ -5,8 +5,8 @@ f_t = log p(y_t | y_<t, x) - log p(contrast | y_<t, x) (Yin & Neubig 2022). The 
 input is the zero embedding; positions stay. UNK would be no baseline: the tokenizer has a piece for every byte, so
 training never sees UNK and its embedding keeps its random initial values.
 
-All methods return (batch, target, source), exactly 0 at padding. They compute many variants of each sentence, at most
-`rows` in one pass, and all sentences of the batch in one.
+All methods return (batch, target, source), exactly 0 at padding. One pass has at most `rows` variants of sentences, or
+the sentences of the batch as they are.
 """
 
 import logging
@@ -69,8 +69,8 @@ def integrated_gradients(
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
     The sum over j is f_t(e) - f_t(0), and over an interval of alpha the difference of f_t at its ends. As long as the
-    Gauss-Legendre rule with `steps` nodes in each interval misses these by more than 1 % of f_t(e) - f_t(0), or of
-    1 nat if that is smaller, the worst intervals are halved. Logs a warning where f jumps, because no rule can
+    Gauss-Legendre rule with `steps` nodes in each interval misses these by more than 1 % of f_t(e) - f_t(0), and by
+    more than 0.01 nats, the worst intervals are halved. Logs a warning where f jumps, because no rule can
     integrate over a jump. One pass has at least `steps` rows.
     """
     everything = torch.arange(len(batch.source), device=batch.source.device)

@@ -10,7 +10,7 @@ from nmt.config.messages import unknown
 from nmt.data.batch import Batch
 from nmt.maps.attention_map import AttentionMap, SentenceMaps, site_labels
 from nmt.runs.attribution import STEPS, Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
-from nmt.runs.forced_maps import IdPair
+from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
 from nmt.runs.forced_scores import readable_batches
 from nmt.runs.load import Trained
 from nmt.text import Tokenizer, normalize
@@ -21,6 +21,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "occlusion": occlusion,
     "value_zeroing": value_zeroing,
 }
+ATTENTION = "attention"
+"""What nmt.align calls the maps that are no attribution."""
 _GRADIENTS = ("gradient_x_input", "integrated_gradients")
 
 
@@ -49,6 +51,11 @@ def chosen_method(trained: Trained, name: str, contrast: str | None = None, step
             raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
         settings["steps"] = steps
     return partial(METHODS[name], **settings)
+
+
+def map_maker(trained: Trained, method: str) -> MakeMaps:
+    """What makes the maps of ATTENTION or of an attribution method. Raises ValueError like `chosen_method`."""
+    return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
 
 
 def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:

@@ -1,14 +1,13 @@
 """Maps of the lines of a file, written to a folder with their pictures, tables and page."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.schema import MapFileSettings
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.files import check_writable, existing_file
-from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
@@ -26,7 +25,7 @@ _MANY = 1000
 
 
 class MapFiles(NamedTuple):
-    """The input, the target, which may be the search's, and the folder for the maps."""
+    """The source file, the target file (None: the search finds the targets), and the folder for the maps."""
 
     source: Path
     target: Path | None
@@ -89,12 +88,8 @@ def export_maps(
         "lines": pairs[-1].line,
     }
     earlier = (out / MANIFEST).exists()
-    folder = write_maps(
-        out,
-        _with_progress(make_maps(trained, readable, settings.batch_tokens), len(readable)),
-        drawing.sites,
-        made_from,
-    )
+    maps = Pace("maps made").over(make_maps(trained, readable, settings.batch_tokens), len(readable))
+    folder = write_maps(out, maps, drawing.sites, made_from)
     if earlier:
         clear(out)
     print(out / MANIFEST)
@@ -141,13 +136,6 @@ def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> li
         for line, (ids, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
         for rank, (target_ids, _, score) in enumerate(hypotheses or [([], 0.0, None)], start=1)
     ]
-
-
-def _with_progress(maps: Iterator[SentenceMaps], total: int) -> Iterator[SentenceMaps]:
-    pace = Pace("maps made")
-    for sentence in maps:
-        yield sentence
-        pace(1, total)
 
 
 def _why_left_out(pair: IdPair, trained: Trained, max_tokens: int) -> str:

@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -19,14 +20,11 @@ T = TypeVar("T")
 _BYTES_PER_PIECE = 4
 """A guess that bounds how many sentences a batch takes at once; the Translator keeps the exact budget."""
 
-_PAUSE = 0.001
-"""Seconds between two looks at those that wait."""
-
 _ALIKE = 4
-"""The lengths of the sentences of a batch are at most this many times, and at least this part of, the first one's."""
+"""A sentence joins a batch only if the longer of it and the batch's first is at most this many times the shorter."""
 
 _SHARE_TO_WAIT = 0.05
-"""How much of the previous batch's time the next one may wait for the clients that this batch has answered."""
+"""The fraction of a batch's time that the next batch may wait for the clients just answered."""
 
 
 class Full(Exception):  # noqa: N818
@@ -68,8 +66,8 @@ class Engine:
     computations wait.
 
     A batch has the sentence that has waited longest, and those of about the same length; at most `batch_tokens` pieces.
-    While it has room for more, it waits `batch_window` seconds for others, and up to a twentieth of the previous
-    batch's time for the clients that were answered then: without that, they would all miss the next batch. A sentence
+    While it has room, it waits `batch_window` seconds for others, and up to a twentieth of the previous batch's time
+    for the clients just answered, which would otherwise miss the next batch. A sentence
     whose request was cancelled before its batch began costs nothing. A beam search ends at its next step when all
     requests of its batch are cancelled.
     """
@@ -173,7 +171,10 @@ class Engine:
             self.sentences_per_second = 0.8 * self.sentences_per_second + 0.2 * len(batch) / seconds
 
     async def _next_batch(self, answered: int, until: float) -> list[_Waiting]:
-        """Removes a batch from those that wait. One with fewer than `answered` sentences may grow `until` then."""
+        """Takes a batch off the queue.
+
+        If it has fewer than `answered` sentences, it may grow until the event loop's time is `until`.
+        """
         loop = asyncio.get_running_loop()
         batch: list[_Waiting] = []
         while not batch:
@@ -182,8 +183,10 @@ class Engine:
                 await self._arrived.wait()
             await asyncio.sleep(self.batch_window)
             batch = self._fitting()
-            while len(batch) == len(self._waiting) < answered and loop.time() < until:
-                await asyncio.sleep(_PAUSE)
+            while len(batch) == len(self._waiting) < answered and (left := until - loop.time()) > 0:
+                self._arrived.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._arrived.wait(), left)
                 batch = self._fitting()
         chosen = set(map(id, batch))
         self._waiting = [each for each in self._waiting if id(each) not in chosen]

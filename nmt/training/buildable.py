@@ -41,12 +41,12 @@ def check_buildable(settings: RunSettings) -> None:
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
-    for site in ("encoder_self", "decoder_self", "cross"):
-        if getattr(settings, site) is not None and site not in model.sites:
-            network = site.removesuffix("_self")
+    """Refuses a scorer or normalizer of its own for a site that only an LSTMN would have."""
+    for site, choices in (("encoder_self", settings.encoder_self), ("decoder_self", settings.decoder_self)):
+        if choices and site not in model.sites:
             raise ValueError(
-                f"scorer@{site} and normalizer@{site} have no effect, because this model has no attention at {site}; "
-                f"leave them out, or add model.{network}=lstmn."
+                f"{next(iter(choices))}@{site} has no effect, because this model has no attention at {site}; leave it "
+                f"out, or add model.{site.removesuffix('_self')}=lstmn."
             )
 
 

@@ -8,19 +8,15 @@ and head. Integrated gradients take seconds a sentence, so the table is of the f
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from nmt.data.corpus import Pairs
 from nmt.runs.alignment_error import Gold, Links, chosen_links, cross_maps
-from nmt.runs.attribution_maps import METHODS, attribution_maps, chosen_method
-from nmt.runs.forced_maps import forced_maps
+from nmt.runs.attribution_maps import ATTENTION, METHODS, map_maker
 from nmt.runs.load import Trained, load_run
 from nmt.runs.test_sets import split_test_set
-from nmt.tables import Table
+from nmt.tables import Cell, Table
 from scripts.mistakes import report_mistakes
-
-ATTENTION = "attention"
 
 
 def first(gold: Gold | None, sentences: int | None) -> Gold | None:
@@ -36,15 +32,12 @@ def measured(trained: Trained, split: str, method: str, sentences: int | None) -
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
     if gold is None:
         raise ValueError(f"Split '{split}' of {trained.run.path} has no gold alignments; choose a split that has them.")
-    maps = forced_maps
-    if method != ATTENTION:
-        maps = partial(attribution_maps, method=chosen_method(trained, method))
-    return chosen_links(*cross_maps(trained, gold, valid, 4096, maps))
+    return chosen_links(*cross_maps(trained, gold, valid, 4096, map_maker(trained, method)))
 
 
 def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences: int | None) -> Table:
     """One row per run and method."""
-    rows: list[list[str]] = []
+    rows: list[list[Cell]] = []
     for run_dir in runs:
         trained = load_run(run_dir, "cpu")
         for method in methods:
@@ -53,7 +46,7 @@ def of_runs(runs: Sequence[Path], methods: Sequence[str], split: str, sentences:
             rates = [f"{rate:.3f}" for rate in (*found.rates, found.diagonal.aer)]
             rows.append([str(run_dir), method, *choice, *rates])
     header = ["run", "method", "row", "layer", "head", "AER", "precision", "recall", "AER of the diagonal"]
-    return Table(header, [[*row] for row in rows])
+    return Table(header, rows)
 
 
 def main() -> None:

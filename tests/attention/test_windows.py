@@ -139,6 +139,17 @@ def test_the_gradient_reaches_the_weights_that_predict_the_position(
         assert parameter.grad.abs().sum() > 1e-6
 
 
+@pytest.mark.parametrize("window", [windows.Global(STATE, HEADS), windows.LocalM(STATE, HEADS, 2), local_p()])
+def test_a_widened_view_blocks_the_additional_keys(window: nn.Module, mask: Tensor, asking: windows.Asking) -> None:
+    view = window(mask, asking)
+    wider = view.widened(KEYS + 3)
+    assert wider.mask[..., :KEYS].equal(view.mask)
+    assert not wider.mask[..., KEYS:].any()
+    if view.log_prior is not None:
+        assert wider.log_prior.shape[-1] == KEYS + 3
+        assert wider.log_prior[..., :KEYS].equal(view.log_prior)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -10,6 +10,7 @@ from nmt.attention.edits import Change, Edit, with_parts
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Additive
 from nmt.models.lstmn import LSTMN, given_site
+from nmt.runs.precision import with_precision
 
 LENGTHS = torch.tensor([7, 3, 5])
 
@@ -110,6 +111,28 @@ def test_autocast_changes_nothing(lstmn, inputs):
     with torch.autocast("cpu", torch.bfloat16):
         rounded = lstmn(inputs, LENGTHS)[0]
     assert rounded.equal(lstmn(inputs, LENGTHS)[0])
+
+
+@pytest.mark.parametrize("scorer", ["additive", "general", "gaussian"])
+def test_a_decoder_keeps_its_past_in_float32_under_autocast(make_model, sentences, scorer):
+    source, mask, target = sentences
+    model = make_model("luong", scorer, encoder="lstmn", decoder="lstmn").float().train()
+    with torch.autocast("cpu", torch.bfloat16):
+        model(source, mask, target).float().square().mean().backward()
+        memory = model.encode(source, mask)
+        _, state = model.step(target[:, :1], model.start(memory, beams=1), memory)
+    assert {part.dtype for tape in state.tapes for part in tape} == {torch.float32}
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_lower_precision_takes_the_place_of_float32(make_model, sentences, precision):
+    source, mask, target = sentences
+    model = make_model("luong", "general", encoder="lstmn", decoder="lstmn").float()
+    exact = model(source, mask, target)
+    rounded = with_precision(model, precision, torch.device("cpu"))(source, mask, target)
+    assert rounded.shape == exact.shape
+    assert rounded.isfinite().all()
 
 
 def test_the_choice_of_networks_decides_which_sites_there_are(make_model):

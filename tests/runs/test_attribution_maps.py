@@ -1,6 +1,7 @@
 """Attributions of trained runs as maps: records, settings, files and the command."""
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from attention_runs import job
 import nmt
 from nmt.commands.align import align
 from nmt.commands.attribute import attribute
+from nmt.config.schema import AttributionMethod
 from nmt.data.cache import file_digest
 from nmt.maps.map_files import MapFolder
 from nmt.runs.attribution_maps import METHODS, chosen_method, contrast_id
@@ -16,6 +18,10 @@ from nmt.runs.load import load_run
 from nmt.text import Tokenizer, train_tokenizer
 
 SOURCES, TARGETS = ["one two three.", "", "three"], ["một hai ba.", "ba", "ba"]
+
+
+def test_the_configuration_knows_every_method() -> None:
+    assert list(METHODS) == list(get_args(AttributionMethod))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from jobs import run_settings
 
 from nmt.config.job import Job
 from nmt.data.dataset import TrainingData
@@ -64,6 +65,19 @@ def test_two_passes_that_would_be_the_same_are_told(
 ) -> None:
     check_buildable(job("train", model__dropout=0.0, **changes).settings)
     assert ("compares two passes that differ by dropout alone, and this model has none" in caplog.text) == told
+
+
+def test_a_choice_for_a_site_that_the_model_lacks_is_refused() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^scorer@encoder_self has no effect, because this model has no attention at encoder_self; leave it out, "
+        r"or add model\.encoder=lstmn\.$",
+    ):
+        check_buildable(run_settings("model=luong", "scorer@encoder_self=dot"))
+    with pytest.raises(ValueError, match=r"^normalizer@decoder_self has no effect, .* model\.decoder=lstmn\.$"):
+        check_buildable(run_settings("model=luong", "normalizer@decoder_self=sparsemax"))
+    check_buildable(run_settings("model=luong", "model.encoder=lstmn", "scorer@encoder_self=dot"))
+    check_buildable(run_settings("model=transformer", "scorer@encoder_self=dot"))
 
 
 def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(
