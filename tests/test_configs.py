@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import ConstantLR
 from nmt.attention import Attention
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, Config, make
-from nmt.data.batch import collate
+from nmt.data.batch import Example, collate
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.training.task import TranslationTask
 
@@ -20,7 +20,7 @@ COMBINATIONS = [
     tuple(f"{group}={choice}" for group, choice in zip(GROUPS, choices, strict=True))
     for choices in product(*CHOICES.values())
 ]
-BATCH = collate([(0, [4, 5, 6, 7, 8], [9, 10, 11]), (1, [12, 13], [14, 15, 16, 17])])
+BATCH = collate([Example(0, [4, 5, 6, 7, 8], [9, 10, 11]), Example(1, [12, 13], [14, 15, 16, 17])])
 
 
 @cache

@@ -94,10 +94,13 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
 def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
     """The log-probability of the first references, and BLEU against all."""
     references = test_set.references[0]
-    log_prob = mean_log_prob(log_probs([trained], test_set.sources, references, batch_tokens), trained, references)
+    found = log_probs([trained], test_set.sources, references, batch_tokens, test_set.documents)
+    log_prob = mean_log_prob(found, trained, references)
     if not bleu:
         return Quality(log_prob, None, None)
-    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(test_set.sources)
+    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(
+        test_set.sources, documents=test_set.documents
+    )
     metric = headline_metrics(test_set.tokenized)["BLEU"]
     score = metric.corpus_score(hypotheses, test_set.references).score
     return Quality(log_prob, score, str(metric.get_signature()))
@@ -120,7 +123,12 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
         )
     references = [[lines[i] for i in kept] for lines in test_set.references]
     return replace(
-        test_set, sources=[test_set.sources[i] for i in kept], references=references, gold=None, valid_gold=None
+        test_set,
+        sources=[test_set.sources[i] for i in kept],
+        references=references,
+        gold=None,
+        valid_gold=None,
+        documents=test_set.documents and [test_set.documents[i] for i in kept],
     )
 
 
@@ -137,7 +145,7 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
     attentions = [attention for layers in trained.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
     # One sentence at a time, so that no padding is counted among the queries.
-    log_probs([trained], test_set.sources, test_set.references[0], batch_tokens=1)
+    log_probs([trained], test_set.sources, test_set.references[0], 1, test_set.documents)
     for hook in hooks:
         hook.remove()
     return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}

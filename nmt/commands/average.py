@@ -36,7 +36,7 @@ def average(job: Job[AverageSettings]) -> None:
     before = out.state()
     logger.info("Averaging %s", ", ".join(file.name for file in files))
     weights = {name.removeprefix("model."): tensor for name, tensor in mean_weights(files).items()}
-    model = build_model(source.settings.model, source.tokenizers)
+    model = build_model(source.settings.model, source.tokenizers, source.settings.context.model)
     model.load_state_dict(weights)
     with locked(out.path):
         if out.state() != before:

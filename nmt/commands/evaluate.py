@@ -25,7 +25,13 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
             "out alignment."
         )
     test_set = chosen_test_set(
-        runs[0], settings.split, settings.source, settings.reference, settings.alignment, settings.out
+        runs[0],
+        settings.split,
+        settings.source,
+        settings.reference,
+        settings.alignment,
+        settings.out,
+        settings.documents,
     )
     # Last, because it may download a large model.
     comet = Comet(settings.comet, gpu=runs[0].device.type == "cuda") if settings.comet else None

@@ -8,6 +8,7 @@ from nmt.data.corpus import read_parallel
 from nmt.files import existing_file
 from nmt.runs.forced_scores import log_probs, perplexity
 from nmt.runs.load import load_runs
+from nmt.runs.test_sets import documents_to_read
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,8 @@ def score(job: Job[ScoreSettings]) -> None:
     settings = job.settings
     pairs = read_parallel(existing_file("source", settings.source), existing_file("target", settings.target))
     runs = load_runs(settings.run_dir, settings.device)
-    found = log_probs(runs, pairs.source, pairs.target, settings.batch_tokens)
+    documents = documents_to_read(runs[0], settings.documents, len(pairs.source))
+    found = log_probs(runs, pairs.source, pairs.target, settings.batch_tokens, documents)
     for value in found:
         print(f"{value:.4f}")
     of = perplexity(found, runs[0], pairs.target)

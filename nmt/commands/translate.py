@@ -29,6 +29,11 @@ def translate(job: Job[TranslateSettings]) -> None:
     settings = job.settings
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
     runs = load_runs(settings.run_dir, settings.device, settings.precision)
+    if settings.document and not runs[0].window.sentences:
+        raise ValueError(
+            f"document=true has no effect on {runs[0].run.path}, which reads each sentence by itself; leave it out, or "
+            "use a run trained with context=hierarchical or context=concatenate."
+        )
     translator = build_translator(
         runs, settings.search, settings.batch_tokens, settings.max_source_tokens, settings.minimum_bayes_risk
     )
@@ -41,7 +46,7 @@ def translate(job: Job[TranslateSettings]) -> None:
     read_ahead = 1 if sys.stdin.isatty() else settings.read_ahead
     written = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    for number, found in enumerate(translator.stream(pairs, read_ahead), start=1):
+    for number, found in enumerate(translator.stream(pairs, read_ahead, settings.document), start=1):
         for row in written(number, found):
             print(row, flush=True)
 

@@ -166,6 +166,23 @@ class FilterSettings(Keys):
     drop_swapped: bool
 
 
+class ContextSettings(Keys):
+    """The earlier sentences of a document that a model reads with each sentence."""
+
+    sentences: Annotated[Annotated[int, Field(ge=0, le=1000)], expects("a whole number from 0 to 1000")] = 0
+    model: Node | None = None
+    """What reads them around the sentence model; null: they become part of the source."""
+
+    @check(mode="after")
+    def check_sentences(self) -> "ContextSettings":
+        if self.model is not None and self.sentences == 0:
+            raise ValueError(
+                "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or "
+                "context=none."
+            )
+        return self
+
+
 class TokenizerSettings(Keys):
     kind: Literal["bpe", "unigram"]
     size: Annotated[Positive | None, expects("a whole number of at least 1, or null for one that fits the corpus")]
@@ -275,12 +292,26 @@ class RunSettings(Keys):
     optimizer: Node
     schedule: Node
     objective: Node
+    context: ContextSettings = ContextSettings()
     search: Node
     logger: Node
     encoder_self: Node | None = None
     """What a site has instead of `scorer` and `normalizer`; `model` contains it resolved."""
     decoder_self: Node | None = None
     cross: Node | None = None
+    encoder_words: Node | None = None
+    encoder_sentences: Node | None = None
+    decoder_words: Node | None = None
+    decoder_sentences: Node | None = None
+
+    @check(mode="after")
+    def check_context(self) -> "RunSettings":
+        if self.context.sentences and self.data.concat_prob:
+            raise ValueError(
+                "data.concat_prob joins unrelated pairs, which have no common document: set data.concat_prob=0, or "
+                "context=none."
+            )
+        return self
 
     @check(mode="after")
     def check_learning_rate(self) -> "RunSettings":
@@ -360,8 +391,9 @@ class OwnFiles(Keys):
             raise ValueError(f"{given} is given without {missing}; your own files need both.")
         if self.reference == []:
             raise ValueError("reference is an empty list; name at least one file.")
-        if getattr(self, "alignment", None) is not None and self.source is None:
-            raise ValueError("alignment is only for files of your own; set source and reference too.")
+        for key in ("alignment", "documents"):
+            if getattr(self, key, None) is not None and self.source is None:
+                raise ValueError(f"{key} is only for files of your own; set source and reference too.")
         return self
 
 
@@ -370,6 +402,7 @@ class TranslateSettings(Keys):
     run_dir: TextOrTexts
     format: Literal["text", "tsv", "jsonl"]
     prefixes: Text | None
+    document: bool
     minimum_bayes_risk: bool
     batch_tokens: Positive
     max_source_tokens: SourceTokens
@@ -382,6 +415,7 @@ class EvaluateSettings(OwnFiles):
     search: Node
     run_dir: TextOrTexts
     split: Text
+    documents: Text | None
     alignment: Text | None
     out: Text | None
     minimum_bayes_risk: bool
@@ -422,6 +456,7 @@ class ScoreSettings(Keys):
     run_dir: TextOrTexts
     source: Text
     target: Text
+    documents: Text | None
     batch_tokens: Positive
     device: Device
 
@@ -495,6 +530,7 @@ class MapFileSettings(Keys):
     run_dir: Text
     input: Text
     target: Text | None
+    documents: Text | None
     out: Text
     overwrite: bool
     max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2")]

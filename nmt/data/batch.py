@@ -9,8 +9,37 @@ from torch import Tensor
 
 from nmt.text import BOS, EOS, PAD
 
-Example = tuple[int, Sequence[int], Sequence[int]]
-"""Index of a sentence pair in its corpus, source ids, target ids; without BOS and EOS."""
+TokenizedPair = tuple[Sequence[int], Sequence[int]]
+"""Source ids and target ids of a sentence pair, without BOS and EOS."""
+
+
+class Example(NamedTuple):
+    """A sentence pair as ids, without BOS and EOS."""
+
+    number: int
+    """Its place in the corpus, from 0."""
+    source: Sequence[int]
+    target: Sequence[int]
+    earlier: Sequence[TokenizedPair] = ()
+    """The pairs before it in its document that the model reads, in their order."""
+
+
+class ContextSentences(NamedTuple):
+    """The sentences before those of a batch in their documents, each distinct pair once; masks are True at tokens.
+
+    `target_input` begins with BOS.
+    """
+
+    source: Int[Tensor, "rows source"]
+    source_mask: Bool[Tensor, "rows source"]
+    target_input: Int[Tensor, "rows target"]
+    target_mask: Bool[Tensor, "rows target"]
+    rows: Int[Tensor, "batch sentences"]
+    """The rows of each sentence's earlier sentences, in their order; -1 at the start where there are fewer."""
+
+    def to(self, device: torch.device) -> "ContextSentences":
+        """The sentences on a device."""
+        return ContextSentences(*(part.to(device) for part in self))
 
 
 class Batch(NamedTuple):
@@ -24,6 +53,19 @@ class Batch(NamedTuple):
     target_input: Int[Tensor, "batch target"]
     target_output: Int[Tensor, "batch target"]
     indices: Int[Tensor, " batch"]
+    context: ContextSentences | None = None
+    """None if no sentence has earlier ones."""
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on a device."""
+        return Batch(
+            self.source.to(device),
+            self.source_mask.to(device),
+            self.target_input.to(device),
+            self.target_output.to(device),
+            self.indices.to(device),
+            None if self.context is None else self.context.to(device),
+        )
 
     @property
     def tokens(self) -> int:
@@ -33,23 +75,37 @@ class Batch(NamedTuple):
 
 def collate(examples: Sequence[Example]) -> Batch:
     """A batch of the examples, in their order. Raises ValueError if there are none."""
-    source, source_mask = pad_source([source for _, source, _ in examples])
+    source, source_mask = pad_source([example.source for example in examples])
     return Batch(
         source=source,
         source_mask=source_mask,
-        target_input=pad([[BOS, *target] for _, _, target in examples]),
-        target_output=pad([[*target, EOS] for _, _, target in examples]),
-        indices=torch.tensor([index for index, _, _ in examples]),
+        target_input=pad([[BOS, *example.target] for example in examples]),
+        target_output=pad([[*example.target, EOS] for example in examples]),
+        indices=torch.tensor([example.number for example in examples]),
+        context=context_sentences([example.earlier for example in examples]),
     )
 
 
+def context_sentences(earlier: Sequence[Sequence[TokenizedPair]]) -> ContextSentences | None:
+    """The pairs before each sentence of a batch; None if no sentence has any."""
+    keys = [[(tuple(source), tuple(target)) for source, target in pairs] for pairs in earlier]
+    numbers = {pair: row for row, pair in enumerate(dict.fromkeys(pair for pairs in keys for pair in pairs))}
+    if not numbers:
+        return None
+    most = max(map(len, keys))
+    source, source_mask = pad_source([source for source, _ in numbers])
+    target_input = pad([[BOS, *target] for _, target in numbers])
+    rows = [[*[-1] * (most - len(pairs)), *(numbers[pair] for pair in pairs)] for pairs in keys]
+    return ContextSentences(source, source_mask, target_input, target_input != PAD, torch.tensor(rows))
+
+
 def separated(batch: Batch) -> list[Example]:
-    """The examples of a batch: the inverse of `collate`."""
+    """The examples of a batch, without their earlier sentences: the inverse of `collate`."""
     sources, targets = (
         [[token for token in row if token != PAD][:-1] for row in side.tolist()]
         for side in (batch.source, batch.target_output)
     )
-    return [*zip(batch.indices.tolist(), sources, targets, strict=True)]
+    return [Example(*parts) for parts in zip(batch.indices.tolist(), sources, targets, strict=True)]
 
 
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import compress, islice
+from itertools import compress, count, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +20,19 @@ from nmt.config.direction import Direction
 from nmt.data.batch import Example
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
+from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
 from nmt.text import TokenizerPair, changes, normalize
 
 logger = logging.getLogger(__name__)
 
 # Part of the cache key. Raise it when the same files and settings give different rows.
-_FORMAT = 3
+_FORMAT = 4
 _CHUNK = 10_000
 _LOG_EVERY = 1_000_000
 # Some pairs have equal sides, such as names and numbers. A corpus of two languages stays far below this share.
 _MANY_EQUAL = 0.2
-_FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
+_FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Report:
 class TrainingData(torch.utils.data.Dataset[Example]):
     """Tokenized sentence pairs by index, read from a memory-mapped file.
 
-    lengths: source and target length of each pair, including EOS; parts: number of pairs of each corpus. The pairs of
-    the first corpus come first.
+    lengths: source and target length of each pair, including EOS; parts: number of pairs of each corpus; documents:
+    the number of each pair's document, equal for neighbors of one document, or None if boundaries were not read. The
+    pairs of the first corpus come first.
     """
 
     def __init__(self, rows: Dataset, parts: Sequence[int]) -> None:
@@ -82,6 +85,9 @@ class TrainingData(torch.utils.data.Dataset[Example]):
                 start += len(chunk)
         lengths += 1  # EOS
         self.lengths: Int[np.ndarray, "pairs 2"] = lengths
+        self.documents: Int[np.ndarray, " pairs"] | None = None
+        if "document" in rows.column_names:
+            self.documents = rows.data.column("document").to_numpy()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,7 +98,7 @@ class TrainingData(torch.utils.data.Dataset[Example]):
     def __getitems__(self, indices: list[int]) -> list[Example]:
         """The pairs of a batch in one read; DataLoader calls this."""
         rows = self.rows[indices]
-        return list(zip(indices, rows["source"], rows["target"], strict=True))
+        return [Example(*parts) for parts in zip(indices, rows["source"], rows["target"], strict=True)]
 
 
 def training_dataset(
@@ -102,26 +108,42 @@ def training_dataset(
     filters: Filters,
     exclude: Sequence[str],
     cache_dir: Path,
+    *,
+    documents: bool = False,
 ) -> tuple[TrainingData, Report]:
     """The tokenized training pairs of all prefixes, and the report on them.
 
-    `exclude` lists the held-out corpora (validation and test) for the overlap filter. The result is cached under
-    `cache_dir` by the content of all files, the tokenizers and the filters.
+    `exclude` lists the held-out corpora (validation and test) for the overlap filter. With `documents`, PREFIX.doc is
+    read where it exists: such documents are duplicates or overlap only as a whole, or where a line of theirs is in a
+    held-out corpus without boundaries. The result is cached under `cache_dir` by the content of all files, the
+    tokenizers and the filters.
     Raises the errors of `iter_pairs`, and ValueError if no pair is left.
     """
-    digests = [[file_digest(path) for path in corpus_files(prefix, direction)] for prefix in (*prefixes, *exclude)]
+    files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
+    if documents:
+        files += [path for prefix in (*prefixes, *exclude) if (path := document_file(prefix, direction))]
     models = [tokenizers.source.model, tokenizers.target.model]
-    key = content_key([_FORMAT, len(prefixes), digests, models, filters])
-    fill = partial(_write, prefixes, direction, tokenizers, filters, exclude)
+    key = content_key([_FORMAT, len(prefixes), documents, [file_digest(path) for path in files], models, filters])
+    fill = partial(_write, prefixes, direction, tokenizers, filters, exclude, documents)
     folder = cached_folder(cache_dir / "datasets" / key, fill)
     report = Report(**json.loads((folder / "report.json").read_text(encoding="utf-8")))
     return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), report.parts), report
 
 
-def encode_pairs(pairs: Pairs, tokenizers: TokenizerPair) -> list[Example]:
-    """All pairs of a validation or test corpus as ids. Index n is line n; nothing is dropped."""
-    source, target = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(pairs.target)
-    return list(zip(range(len(source)), source, target, strict=True))
+def encode_pairs(
+    pairs: Pairs,
+    tokenizers: TokenizerPair,
+    window: ContextWindow = NO_CONTEXT,
+    documents: Sequence[int] | None = None,
+) -> list[Example]:
+    """All pairs of a validation or test corpus as ids. Index n is line n; nothing is dropped.
+
+    With the numbers of their documents, pairs have the earlier ones of the window.
+    """
+    sides = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(pairs.target)
+    ids = list(zip(*sides, strict=True))
+    earlier = earlier_pairs(range(len(ids)) if documents is None else documents, ids, window)
+    return [window(Example(line, *pair, before)) for line, (pair, before) in enumerate(zip(ids, earlier, strict=True))]
 
 
 def _write(
@@ -130,17 +152,19 @@ def _write(
     tokenizers: TokenizerPair,
     filters: Filters,
     exclude: Sequence[str],
+    documents: bool,
     folder: Path,
 ) -> None:
     """Reads the corpora once and never holds their text in memory."""
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
-    reason = filters.text_filter((read_pairs(prefix, direction) for prefix in exclude), direction)
-    kept = _kept_by_text(prefixes, direction, reason, dropped, changed)
-    with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
+    reason = filters.text_filter((_held_out(prefix, direction, documents) for prefix in exclude), direction)
+    kept = _kept_by_text(prefixes, direction, documents, reason, dropped, changed)
+    features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
+    with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
-            *texts, origins = zip(*chunk, strict=True)
+            *texts, origins, numbers = zip(*chunk, strict=True)
             source, target = (
                 side.encode_all(list(lines))
                 for lines, side in zip(texts, (tokenizers.source, tokenizers.target), strict=True)
@@ -152,7 +176,8 @@ def _write(
                 parts[origin] += 1
             same += sum(one == other for one, other in compress(zip(*texts, strict=True), passes))
             tokens += [passes.sum(), *lengths[passes].sum(axis=0)]
-            writer.write_batch({"source": list(compress(source, passes)), "target": list(compress(target, passes))})
+            columns = {"source": source, "target": target} | ({"document": numbers} if documents else {})
+            writer.write_batch({name: list(compress(column, passes)) for name, column in columns.items()})
         writer.finalize()
     number, source_tokens, target_tokens = tokens.tolist()
     pairs = number + sum(dropped.values())
@@ -164,27 +189,49 @@ def _write(
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 
+def _held_out(prefix: str, direction: Direction, documents: bool) -> Pairs:
+    """What training pairs must not repeat: the lines of a corpus, or its documents if it has boundaries."""
+    pairs, numbers = read_pairs(prefix, direction), read_documents(prefix, direction) if documents else None
+    if numbers is None:
+        return pairs
+    texts = [
+        ["\n".join(lines) for lines in zip(*(pair for _, pair in group), strict=True)]
+        for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
+    ]
+    return Pairs(*(list(side) for side in zip(*texts, strict=True)))
+
+
 def _kept_by_text(
     prefixes: Sequence[str],
     direction: Direction,
-    reason: Callable[[str, str], str],
+    documents: bool,
+    reason: Callable[..., str],
     dropped: Counter[str],
     changed: Counter[str],
-) -> Iterator[tuple[str, str, int]]:
-    """Normalized source, normalized target and corpus number of each pair that `reason` does not drop.
+) -> Iterator[tuple[str, str, int, int]]:
+    """Normalized source and target, corpus number and document number of each pair that `reason` does not drop.
 
     Adds to two counters: `dropped` pairs by reason, and lines `changed` by normalization, by language and kind.
     """
-    read = 0
+    read = number = 0
     for corpus, prefix in enumerate(prefixes):
-        for source, target in iter_pairs(prefix, direction):
-            changed.update(f"{direction.source} {kind}" for kind in changes(source))
-            changed.update(f"{direction.target} {kind}" for kind in changes(target))
-            read += 1
-            if read % _LOG_EVERY == 0:
-                logger.info("%s sentence pairs read", f"{read:,}")
-            source, target = normalize(source), normalize(target)
-            if why := reason(source, target):
-                dropped[why] += 1
-            else:
-                yield source, target, corpus
+        boundaries = document_file(prefix, direction) if documents else None
+        numbers = iter_documents(boundaries) if boundaries else count()
+        for _, group in groupby(zip(numbers, iter_pairs(prefix, direction), strict=False), key=itemgetter(0)):
+            pairs = []
+            for _, (source, target) in group:
+                changed.update(f"{direction.source} {kind}" for kind in changes(source))
+                changed.update(f"{direction.target} {kind}" for kind in changes(target))
+                read += 1
+                if read % _LOG_EVERY == 0:
+                    logger.info("%s sentence pairs read", f"{read:,}")
+                pairs.append((normalize(source), normalize(target)))
+            number += 1
+            why_whole = ""
+            if boundaries:
+                why_whole = reason(*("\n".join(side) for side in zip(*pairs, strict=True)))
+            for source, target in pairs:
+                if why := why_whole or reason(source, target, may_repeat=boundaries is not None):
+                    dropped[why] += 1
+                else:
+                    yield source, target, corpus, number

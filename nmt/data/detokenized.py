@@ -1,6 +1,7 @@
 """Plain-text copies of corpora that were published as tokens."""
 
 import logging
+import shutil
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from nmt.config.direction import Direction
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import corpus_files, iter_lines
+from nmt.data.documents import document_file
 from nmt.text import detokenizer
 
 logger = logging.getLogger(__name__)
@@ -20,9 +22,10 @@ _STEM = "corpus"
 def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
     """The prefix of a plain-text copy, line by line, cached under `cache_dir` by the content of the files.
 
-    Raises the errors of `corpus_files` and `iter_lines`.
+    PREFIX.doc is copied. Raises the errors of `corpus_files` and `iter_lines`.
     """
-    digests = [file_digest(path) for path in corpus_files(prefix, direction)]
+    boundaries = document_file(prefix, direction)
+    digests = [file_digest(path) for path in (*corpus_files(prefix, direction), boundaries) if path]
     key = content_key([_FORMAT, version("sacremoses"), direction, *digests])
     folder = cached_folder(cache_dir / "detokenized" / key, partial(_write, prefix, direction))
     return str(folder / _STEM)
@@ -37,3 +40,5 @@ def _write(prefix: str, direction: Direction, folder: Path) -> None:
                 lines, changed = lines + 1, changed + (text != line)
                 copy.write(f"{text}\n")
         logger.info("Detokenized %s: %s of %s lines changed", path, f"{changed:,}", f"{lines:,}")
+    if boundaries := document_file(prefix, direction):
+        shutil.copyfile(boundaries, folder / f"{_STEM}.doc")

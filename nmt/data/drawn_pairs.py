@@ -2,12 +2,16 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from jaxtyping import Int
 
 from nmt.data.batch import Example
 from nmt.data.dataset import TrainingData
+from nmt.data.documents import NO_CONTEXT, ContextWindow, lengths_in_context
 from nmt.data.plan import EVERY_PAIR_ONCE, Mixing
 from nmt.text import Tokenizer, TokenizerPair
 
@@ -33,12 +37,13 @@ class SubwordSampling:
 
     def __call__(self, draw: Draw, example: Example) -> Example:
         """The pair in a new segmentation."""
-        index, *sides = example
         source, target = (
             self._resampled(tokenizer, ids, longest, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
-            for side, (tokenizer, ids, longest) in enumerate(zip(self.tokenizers, sides, self.longest, strict=True))
+            for side, (tokenizer, ids, longest) in enumerate(
+                zip(self.tokenizers, (example.source, example.target), self.longest, strict=True)
+            )
         )
-        return index, source, target
+        return Example(example.number, source, target)
 
     def _resampled(self, tokenizer: Tokenizer, ids: Sequence[int], longest: int, key: str) -> Sequence[int]:
         seed = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
@@ -49,20 +54,51 @@ class SubwordSampling:
 class DrawnPairs(torch.utils.data.Dataset[Example]):
     """The example of each draw: the stored pair, joined with its partner and segmented at random if configured.
 
-    mixing: how an epoch draws pairs and partners; sampling: how they are segmented. A batch may exceed its budget with
-    sampling, because batches are planned with the lengths of the usual segmentation.
+    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: the earlier pairs of its
+    document that each pair is read with. `lengths` are those of the pairs with their context; batches are planned with
+    them. A batch may exceed its budget with sampling, because the lengths are those of the usual segmentation.
     """
 
     def __init__(
-        self, training: TrainingData, sampling: SubwordSampling | None = None, mixing: Mixing = EVERY_PAIR_ONCE
+        self,
+        training: TrainingData,
+        sampling: SubwordSampling | None = None,
+        mixing: Mixing = EVERY_PAIR_ONCE,
+        window: ContextWindow = NO_CONTEXT,
     ) -> None:
-        self.training, self.sampling, self.mixing = training, sampling, mixing
+        self.training, self.sampling, self.mixing, self.window = training, sampling, mixing, window
+        documents = training.documents
+        self.lengths = training.lengths
+        if documents is not None and window.sentences:
+            self.lengths = lengths_in_context(training.lengths, documents, window)
 
     def __len__(self) -> int:
         return len(self.training)
 
     def __getitems__(self, draws: list[Draw]) -> list[Example]:
         """The examples of a batch; DataLoader calls this."""
+        documents = self.training.documents
+        if documents is None or not self.window.sentences:
+            return self._segmented(draws)
+        spans = [self._first_of_window(draw.pair, documents) for draw in draws]
+        every = [
+            Draw(draw.epoch, pair)
+            for draw, first in zip(draws, spans, strict=True)
+            for pair in range(first, draw.pair + 1)
+        ]
+        found, examples = iter(self._segmented(every)), []
+        for draw, first in zip(draws, spans, strict=True):
+            *earlier, example = islice(found, draw.pair + 1 - first)
+            before = [(each.source, each.target) for each in earlier]
+            examples.append(self.window(example._replace(earlier=before)))
+        return examples
+
+    def _first_of_window(self, pair: int, documents: Int[np.ndarray, " pairs"]) -> int:
+        """The first pair of the window of a pair; the pairs of a document are consecutive."""
+        first = max(0, pair - self.window.sentences)
+        return first + int((documents[first : pair + 1] != documents[pair]).sum())
+
+    def _segmented(self, draws: list[Draw]) -> list[Example]:
         examples = self._joined(draws)
         if self.sampling is None:
             return examples
@@ -74,7 +110,8 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         examples = []
         for draw, example in zip(draws, self.training.__getitems__([draw.pair for draw in draws]), strict=True):
             if draw.partner >= 0:
-                (index, source, target), (_, more_source, more_target) = example, next(others)
-                example = index, [*source, *more_source], [*target, *more_target]
+                more = next(others)
+                sides = [*example.source, *more.source], [*example.target, *more.target]
+                example = Example(example.number, *sides)
             examples.append(example)
         return examples

@@ -37,12 +37,12 @@ class Filters:
         if self.max_ratio < 1:
             raise ValueError(f"max_ratio={self.max_ratio} drops every pair; it is longer / shorter, so at least 1.")
 
-    def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[[str, str], str]:
-        """A function of source and target that returns why to drop the pair, or '' to keep it.
+    def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:
+        """reason(source, target, may_repeat=False) returns why to drop the pair, or '' to keep it.
 
-        The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. Lines are
-        compared without normalization, so they must be normalized already. The function remembers a digest of 16 bytes
-        of each pair, not its text.
+        The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. A pair
+        that may_repeat is never a duplicate. Lines, or whole documents, are compared without normalization, so they
+        must be normalized already. The function remembers a digest of 16 bytes of each pair, not its text.
         """
         sources, targets, seen = set[str](), set[str](), set[bytes]()
         for pairs in held_out:
@@ -50,10 +50,10 @@ class Filters:
             targets.update(pairs.target)
         swapped = swapped_check(direction) if self.drop_swapped else None
 
-        def reason(source: str, target: str) -> str:
+        def reason(source: str, target: str, may_repeat: bool = False) -> str:
             repeated = False
-            if self.drop_duplicates:
-                # A normalized line has no line feed.
+            if self.drop_duplicates and not may_repeat:
+                # A normalized line has no line feed; the lines of a document are as many on both sides.
                 digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=16).digest()
                 repeated = digest in seen
                 seen.add(digest)

@@ -98,7 +98,7 @@ class TranslationData(lightning.LightningDataModule):
         self._plan = partial(
             plan_epoch,
             seed,
-            lengths=pairs.training.lengths,
+            lengths=pairs.lengths,
             batch_tokens=batch_tokens,
             accumulate=accumulate,
             mixing=pairs.mixing,
@@ -116,7 +116,7 @@ class TranslationData(lightning.LightningDataModule):
         Raises ValueError for fewer pairs than processes.
         """
         rank, world = self._process()
-        lengths = np.array([[len(source) + 1, len(target) + 1] for _, source, target in self.validation])
+        lengths = np.array([[len(example.source) + 1, len(example.target) + 1] for example in self.validation])
         try:
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
         except ValueError as error:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from nmt.data.batch import ContextSentences
 from nmt.decoding.state import Decodable, Memory, State
 
 
@@ -42,8 +43,15 @@ class Ensemble:
             model.train(mode)
         return self
 
-    def encode(self, source: Int[Tensor, "sentences source"], source_mask: Bool[Tensor, "sentences source"]) -> Memory:
-        return tuple(model.encode(source, source_mask) for model in self.models)
+    def encode(
+        self,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        *,
+        context: ContextSentences | None = None,
+    ) -> Memory:
+        given = {} if context is None else {"context": context}
+        return tuple(model.encode(source, source_mask, **given) for model in self.models)
 
     def start(self, memory: Memory, beams: int) -> State:
         return tuple(model.start(part, beams) for model, part in zip(self.models, memory, strict=True))

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from nmt.data.batch import ContextSentences
+
 Memory = Any
 """Whatever depends only on the source sentence: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
 
@@ -58,8 +60,14 @@ class Decodable(Protocol):
         """Switches dropout on or off."""
         ...
 
-    def encode(self, source: Int[Tensor, "sentences source"], source_mask: Bool[Tensor, "sentences source"]) -> Memory:
-        """What depends on the source alone."""
+    def encode(
+        self,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        *,
+        context: ContextSentences | None = None,
+    ) -> Memory:
+        """What depends on the source alone, and on the sentences before it in its document."""
         ...
 
     def start(self, memory: Memory, beams: int) -> State:

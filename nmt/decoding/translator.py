@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, islice
 from typing import NamedTuple
@@ -10,8 +10,10 @@ from typing import NamedTuple
 import torch
 from torch.nn.utils import parametrize
 
-from nmt.data.batch import pad, pad_source
+from nmt.data.batch import Example, TokenizedPair, context_sentences, pad, pad_source
+from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.context import InContext
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Decodable, Hypothesis, Search
 from nmt.text.normalize import normalize
@@ -40,14 +42,22 @@ MAX_SOURCE_TOKENS = 256
 """Default limit on the source pieces of one search, including EOS."""
 
 
+class Before(NamedTuple):
+    """The last pairs of a document that continues in the next window of lines."""
+
+    document: Hashable
+    pairs: list[TokenizedPair]
+
+
 class Translator:
     """Translates lines of text with a model, its tokenizers and a search.
 
     `batch_tokens` limits rows x longest source in a batch (including padding and EOS); the limit is lower if the search
     keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (including
     EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of
-    the texts that the search found for a line; by default the first one is best. The model runs in evaluation mode and
-    is returned to its previous mode. Raises ValueError for a size that is too small.
+    the texts that the search found for a line; by default the first one is best. `window` is how much of a document
+    the model reads before each line. The model runs in evaluation mode and is returned to its previous mode. Raises
+    ValueError for a size that is too small.
     """
 
     def __init__(
@@ -58,6 +68,7 @@ class Translator:
         batch_tokens: int = 4096,
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         choose: Callable[[Sequence[str]], int] | None = None,
+        window: ContextWindow = NO_CONTEXT,
     ) -> None:
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be at least 1.")
@@ -68,21 +79,32 @@ class Translator:
         self.search = search
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
-        self.choose = choose
+        self.choose, self.window = choose, window
         constraints = getattr(search, "constraints", None)  # a user's own search may have none
         if isinstance(constraints, Constraints):
             constraints.check_reachable(self.max_source_tokens)
 
     def translate(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        report: Report | None = None,
+        documents: Sequence[Hashable] | None = None,
     ) -> list[str]:
         """The best translation of each line, in order; an empty line gives an empty translation."""
-        return [_best(found) for found in self.n_best(lines, prefixes, report)]
+        return [_best(found) for found in self.n_best(lines, prefixes, report, documents)]
 
     def n_best(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None = None, report: Report | None = None
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        report: Report | None = None,
+        documents: Sequence[Hashable] | None = None,
     ) -> list[list[Translation]]:
         """All translations that the search finds for each line, best first; an empty list for an empty line.
+
+        `documents` has something equal for the lines of one document, which are consecutive; without it, or with a
+        model that reads no context, each line is translated by itself.
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
         longer than `max_source_tokens` is translated in parts, which are joined by a space; a warning is logged. Raises
@@ -94,21 +116,31 @@ class Translator:
             raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
             raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, '' for none.")
-        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report)
+        if documents is not None and len(documents) != len(lines):
+            raise ValueError(f"{len(lines)} lines but {len(documents)} documents: name the document of each line.")
+        return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
 
-    def stream(self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024) -> Iterator[list[Translation]]:
+    def stream(
+        self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False
+    ) -> Iterator[list[Translation]]:
         """n_best() for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
 
-        The small first windows return the first translations quickly, the large later ones fill batches. A ValueError
-        raised by `lines` is raised again after the translations of the lines before it. Raises ValueError if
-        `read_ahead` is below 1.
+        With `document`, all lines up to an empty line are one document. The small first windows return the first
+        translations quickly, the large later ones fill batches. A ValueError raised by `lines` is raised again after
+        the translations of the lines before it. Raises ValueError if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise ValueError(f"read_ahead is {read_ahead}; it must be at least 1 line.")
         remaining, first_line, size = iter(lines), 1, 1
+        number, before = 0, None
         while True:
             window, error = _take(remaining, size)
-            yield from self._translate(window, first_line)
+            documents = []
+            for line, _ in window:
+                number += not line.strip()
+                documents.append(number)
+            found, before = self._translate(window, first_line, None, documents if document else None, before)
+            yield from found
             if error:
                 raise error
             if len(window) < size:
@@ -120,12 +152,17 @@ class Translator:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]] | None = None,
         report: Report | None = None,
+        earlier: Sequence[Sequence[TokenizedPair]] | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, best first, each beginning with the source's prefix.
 
-        Sources and prefixes are ids without EOS. A source that is empty or too long for the model has no hypotheses.
+        Sources and prefixes are ids without EOS; `earlier` are the pairs before each source in its document. A source
+        that is empty or too long for the model has no hypotheses.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
+        if earlier is not None and self.window.joined:
+            sources = [self._joined_source(*each) for each in zip(sources, earlier, strict=True)]
+            earlier = None
         most = self.model.max_source or math.inf
         lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
         device = self.model.device
@@ -135,16 +172,72 @@ class Translator:
             for indices in batches_by_length(lengths, budget):
                 source, mask = pad_source([sources[index] for index in indices])
                 begin = pad([prefixes[index] for index in indices]).to(device) if prefixes else None
-                found = self.search(self.model, source.to(device), mask.to(device), begin)
+                context = context_sentences([earlier[index] for index in indices]) if earlier else None
+                model = self.model if context is None else InContext(self.model, context.to(device))
+                found = self.search(model, source.to(device), mask.to(device), begin)
                 for index, hypotheses in zip(indices, found, strict=True):
                     results[index] = hypotheses
                 if report:
                     report(len(indices), len(sources))
         return results
 
+    def search_documents(
+        self,
+        sources: Sequence[Sequence[int]],
+        documents: Sequence[Hashable] | None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        report: Report | None = None,
+        before: Before | None = None,
+    ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
+        """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
+
+        `documents` has something equal for the sources of one document, which are consecutive; without it, each is
+        searched by itself. `before` are the last pairs of the first document, if it has begun before.
+        """
+        nothing: list[list[TokenizedPair]] = [[] for _ in sources]
+        if documents is None or not self.window.sentences or not sources:
+            return self.search_ids(sources, prefixes, report), nothing
+        recent = before.pairs if before is not None and before.document == documents[0] else []
+        every = [documents[0]] * len(recent) + [*documents]
+        # The translations are filled in as they are found.
+        pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        for turn in self._turns(documents):
+            earlier = earlier_pairs(every, pairs, self.window)[len(recent) :]
+            hypotheses = self.search_ids(
+                [sources[index] for index in turn],
+                [prefixes[index] for index in turn] if prefixes else None,
+                report and (lambda new, _: report(new, len(sources))),
+                [earlier[index] for index in turn],
+            )
+            for index, of_source in zip(turn, hypotheses, strict=True):
+                found[index] = of_source
+                if of_source:
+                    pairs[len(recent) + index] = sources[index], of_source[0].ids
+        return found, earlier_pairs(every, pairs, self.window)[len(recent) :]
+
+    def _turns(self, documents: Sequence[Hashable]) -> list[list[int]]:
+        """The sources that can be searched at the same time, in turn: all, unless they need earlier translations."""
+        if not self.window.translations:
+            return [[*range(len(documents))]]
+        turns: list[list[int]] = []
+        place = 0
+        for index, document in enumerate(documents):
+            place = place + 1 if index and document == documents[index - 1] else 0
+            if place == len(turns):
+                turns.append([])
+            turns[place].append(index)
+        return turns
+
     def _translate(
-        self, lines: Sequence[tuple[str, str]], first_line: int, report: Report | None = None
-    ) -> list[list[Translation]]:
+        self,
+        lines: Sequence[tuple[str, str]],
+        first_line: int,
+        report: Report | None,
+        documents: Sequence[Hashable] | None,
+        before: Before | None = None,
+    ) -> tuple[list[list[Translation]], Before | None]:
+        """The translations of the lines, and the last pairs of their last document."""
         texts = [normalize(line) for line, _ in lines]
         encoded = self.tokenizers.source.encode_all(texts)
         parts = [self._parts(*line) for line in zip(texts, encoded, count(first_line))]
@@ -156,8 +249,21 @@ class Translator:
         ]
         sources = [ids for line in parts for ids in line]
         prefixes = self.tokenizers.target.encode_all([normalize(begin) for begin in begins]) if any(begins) else None
-        found = iter(self.search_ids(sources, prefixes, report))
-        return [self._joined([*islice(found, len(line))]) for line in parts]
+        of_parts = documents and [document for line, document in zip(parts, documents, strict=True) for _ in line]
+        hypotheses, earlier = self.search_documents(sources, of_parts, prefixes, report, before)
+        found = iter(hypotheses)
+        if of_parts and self.window.sentences:
+            best = hypotheses[-1][0].ids if hypotheses[-1] else []
+            before = Before(of_parts[-1], [*earlier[-1], (sources[-1], best)])
+        return [self._joined([*islice(found, len(line))]) for line in parts], before
+
+    def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
+        """The source with as many of the earlier ones before it as fit into the limit of one search."""
+        for first in range(len(earlier)):
+            joined = self.window(Example(0, source, [], earlier[first:])).source
+            if source and len(joined) < self.max_source_tokens:
+                return joined
+        return source
 
     def _parts(self, text: str, ids: list[int], number: int) -> list[list[int]]:
         """The ids of the parts of line `number`; one part unless the line is too long."""

@@ -27,11 +27,12 @@ class AttentionMap:
     """The weights of one sentence pair at one site: of attention, or of an attribution method at 'cross'.
 
     At a decoder site row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder both are the
-    source piece. The columns are what the rows attend to.
+    source piece. The columns are what the rows attend to: pieces, or whole sentences at the sites of sentences.
     """
 
     site: str
-    """'encoder_self', 'decoder_self' or 'cross'."""
+    """'encoder_self', 'decoder_self' or 'cross'; in documents also 'encoder_words', 'encoder_sentences',
+    'decoder_words' and 'decoder_sentences'."""
     weights: Float[np.ndarray, "layers heads rows columns"]
     """After normalizer and window, before dropout; a blocked weight is exactly 0."""
     inputs: list[str]
@@ -49,6 +50,13 @@ class AttentionMap:
     """
 
 
+class EarlierPair(NamedTuple):
+    """The pieces of a sentence pair that comes before another one in its document."""
+
+    source_pieces: list[str]
+    target_pieces: list[str]
+
+
 @dataclass(frozen=True)
 class SentenceMaps:
     """A sentence pair as pieces, and its maps at every site."""
@@ -62,6 +70,8 @@ class SentenceMaps:
     maps: list[AttentionMap]
     score: float | None = None
     """The search's score of the target, its log-probability with the penalties; None for a given target."""
+    earlier: Sequence[EarlierPair] = ()
+    """The pairs before it in its document that the model read."""
 
     def site(self, name: str) -> AttentionMap:
         """The map of a site, such as 'cross'. Raises ValueError if the model has no such site."""
@@ -81,14 +91,27 @@ class Labels(NamedTuple):
     columns: list[str]
 
 
-def site_labels(source_pieces: Sequence[str], target_pieces: Sequence[str]) -> dict[str, Labels]:
-    """The labels of a sentence pair's maps, by site."""
+def site_labels(
+    source_pieces: Sequence[str], target_pieces: Sequence[str], earlier: Sequence[EarlierPair] = ()
+) -> dict[str, Labels]:
+    """The labels of a sentence pair's maps, by site. Earlier sentences are called -1 (the one before), -2 and so on."""
     source = [*source_pieces, EOS]
     inputs, outputs = [BOS, *target_pieces], [*target_pieces, EOS]
-    return {
+    labels = {
         "encoder_self": Labels(source, source, source),
         "decoder_self": Labels(inputs, outputs, inputs),
         "cross": Labels(inputs, outputs, source),
+    }
+    if not earlier:
+        return labels
+    numbers = [f"\u2581-{back}" for back in range(len(earlier), 0, -1)]
+    source_words = [piece for pair in earlier for piece in (*pair.source_pieces, EOS)]
+    target_words = [piece for pair in earlier for piece in (BOS, *pair.target_pieces)]
+    return labels | {
+        "encoder_words": Labels(source, source, source_words),
+        "encoder_sentences": Labels(source, source, numbers),
+        "decoder_words": Labels(inputs, outputs, target_words),
+        "decoder_sentences": Labels(inputs, outputs, numbers),
     }
 
 

@@ -74,6 +74,11 @@ class Drawing:
         layer, head = (value if isinstance(value, int) else None for value in (self.settings.layer, self.settings.head))
         return Choice(self.settings.row, layer, head)
 
+    def sites_of(self, sentence: SentenceMaps) -> list[str]:
+        """The selected sites at which a sentence has maps: the first one of a document has none of earlier ones."""
+        there = {item.site for item in sentence.maps}
+        return [site for site in self.drawn_sites if site in there]
+
     def shown(self, sentence: SentenceMaps, site: str) -> LabeledMap:
         """The maps of a site with the labels of their rows and columns."""
         return labeled(sentence.site(site), self.settings.row, words=self.settings.words)
@@ -129,7 +134,7 @@ def _pictures(
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""
     for sentence in folder.sentences(lines):
-        for site in drawing.drawn_sites:
+        for site in drawing.sites_of(sentence):
             shown = drawing.shown(sentence, site)
             layers, heads = shown.weights.shape[:2]
             for layer, head in [(None, None)] if drawing.settings.grid else drawing.places(layers, heads):
@@ -154,7 +159,8 @@ def _pictures(
                     yield str(target / f"{name}.{kind}")
         pace(1, total)
     if not drawn:
-        raise ValueError(f"No picture could be drawn. {refused}")
+        reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
+        raise ValueError(f"No picture could be drawn. {reason}")
 
 
 def _detail(*axes: tuple[str, int | None, int]) -> str:
@@ -174,7 +180,7 @@ def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[i
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["site", "layer", "head", "row", "row_label", "column", "column_label", "weight"])
-            for site in drawing.drawn_sites:
+            for site in drawing.sites_of(sentence):
                 shown = drawing.shown(sentence, site)
                 for layer, head in drawing.places(*shown.weights.shape[:2]):
                     weights = selected(shown.weights, layer, head)
@@ -209,7 +215,7 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
     every: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):
         every += per_sentence([sentence])
-        for site in drawing.drawn_sites:
+        for site in drawing.sites_of(sentence):
             for layer, head in drawing.places(*sentence.site(site).weights.shape[:2]):
                 drawn.append(of_choice(sentence, site, layer, head))
     of_sites = [each for each in every if each.site in drawing.drawn_sites]

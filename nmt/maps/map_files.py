@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.data.cache import file_digest
 from nmt.files import write_bytes
-from nmt.maps.attention_map import AttentionMap, Labels, LocalWindow, SentenceMaps, site_labels
+from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
 
 MANIFEST = "manifest.json"
@@ -91,14 +91,15 @@ class MapFolder:
         if not path.is_file() or file_digest(path) != entry["sha256"]:
             raise ValueError(f"{path} is missing or differs from its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
-        labels = site_labels(source_pieces, target_pieces)
         try:
+            earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
+            labels = site_labels(source_pieces, target_pieces, earlier)
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 sites = [name for name in arrays.files if "." not in name]
                 maps = [_map(site, arrays, labels[site]) for site in sites]
-        except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, TypeError, KeyError, MemoryError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is damaged: export the maps again.") from error
-        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry["score"])
+        return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry["score"], earlier)
 
 
 def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
@@ -180,6 +181,7 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
     name = f"{file_stem(sentence.line, sentence.rank)}.npz"
     with open(folder / name, "wb") as file:
         np.savez_compressed(file, **arrays)
+    earlier = {"earlier": sentence.earlier} if sentence.earlier else {}
     return {
         "line": sentence.line,
         "rank": sentence.rank,
@@ -190,4 +192,5 @@ def _write(folder: Path, sentence: SentenceMaps) -> dict[str, Any]:
         "target_pieces": sentence.target_pieces,
         "source_words": word_ids(sentence.source_pieces),
         "target_words": word_ids(sentence.target_pieces),
+        **earlier,
     }

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from nmt.maps.attention_map import AttentionMap, LocalWindow, site_labels
+from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels
 
 
 # The tests check the types of arguments, which needs a protocol that can be checked at run time.
@@ -51,14 +51,23 @@ class Recorder:
             prior = None if view.log_prior is None else np.broadcast_to(_array(view.log_prior.exp()), shown.shape)
         self.layers[site][layer] = _Layer(shown, center, allowed, prior)
 
-    def sentence(self, index: int, source_pieces: Sequence[str], target_pieces: Sequence[str]) -> list[AttentionMap]:
+    def sentence(
+        self,
+        index: int,
+        source_pieces: Sequence[str],
+        target_pieces: Sequence[str],
+        earlier: Sequence[EarlierPair] = (),
+    ) -> list[AttentionMap]:
         """The maps of one sentence of the batch at every recorded site, including EOS but without padding.
 
-        The local window is left out if only some layers of a site have one.
+        `earlier` are the sentences before it that the model read; without any, it has no maps of them. The local window
+        is left out if only some layers of a site have one.
         """
-        labels = site_labels(source_pieces, target_pieces)
+        labels = site_labels(source_pieces, target_pieces, earlier)
         maps = []
         for site, recorded in self.layers.items():
+            if site not in labels:
+                continue
             layers = [layer for _, layer in sorted(recorded.items())]
             stacked: list[Any] = [
                 None if any(part is None for part in parts) else np.stack([part[index] for part in parts])
@@ -67,11 +76,25 @@ class Recorder:
             weights, center, allowed, prior = stacked
             rows, columns = slice(len(labels[site].inputs)), slice(len(labels[site].columns))
             local = None
+            if site.endswith(("_words", "_sentences")):
+                weights = weights[..., self._columns_of(site, earlier)]
             if center is not None:
                 prior = None if prior is None else prior[:, :, rows, columns]
                 local = LocalWindow(center[:, :, rows], allowed[:, :, rows, columns], prior)
             maps.append(AttentionMap(site, weights[:, :, rows, columns], *labels[site], local))
         return maps
+
+    def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:
+        """The columns that belong to a sentence's own earlier sentences, whose places are the last of the batch's."""
+        place, _, level = site.rpartition("_")
+        places = self.layers[f"{place}_sentences"][0].weights.shape[-1]
+        first = places - len(earlier)
+        if level == "sentences":
+            return list(range(first, places))
+        width = self.layers[site][0].weights.shape[-1] // places
+        side = "source_pieces" if place == "encoder" else "target_pieces"
+        lengths = [len(getattr(pair, side)) + 1 for pair in earlier]  # EOS, or BOS
+        return [(first + number) * width + word for number, length in enumerate(lengths) for word in range(length)]
 
 
 def _array(tensor: Tensor) -> Float[np.ndarray, "..."]:

@@ -2,8 +2,9 @@
 
 from nmt.models.bahdanau import Bahdanau
 from nmt.models.base import Seq2Seq
+from nmt.models.documents import DocumentModel
 from nmt.models.embeddings import VocabularySizes
 from nmt.models.luong import Luong
 from nmt.models.transformer import Transformer
 
-__all__ = ["Bahdanau", "Luong", "Seq2Seq", "Transformer", "VocabularySizes"]
+__all__ = ["Bahdanau", "DocumentModel", "Luong", "Seq2Seq", "Transformer", "VocabularySizes"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Embedded, SourceMask, Watch
+from nmt.models.base import Annotations, Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, given_site, lstmn_query
@@ -72,7 +72,7 @@ class Bahdanau(RecurrentSeq2Seq):
             }
         )
         check_kind("encoder", encoder, ("bidirectional", "lstmn"))
-        self.encoder_kind, self.fix_norm = encoder, fix_norm
+        self.annotation_dim, self.encoder_kind, self.fix_norm = encoder_dim, encoder, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         self.encoder: nn.GRU | LSTMN
         if encoder == "lstmn":
@@ -99,14 +99,16 @@ class Bahdanau(RecurrentSeq2Seq):
         cross = {"cross": [self.attention.attention]}
         return {"encoder_self": [self.encoder.attention]} | cross if isinstance(self.encoder, LSTMN) else cross
 
-    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+    def annotate(
+        self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
+    ) -> tuple[Annotations, State]:
         lengths, watch_self = source_mask.sum(dim=1).cpu(), watch and partial(watch, "encoder_self", 0)
         annotations, final = annotate(self.encoder, self.embedding_dropout(embedded), lengths, watch_self)
         # The last state of an LSTMN, or b_1, the last one of a GRU's backward direction.
         last = final[0][0] if isinstance(self.encoder, LSTMN) else final[1]
         hidden = torch.tanh(self.bridge(last))
         first = State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))
-        return Memory(self.attention.project(self.encoder_dropout(annotations)), source_mask, first)
+        return self.encoder_dropout(annotations), first
 
     def advance(
         self,

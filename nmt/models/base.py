@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,14 +14,35 @@ Watch = Callable[[str, int, Tensor, View], None]
 """watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
 View of its window.
 
-The sites are encoder_self, decoder_self and cross; layers count from 0.
+The sites are encoder_self, decoder_self and cross, and those of nmt.models.documents; layers count from 0.
 """
 
 Source = Int[Tensor, "batch source"]
 SourceMask = Bool[Tensor, "batch source"]
 Embedded = Float[Tensor, "batch source embedding_dim"]
+Annotations = Float[Tensor, "batch source encoder_dim"]
 Target = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "batch target vocab"]
+
+
+@runtime_checkable
+class ContextSentences(Protocol):
+    """What a DocumentModel reads of a batch's context: see nmt.data.batch.ContextSentences."""
+
+    @property
+    def source(self) -> Int[Tensor, "rows source"]: ...
+
+    @property
+    def source_mask(self) -> Bool[Tensor, "rows source"]: ...
+
+    @property
+    def target_input(self) -> Int[Tensor, "rows target"]: ...
+
+    @property
+    def target_mask(self) -> Bool[Tensor, "rows target"]: ...
+
+    @property
+    def rows(self) -> Int[Tensor, "batch sentences"]: ...
 
 
 class Seq2Seq(nn.Module, ABC):
@@ -37,6 +58,9 @@ class Seq2Seq(nn.Module, ABC):
     source_embedding: nn.Embedding
     """The vectors of the source pieces, which `encode_embedded` reads."""
 
+    annotation_dim: int
+    """The width of the encoder's states."""
+
     output: nn.Linear
     """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
 
@@ -44,6 +68,11 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
         """The attention of each layer at each site that this model has, in the order of `queries`."""
+
+    @property
+    def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
+        """The sites that a sentence reaches by itself, without its document."""
+        return self.sites
 
     @property
     def device(self) -> torch.device:
@@ -65,19 +94,56 @@ class Seq2Seq(nn.Module, ABC):
         return min((limit for limit in limits if limit is not None), default=None)
 
     def forward(
-        self, source: Source, source_mask: SourceMask, target_input: Target, watch: Watch | None = None
+        self,
+        source: Source,
+        source_mask: SourceMask,
+        target_input: Target,
+        watch: Watch | None = None,
+        context: ContextSentences | None = None,
     ) -> Logits:
         """Logits of each target piece given the pieces before it (teacher forcing)."""
-        logits: Tensor = self.output(self.decode(target_input, self.encode(source, source_mask, watch), watch))
+        memory = self.encode(source, source_mask, watch, context)
+        logits: Tensor = self.output(self.decode(target_input, memory, watch))
         return logits
 
-    def encode(self, source: Source, source_mask: SourceMask, watch: Watch | None = None) -> Any:
-        """The Memory of the sources: projected keys and values, and the mask."""
-        return self.encode_embedded(self.source_embedding(source), source_mask, watch)
+    def encode(
+        self,
+        source: Source,
+        source_mask: SourceMask,
+        watch: Watch | None = None,
+        context: ContextSentences | None = None,
+    ) -> Any:
+        """The Memory of the sources: projected keys and values, and the mask.
+
+        `context` are the sentences before them in their documents, which only a DocumentModel reads.
+        """
+        return self.encode_embedded(self.source_embedding(source), source_mask, watch, context)
+
+    def encode_embedded(
+        self,
+        embedded: Embedded,
+        source_mask: SourceMask,
+        watch: Watch | None = None,
+        context: ContextSentences | None = None,
+    ) -> Any:
+        """The Memory of the rows of `source_embedding`, or of other vectors in their place, before dropout.
+
+        Raises ValueError for a `context` that the model cannot read.
+        """
+        if context is not None:
+            raise ValueError(f"{type(self).__name__} reads single sentences; use a DocumentModel for documents.")
+        annotations, first = self.annotate(embedded, source_mask, watch)
+        return self.remember(annotations, source_mask, first)
 
     @abstractmethod
-    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Any:
-        """The Memory of the rows of `source_embedding`, or of other vectors in their place, before dropout."""
+    def annotate(
+        self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
+    ) -> tuple[Annotations, Any]:
+        """The encoder's state at each source position, and what else the decoder starts from."""
+
+    @abstractmethod
+    def remember(self, annotations: Annotations, source_mask: SourceMask, first: Any) -> Any:
+        """The Memory of the results of `annotate`."""
 
     @abstractmethod
     def decode(
@@ -90,18 +156,30 @@ class Seq2Seq(nn.Module, ABC):
         """The State before the first step."""
 
     @abstractmethod
-    def step(
+    def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
-    ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        """Reads one more token per beam; returns log p of each next piece, in nats, and the new State.
+    ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
+        """Reads one more token per beam; returns the input of the output layer and the new State.
 
         `watch` receives the cross attention; its queries are the beams.
         """
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
+        """The same, but returns log p of each next piece, in nats, instead of the features."""
+        features, state = self.advance_features(tokens, state, memory, watch)
+        return self.output(features).float().log_softmax(dim=-1), state
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], Any]:
         """The same as `step`, plus the last layer's cross attention weights, averaged over the heads."""
-        seen: list[Tensor] = []
-        log_probs, state = self.step(tokens, state, memory, lambda site, layer, weights, view: seen.append(weights))
-        return log_probs, seen[-1].mean(dim=1), state
+        cross: list[Tensor] = []
+
+        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+            if site == "cross":
+                cross.append(weights)
+
+        log_probs, state = self.step(tokens, state, memory, keep)
+        return log_probs, cross[-1].mean(dim=1), state

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.models.base import Embedded, SourceMask, Watch
+from nmt.models.base import Annotations, Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
 from nmt.models.lstmn import LSTMN, Tape, given_site, lstmn_query
@@ -96,7 +96,7 @@ class Luong(RecurrentSeq2Seq):
                 f"encoder=reversed needs encoder_dim equal to decoder_dim, but they are {encoder_dim} and "
                 f"{decoder_dim}; make them equal."
             )
-        self.input_feeding, self.fix_norm = input_feeding, fix_norm
+        self.annotation_dim, self.input_feeding, self.fix_norm = encoder_dim, input_feeding, fix_norm
         self.encoder_kind, self.decoder_kind = encoder, decoder
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         # One network per layer, because dropout is applied between the layers.
@@ -145,7 +145,9 @@ class Luong(RecurrentSeq2Seq):
             every[site] += [layer.attention for layer in layers if isinstance(layer, LSTMN)]
         return {site: attentions for site, attentions in every.items() if attentions}
 
-    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+    def annotate(
+        self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
+    ) -> tuple[Annotations, State]:
         lengths = source_mask.sum(dim=1).cpu()
         backwards = self.encoder_kind == "reversed"
         order = reversed_order(lengths, embedded.shape[1]).to(embedded.device) if backwards else None
@@ -168,7 +170,7 @@ class Luong(RecurrentSeq2Seq):
         # Like the embeddings, which autocast leaves as they are.
         tapes = tuple(layer.start(embedded[:, 0]) for layer in self.cells if isinstance(layer, LSTMN))
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, tapes)
-        return Memory(self.attention.project(inputs), source_mask, first)
+        return inputs, first
 
     def advance(
         self,

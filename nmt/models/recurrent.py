@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.lstm import lstm_supported
-from nmt.models.base import Seq2Seq, Target, Watch
+from nmt.models.base import Annotations, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
 from nmt.models.lstmn import LSTMN, WatchedRows
 
@@ -56,16 +56,19 @@ class RecurrentSeq2Seq(Seq2Seq):
     def start(self, memory: Memory, beams: int) -> Any:
         return repeat_rows(memory.first, beams)
 
-    def step(
+    def remember(self, annotations: Annotations, source_mask: SourceMask, first: Any) -> Memory:
+        return Memory(self.attention.project(annotations), source_mask, first)
+
+    def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
-    ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
+    ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
         def watch_cross(site: str, layer: int, weights: Tensor, view: View) -> None:
             if watch and site == "cross":
                 watch(site, layer, weights, view)
 
         embedded = self.embedding_dropout(self.target_embedding(tokens))
         result, state = self.advance(embedded, state, memory, watch_cross if watch else None)
-        return self.output(self.read_out(result)).float().log_softmax(dim=-1), state
+        return self.read_out(result), state
 
     def _fix_row_lengths(self, output: float) -> None:
         """FixNorm (Nguyen & Salazar 2019): fixes the norm of each row of the output layer to `output`.

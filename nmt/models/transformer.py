@@ -14,7 +14,7 @@ from nmt.attention.sizes import require_positive
 from nmt.kernels.casts import cast_for_products, cast_residual
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.key_value_cache import append
-from nmt.models.base import Embedded, Seq2Seq, SourceMask, Target, Watch
+from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
 from nmt.models.norms import LayerNorm
@@ -73,7 +73,8 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
-        self.dim, self.norm_first, self.fix_norm = dim, norm_first, fix_norm
+        self.dim, self.annotation_dim = dim, dim
+        self.norm_first, self.fix_norm = norm_first, fix_norm
         std = DIRECTION_STD if fix_norm else dim**-0.5
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, dim, std)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))
@@ -100,13 +101,17 @@ class Transformer(Seq2Seq):
             "cross": [layer.cross.attention for layer in decoder],
         }
 
-    def encode_embedded(self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None) -> Memory:
+    def annotate(
+        self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
+    ) -> tuple[Annotations, None]:
         x = self._with_positions(embedded, torch.arange(embedded.shape[1], device=embedded.device))
         mask = source_mask[:, None, None, :]
         for index, layer in enumerate(self.encoder):
             x = layer(x, mask, watch and partial(watch, "encoder_self", index))
-        x = cast_for_products(self.encoder_norm(x))
-        return Memory(tuple(layer.cross.project(x) for layer in self.decoder), source_mask)
+        return cast_for_products(self.encoder_norm(x)), None
+
+    def remember(self, annotations: Annotations, source_mask: SourceMask, first: None) -> Memory:
+        return Memory(tuple(layer.cross.project(annotations) for layer in self.decoder), source_mask)
 
     def decode(
         self, target_input: Target, memory: Memory, watch: Watch | None = None
@@ -129,9 +134,9 @@ class Transformer(Seq2Seq):
         position = torch.zeros(rows, dtype=torch.long, device=nothing.device)
         return State(tuple(layer.keys_values(nothing) for layer in self.decoder), position)
 
-    def step(
+    def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, watch: Watch | None = None
-    ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
+    ) -> tuple[Float[Tensor, "sentences beams width"], State]:
         """Self-attention over each row's cached keys; the beams of a sentence share its Memory as queries."""
         sentences, beams = tokens.shape
         positions = state.position.view(sentences, beams)
@@ -151,8 +156,7 @@ class Transformer(Seq2Seq):
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
             self_attention.append(kept)
-        log_probs = self.output(self.decoder_norm(x)).float().log_softmax(dim=-1)
-        return log_probs, State(tuple(self_attention), state.position + 1)
+        return self.decoder_norm(x), State(tuple(self_attention), state.position + 1)
 
     def _with_positions(
         self, embedded: Float[Tensor, "batch n dim"], positions: Int[Tensor, "*batch n"]

@@ -214,7 +214,14 @@ def _constant(sentences: Int[Tensor, " rows"], factor: float) -> Float[Tensor, "
 
 
 def _rows(batch: Batch, sentences: Int[Tensor, " rows"]) -> Batch:
-    return Batch(*(part[sentences] for part in batch))
+    """Some sentences of a batch, each by itself."""
+    return Batch(
+        batch.source[sentences],
+        batch.source_mask[sentences],
+        batch.target_input[sentences],
+        batch.target_output[sentences],
+        batch.indices[sentences],
+    )
 
 
 def _without_padding(found: Attributions, batch: Batch) -> Attributions:

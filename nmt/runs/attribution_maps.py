@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from nmt.config.messages import unknown
-from nmt.data.batch import Batch
 from nmt.maps.attention_map import AttentionMap, SentenceMaps, site_labels
 from nmt.runs.attribution import STEPS, Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
@@ -87,8 +86,7 @@ def attribution_maps(
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     for indices, batch in readable_batches([trained], *sides, batch_tokens):
         longest = max(batch.source.shape[1], batch.target_input.shape[1])
-        placed = Batch(*(part.to(trained.device) for part in batch))
-        found = method(trained.model, placed, max(1, batch_tokens // longest)).float().cpu().numpy()
+        found = method(trained.model, batch.to(trained.device), max(1, batch_tokens // longest)).float().cpu().numpy()
         for row, index in enumerate(indices):
             source, target = (
                 tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)

@@ -46,10 +46,12 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
 
     Raises ValueError for a site, layer, head or row that does not exist, and the errors of `forced_log_probs`.
     """
-    if site not in trained.model.sites:
-        raise ValueError(unknown("attention site", site, list(trained.model.sites)))
-    layers = trained.model.sites[site]
-    labels = site_labels(*(t.pieces(ids) for t, ids in zip(trained.tokenizers, (source, target), strict=True)))[site]
+    sites = trained.model.sentence_sites
+    if site not in sites:
+        raise ValueError(unknown("attention site", site, list(sites)))
+    layers = sites[site]
+    of_source, of_target = trained.tokenizers
+    labels = site_labels(of_source.pieces(source), of_target.pieces(target))[site]
     check_index("layer", layer, len(layers), site)
     check_index("head", head, layers[0].num_heads, site)
     check_index("row", row, len(labels.inputs), site)

@@ -58,7 +58,9 @@ def evaluate_runs(
     """
     translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk)
     start = time.monotonic()
-    hypotheses = translator.translate(test_set.sources, report=Pace("sentences translated"))
+    hypotheses = translator.translate(
+        test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
+    )
     seconds = time.monotonic() - start
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
@@ -74,7 +76,9 @@ def evaluate_runs(
         by_rarest_word(hypotheses, test_set.references, test_set.sources, counts, headline) if counts else [],
         alignment_error(runs[0], gold, test_set.valid_gold, batch_tokens) if gold else None,
         perplexity(
-            log_probs(runs, test_set.sources, test_set.references[0], batch_tokens), runs[0], test_set.references[0]
+            log_probs(runs, test_set.sources, test_set.references[0], batch_tokens, test_set.documents),
+            runs[0],
+            test_set.references[0],
         ),
         len(hypotheses) / seconds,
     )
@@ -134,6 +138,7 @@ def conditions(
         test_set.sources,
         test_set.references,
         test_set.tokenized,
+        test_set.documents,
         [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]

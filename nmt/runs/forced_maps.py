@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.maps.attention_map import SentenceMaps
+from nmt.data.batch import Example, TokenizedPair
+from nmt.maps.attention_map import EarlierPair, SentenceMaps
 from nmt.maps.recorder import Recorder
 from nmt.runs.forced_scores import readable_batches
 from nmt.runs.load import Trained
@@ -22,30 +23,41 @@ class IdPair(NamedTuple):
     target: Sequence[int]
     score: float | None = None
     """The score in the search that found the target."""
+    earlier: Sequence[TokenizedPair] = ()
+    """The pairs before it in its document that the run reads."""
 
 
 MakeMaps = Callable[[Trained, Sequence[IdPair], int], Iterator[SentenceMaps]]
 """make_maps(trained, pairs, batch_tokens) yields the maps of each pair, in any order; some may have none."""
 
 
-def first_ranked(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[IdPair]:
-    """The pairs of lines with one target each."""
-    return [IdPair(line, 1, *pair) for line, pair in enumerate(zip(sources, targets, strict=True), start=1)]
+def first_ranked(
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
+) -> list[IdPair]:
+    """The pairs of lines with one target each, and the pairs before them if they are read."""
+    every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
+    return [IdPair(line, 1, source, target, None, before) for line, (source, target, before) in enumerate(every, 1)]
 
 
 def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """The maps of each pair, long pairs first; a pair with an empty side, or too long for the model, has none."""
     pairs = [pair for pair in pairs if pair.source and pair.target]
-    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    for indices, batch in readable_batches([trained], *sides, batch_tokens):
+    examples = [
+        trained.window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)
+    ]
+    sides = [[getattr(example, name) for example in examples] for name in ("source", "target", "earlier")]
+    pieces = [tokenizer.pieces for tokenizer in trained.tokenizers]
+    for indices, batch in readable_batches([trained], sides[0], sides[1], batch_tokens, sides[2]):
         recorder = Recorder()
         with torch.inference_mode():
-            inputs = (batch.source, batch.source_mask, batch.target_input)
-            trained.model(*(tensor.to(trained.device) for tensor in inputs), watch=recorder)
+            on_device = batch.to(trained.device)
+            inputs = on_device.source, on_device.source_mask, on_device.target_input
+            trained.model(*inputs, watch=recorder, context=on_device.context)
         for row, index in enumerate(indices):
-            source, target = (
-                tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)
-            )
-            maps = recorder.sentence(row, source, target)
-            pair = pairs[index]
-            yield SentenceMaps(pair.line, pair.rank, source, target, maps, pair.score)
+            pair, example = pairs[index], examples[index]
+            source, target = pieces[0](example.source), pieces[1](example.target)
+            earlier = [EarlierPair(pieces[0](ours), pieces[1](theirs)) for ours, theirs in example.earlier]
+            maps = recorder.sentence(row, source, target, earlier)
+            yield SentenceMaps(pair.line, pair.rank, source, target, maps, pair.score, earlier)

@@ -2,14 +2,15 @@
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, TokenizedPair, collate
+from nmt.data.documents import earlier_pairs
 from nmt.decoding.translator import batches_by_length
 from nmt.runs.load import Trained
 from nmt.text import PAD, normalize
@@ -36,31 +37,44 @@ class Perplexity(NamedTuple):
 
 
 def readable_batches(
-    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+    runs: Sequence[Trained],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
 ) -> Iterator[tuple[list[int], Batch]]:
     """Batches of the pairs of ids (without BOS and EOS) by length, each with the indices of its pairs.
 
     Pairs that are too long for the model of a run are left out: a location scorer has weights for a limited number of
-    pieces, including EOS.
+    pieces, including EOS. `earlier` are the pairs before each one that the runs read; without it, each pair is read by
+    itself.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
         min(run.model.max_target or math.inf for run in runs),
     ]
-    pairs = list(zip(sources, targets, strict=True))
+    window = runs[0].window
+    every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
+    examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
+    sides = [(example.source, example.target) for example in examples]
     lengths = [
         max(map(len, pair)) + 1 if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
-        for pair in pairs
+        for pair in sides
     ]
     for indices in batches_by_length(lengths, batch_tokens):
-        yield indices, collate([(index, *pairs[index]) for index in indices])
+        yield indices, collate([examples[index] for index in indices])
 
 
 def log_probs(
-    runs: Sequence[Trained], sources: Sequence[str], targets: Sequence[str], batch_tokens: int = 4096
+    runs: Sequence[Trained],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    batch_tokens: int = 4096,
+    documents: Sequence[Hashable] | None = None,
 ) -> list[float]:
     """log P(target | source) of each pair of lines, in nats, EOS included; several runs are an ensemble.
 
+    With the `documents` of the lines, given the pairs before them, as many as the runs read.
     NaN, with a warning, for a pair too long for the model. Raises ValueError if the numbers of lines differ, and if the
     model computes NaN.
     """
@@ -70,15 +84,21 @@ def log_probs(
         tokenizer.encode_all([normalize(line) for line in lines])
         for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)
     )
-    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens)
+    return log_probs_of_ids(runs, source_ids, target_ids, batch_tokens, documents)
 
 
 def log_probs_of_ids(
-    runs: Sequence[Trained], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int
+    runs: Sequence[Trained],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    documents: Sequence[Hashable] | None = None,
 ) -> list[float]:
     """The same for ids without BOS and EOS."""
-    found = [math.nan] * len(sources)
-    for indices, batch in readable_batches(runs, sources, targets, batch_tokens):
+    found, earlier = [math.nan] * len(sources), None
+    if documents is not None:
+        earlier = earlier_pairs(documents, list(zip(sources, targets, strict=True)), runs[0].window)
+    for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
         for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
             if math.isnan(value):
                 raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check its weights.")
@@ -126,8 +146,10 @@ def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch t
     """log p of each target piece, 0 at padding; for several runs, of the mean of their probabilities."""
     chosen = []
     for run in runs:
-        *inputs, target = (part.to(run.device) for part in batch[:4])
-        log_probs = run.model(*inputs).float().log_softmax(dim=-1)
+        on_device = batch.to(run.device)
+        inputs = on_device.source, on_device.source_mask, on_device.target_input
+        log_probs = run.model(*inputs, context=on_device.context).float().log_softmax(dim=-1)
+        target = on_device.target_output
         chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
     mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
     return mean.masked_fill(batch.target_output == PAD, 0)

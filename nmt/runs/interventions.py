@@ -144,9 +144,10 @@ def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
 
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
     """The attentions that an intervention changes."""
-    if intervention.site not in model.sites:
-        raise ValueError(unknown("attention site", intervention.site, list(model.sites)))
-    layers = model.sites[intervention.site]
+    sites = model.sentence_sites
+    if intervention.site not in sites:
+        raise ValueError(unknown("attention site", intervention.site, list(sites)))
+    layers = sites[intervention.site]
     check_index("layer", intervention.layer, len(layers), intervention.site)
     check_index("head", intervention.head, layers[0].num_heads, intervention.site)
     if isinstance(intervention.change, OfHead):

@@ -14,8 +14,9 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
+from nmt.data.documents import ContextWindow
 from nmt.files import atomic_write
-from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.precision import check_precision, with_precision
@@ -38,11 +39,25 @@ class Trained(NamedTuple):
     def direction(self) -> Direction:
         return self.settings.direction
 
+    @property
+    def window(self) -> ContextWindow:
+        return context_window(self.settings, self.model)
 
-def build_model(model: Node, tokenizers: TokenizerPair) -> Seq2Seq:
-    """The model with fresh weights, for vocabularies of the tokenizers' sizes."""
+
+def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
+    """The model with fresh weights, for vocabularies of the tokenizers' sizes, and the document model around it."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
-    return make(model)(vocabulary=sizes)
+    sentence = make(model)(vocabulary=sizes)
+    return sentence if context is None else make(context)(sentence)
+
+
+def context_window(settings: RunSettings, model: Seq2Seq) -> ContextWindow:
+    """The earlier sentences that a run's model reads."""
+    return ContextWindow(
+        settings.context.sentences,
+        joined=settings.context.model is None and settings.context.sentences > 0,
+        translations=isinstance(model, DocumentModel) and model.decoder_context is not None,
+    )
 
 
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
@@ -56,14 +71,14 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     run = RunDirectory(path)
     run.require_finished()
     config = run.config()
-    check_targets([config["model"], config["search"]], path / "config.yaml", FOR_LOADING)
+    check_targets([config["model"], config["search"], config.get("context", {})], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(RunSettings, config)
     except ValueError as error:
         raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(settings.direction, run.metrics())
     try:
-        model = build_model(settings.model, tokenizers)
+        model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search)
     except TypeError as error:
         raise ValueError(
@@ -101,19 +116,20 @@ def save_weights(model: Seq2Seq, path: Path) -> None:
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:
     """The finished runs in these folders, which translate as an ensemble if there are several.
 
-    Raises the errors of `load_run`, and ValueError if their directions or vocabularies differ.
+    Raises the errors of `load_run`, and ValueError if their directions, vocabularies or contexts differ.
     """
     runs = [load_run(Path(path), device, precision) for path in paths]
     if not runs:
         raise ValueError("run_dir is an empty list; name at least one folder.")
     first = runs[0]
     for other in runs[1:]:
-        if (other.direction, *_vocabularies(other)) != (first.direction, *_vocabularies(first)):
-            differ = (
-                f"they translate {other.direction} and {first.direction}; use runs of one direction."
-                if other.direction != first.direction
-                else "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
-            )
+        if _must_agree(other) != _must_agree(first):
+            if other.direction != first.direction:
+                differ = f"they translate {other.direction} and {first.direction}; use runs of one direction."
+            elif other.window != first.window:
+                differ = "they read different numbers of earlier sentences; use runs with the same context."
+            else:
+                differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
             raise ValueError(f"{other.run.path} and {first.run.path} cannot translate together: {differ}")
     return runs
 
@@ -128,5 +144,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def _vocabularies(trained: Trained) -> tuple[bytes, bytes]:
-    return trained.tokenizers.source.model, trained.tokenizers.target.model
+def _must_agree(trained: Trained) -> tuple[object, ...]:
+    """What the runs of an ensemble have in common."""
+    tokenizers = trained.tokenizers
+    return trained.direction, trained.window, tokenizers.source.model, tokenizers.target.model

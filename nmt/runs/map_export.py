@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.schema import MapFileSettings
 from nmt.data.corpus import read_lines, read_parallel
+from nmt.data.documents import earlier_pairs
 from nmt.files import check_writable, existing_file
 from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
@@ -15,6 +16,7 @@ from nmt.runs.forced_maps import IdPair, MakeMaps, first_ranked
 from nmt.runs.load import Trained
 from nmt.runs.provenance import described_files, described_run
 from nmt.runs.search import build_translator, search_config
+from nmt.runs.test_sets import documents_to_read
 from nmt.tables import Table
 from nmt.text import normalize
 
@@ -67,7 +69,11 @@ def export_maps(
         pairs = _translated(trained, source, settings)
     else:
         lines = zip(trained.tokenizers, read_parallel(source, target), strict=True)
-        pairs = first_ranked(*(tokenizer.encode_all([normalize(line) for line in side]) for tokenizer, side in lines))
+        ids = [tokenizer.encode_all([normalize(line) for line in side]) for tokenizer, side in lines]
+        numbers, earlier = documents_to_read(trained, settings.documents, len(ids[0])), None
+        if numbers is not None:
+            earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
+        pairs = first_ranked(ids[0], ids[1], earlier)
     reasons = [_why_left_out(pair, trained, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
@@ -87,10 +93,10 @@ def export_maps(
         "search": None if target else search_config(trained.settings.search, settings.search),
         "lines": pairs[-1].line,
     }
-    earlier = (out / MANIFEST).exists()
+    replaces = (out / MANIFEST).exists()
     maps = Pace("maps made").over(make_maps(trained, readable, settings.batch_tokens), len(readable))
     folder = write_maps(out, maps, drawing.sites, made_from)
-    if earlier:
+    if replaces:
         clear(out)
     print(out / MANIFEST)
     if left_out:
@@ -130,10 +136,11 @@ def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> li
     sources = trained.tokenizers.source.encode_all([normalize(line) for line in read_lines(source)])
     translator = build_translator([trained], settings.search, settings.batch_tokens)
     short = [ids if len(ids) < settings.max_tokens else [] for ids in sources]
-    found = translator.search_ids(short, report=Pace("sentences translated"))
+    documents = documents_to_read(trained, settings.documents, len(sources))
+    found, earlier = translator.search_documents(short, documents, report=Pace("sentences translated"))
     return [
-        IdPair(line, rank, ids, target_ids, score)
-        for line, (ids, hypotheses) in enumerate(zip(sources, found, strict=True), start=1)
+        IdPair(line, rank, ids, target_ids, score, before)
+        for line, (ids, hypotheses, before) in enumerate(zip(sources, found, earlier, strict=True), start=1)
         for rank, (target_ids, _, score) in enumerate(hypotheses or [([], 0.0, None)], start=1)
     ]
 

@@ -17,8 +17,8 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
             "layers": len(attentions),
             "heads": attentions[0].num_heads,
             "asks": model.queries[site],
-            "rows": "source" if site == "encoder_self" else "target",
-            "columns": "target" if site == "decoder_self" else "source",
+            "rows": "source" if site.startswith("encoder_") else "target",
+            "columns": "target" if site.startswith("decoder_") else "source",
             **_parts(attentions[0]),
         }
         for site, attentions in model.sites.items()

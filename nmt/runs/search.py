@@ -45,7 +45,7 @@ def build_translator(
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
     longest = longest_source(first.settings) if max_source_tokens is None else max_source_tokens
-    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose)
+    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose, first.window)
 
 
 def longest_source(settings: RunSettings) -> int:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.data.batch import collate
+from nmt.data.batch import Example, collate
 from nmt.decoding.beam import Observe
 from nmt.models.base import Watch
 from nmt.runs.load import Trained
@@ -43,7 +43,7 @@ def forced_log_probs(
     """
     check_length("source", source, trained.model.max_source)
     check_length("target", target, trained.model.max_target, least=0)
-    batch = collate([(0, source, target)])
+    batch = collate([Example(0, source, target)])
     inputs = (tensor.to(trained.device) for tensor in (batch.source, batch.source_mask, batch.target_input))
     with torch.inference_mode():
         log_probs: Tensor = trained.model(*inputs, watch=watch).float().log_softmax(dim=-1)[0]

@@ -1,11 +1,12 @@
 """What is scored: a split of a run's corpus, or the user's own files."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.config.messages import unknown
 from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
+from nmt.data.documents import check_documents, documents_of_file, read_documents
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
 from nmt.runs.alignment_error import Gold, gold_file, read_gold, read_valid_gold
@@ -32,6 +33,8 @@ class TestSet:
     """The folder for translations and scores."""
     tokenized: bool
     """Whether the references are tokenized already, so that BLEU is computed on their own tokens."""
+    documents: list[int] | None = None
+    """The number of each line's document, if the run reads context and the boundaries are known."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
@@ -48,8 +51,11 @@ def chosen_test_set(
     reference: list[str] | None = None,
     alignment: str | None = None,
     out: str | None = None,
+    documents: str | None = None,
 ) -> TestSet:
     """The user's own files if a source is given, else a split of the run's corpus.
+
+    `documents` is a file that names the document of each line of the user's source.
 
     Raises ValueError if `out` is not writable, and the errors of `split_test_set` and `own_test_set`.
     """
@@ -57,8 +63,25 @@ def chosen_test_set(
         chosen = split_test_set(trained, split, out, " For files of your own use source=FILE reference=FILE.")
     else:
         chosen = own_test_set(trained, source, reference or [], alignment, out)
+        chosen = replace(chosen, documents=documents_to_read(trained, documents, len(chosen.sources)))
     check_writable("out", chosen.out)
     return chosen
+
+
+def documents_to_read(trained: Trained, documents: str | None, lines: int) -> list[int] | None:
+    """The number of the document of each of so many lines, which a file names; None without a file.
+
+    Raises FileNotFoundError for a missing file, and ValueError for a run without context and for a file that does not
+    fit the lines.
+    """
+    if documents is None:
+        return None
+    if not trained.window.sentences:
+        raise ValueError(
+            f"documents has no effect on {trained.run.path}, which reads each sentence by itself; leave it out, or use "
+            "a run trained with context=hierarchical or context=concatenate."
+        )
+    return documents_of_file(existing_file("documents", documents), lines)
 
 
 def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
@@ -71,7 +94,12 @@ def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: 
     _warn_of_changed_files(trained, known[name])
     folder = Path(out) if out else trained.run.path / "evaluation" / name
     gold = gold_file(trained, known[name])
-    return _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
+    found = _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
+    if not trained.window.sentences:
+        return found
+    if not check_documents(known[name], trained.direction):
+        logger.warning("%s has no document boundaries (PREFIX.doc): its lines are read by themselves.", known[name])
+    return replace(found, documents=read_documents(known[name], trained.direction))
 
 
 def _warn_of_changed_files(trained: Trained, prefix: str) -> None:

@@ -328,7 +328,7 @@ def description(trained: Trained) -> dict[str, Any]:
                 "normalizer": type(layers[0].normalizer).__name__,
                 "queries": trained.model.queries[site],
             }
-            for site, layers in trained.model.sites.items()
+            for site, layers in trained.model.sentence_sites.items()
         },
         "search": {key: trained.settings.search.get(key) for key in ("beam_size", "length_penalty")},
         "scores": trained.run.metrics().get("scores", {}),

@@ -29,8 +29,8 @@ _FOLDER = "probes"
 
 def probe_pairs(validation: Sequence[Example], number: int) -> list[IdPair]:
     """The first `number` validation pairs that are short enough to display."""
-    short = (pair for pair in validation if all(0 < len(side) < _MOST_PIECES for side in pair[1:]))
-    return [IdPair(index + 1, 1, source, target) for index, source, target in islice(short, number)]
+    short = (pair for pair in validation if all(0 < len(side) < _MOST_PIECES for side in (pair.source, pair.target)))
+    return [IdPair(pair.number + 1, 1, pair.source, pair.target) for pair in islice(short, number)]
 
 
 class AttentionProbes(Callback):

@@ -22,6 +22,7 @@ from nmt.training.prepared import (
     ADAPTED,
     Prepared,
     changed_command,
+    check_boundaries,
     finished_run,
     initial_model,
     plain_corpora,
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 # The keys that start_from takes from the finished run, unless the command line sets them.
 _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
+_CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "decoder_sentences")
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
@@ -57,6 +59,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     machine = choose_machine(settings.trainer)
     files = [*settings.data.train, *settings.data.held_out.values()]
     check_files(files, settings.direction)
+    check_boundaries(settings)
     # With changes, the run to replace is this command's own first attempt.
     run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
     if rank() == 0:
@@ -102,7 +105,7 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
     """
     new = copy.deepcopy(config)
     chosen = {key for key in given if "." not in key}
-    for bundle in (_ARCHITECTURE, ("tokenizer",)):
+    for bundle in (_ARCHITECTURE, _CONTEXT, ("tokenizer",)):
         if chosen & {*bundle, "experiment"}:
             continue
         for group in bundle:

@@ -27,6 +27,8 @@ def check_buildable(settings: RunSettings) -> None:
     try:
         with torch.device("meta"):
             model = make(settings.model)(vocabulary=_VOCABULARY)
+            if settings.context.model is not None:
+                model = make(settings.context.model)(model)
             make(settings.initializer)(model)
         _check_sites(settings, model)
         build_task(settings, model).configure_optimizers()
@@ -41,12 +43,20 @@ def check_buildable(settings: RunSettings) -> None:
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
-    """Refuses a scorer or normalizer of its own for a site that only an LSTMN would have."""
-    for site, choices in (("encoder_self", settings.encoder_self), ("decoder_self", settings.decoder_self)):
+    """Refuses a scorer or normalizer of its own for a site that only an LSTMN or a document model would have."""
+    sites = {
+        "encoder_self": (settings.encoder_self, "model.encoder=lstmn"),
+        "decoder_self": (settings.decoder_self, "model.decoder=lstmn"),
+        "encoder_words": (settings.encoder_words, "context=hierarchical"),
+        "encoder_sentences": (settings.encoder_sentences, "context=hierarchical"),
+        "decoder_words": (settings.decoder_words, "context=hierarchical"),
+        "decoder_sentences": (settings.decoder_sentences, "context=hierarchical"),
+    }
+    for site, (choices, needed) in sites.items():
         if choices and site not in model.sites:
             raise ValueError(
                 f"{next(iter(choices))}@{site} has no effect, because this model has no attention at {site}; leave it "
-                f"out, or add model.{site.removesuffix('_self')}=lstmn."
+                f"out, or add {needed}."
             )
 
 

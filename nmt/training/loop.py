@@ -13,13 +13,14 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 
 from nmt.config.nodes import make
+from nmt.data.documents import read_documents
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed
 from nmt.evaluation.scores import Bleu
 from nmt.files import write_json
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, save_weights
+from nmt.runs.load import Trained, context_window, save_weights
 from nmt.runs.references import is_tokenized, read_references
 from nmt.runs.search import longest_source
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
@@ -62,8 +63,15 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     # A validation: the loss of the whole split, BLEU of greedy translations of its first sentences, and the probes.
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
+    window = context_window(settings, model)
+    documents = read_documents(settings.data.valid, settings.direction) if window.sentences else None
     translator = Translator(
-        model, prepared.tokenizers, greedy, settings.batching.batch_tokens, longest_source(settings)
+        model,
+        prepared.tokenizers,
+        greedy,
+        settings.batching.batch_tokens,
+        longest_source(settings),
+        window=window,
     )
     # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)
@@ -93,7 +101,14 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
     callbacks: list[Callback] = [
         progress,
-        ValidationBleu(translator, valid.source[sentences], valid.target[sentences], bleu, fraction),
+        ValidationBleu(
+            translator,
+            valid.source[sentences],
+            valid.target[sentences],
+            bleu,
+            fraction,
+            documents and documents[sentences],
+        ),
         AttentionProbes(trained, probes),
         FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
         LastValidation(),
@@ -189,8 +204,8 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
         "loss": str(error.loss),
         "gradient_norm": str(error.norm),
         "sentences": [
-            {"index": index, "source": source.decode(ours), "target": target.decode(theirs)}
-            for index, ours, theirs in error.examples
+            {"index": each.number, "source": source.decode(each.source), "target": target.decode(each.target)}
+            for each in error.examples
         ],
     }
 

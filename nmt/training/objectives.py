@@ -77,7 +77,7 @@ def _with_unknown(ids: Int[Tensor, "batch n"], probability: float) -> Int[Tensor
 
 
 def _features(model: Seq2Seq, batch: Batch) -> Features:
-    return model.decode(batch.target_input, model.encode(batch.source, batch.source_mask))
+    return model.decode(batch.target_input, model.encode(batch.source, batch.source_mask, context=batch.context))
 
 
 def _not_negative(name: str, value: float) -> float:

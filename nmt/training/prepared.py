@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import safetensors.torch
 import torch
+from jaxtyping import Int
 
 from nmt.config.keys import value_at
 from nmt.config.messages import written
@@ -16,15 +18,16 @@ from nmt.config.schema import RunSettings
 from nmt.data.batch import Example
 from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
-from nmt.data.dataset import TrainingData, encode_pairs, training_dataset
+from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.detokenized import detokenized
+from nmt.data.documents import check_documents, read_documents
 from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.models import Seq2Seq
+from nmt.models import DocumentModel, Seq2Seq
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, build_model, load_run
+from nmt.runs.load import Trained, build_model, context_window, load_run
 from nmt.text import TokenizerPair
 from nmt.training.progress import NO_LIMIT
 
@@ -106,6 +109,21 @@ def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
     return Corpora([plain(prefix) for prefix in data.train], plain(data.valid), excluded)
 
 
+def check_boundaries(settings: RunSettings) -> None:
+    """Raises ValueError if a context is asked for and PREFIX.doc is damaged, or no training corpus has one."""
+    if not settings.context.sentences:
+        return
+    data = settings.data
+    found = {prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())}
+    if not any(found[prefix] for prefix in data.train):
+        raise ValueError(
+            f"context.sentences is {settings.context.sentences}, but no training corpus has documents: add "
+            f"{data.train[0]}.doc, which names the document of each line, or set context=none."
+        )
+    if not found[data.valid]:
+        logger.warning("%s has no document boundaries (PREFIX.doc): it is validated as single sentences.", data.valid)
+
+
 def filters_of(settings: RunSettings) -> Filters:
     """The filters of the training pairs."""
     return Filters(**settings.filters.model_dump())
@@ -118,20 +136,29 @@ def prepare_data(
 
     Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
     """
+    window = context_window(settings, model)
     rows, report = training_dataset(
-        corpora.train, settings.direction, tokenizers, filters_of(settings), corpora.excluded, cache_dir
+        corpora.train,
+        settings.direction,
+        tokenizers,
+        filters_of(settings),
+        corpora.excluded,
+        cache_dir,
+        documents=window.sentences > 0,
     )
     logger.info("Training data: %s", report)
     mixing = Mixing(tuple(rows.parts), settings.data.sampling_temperature, settings.data.concat_prob)
-    max_steps = steps_of_training(settings, rows, mixing, processes)
-    valid = encode_pairs(read_pairs(corpora.valid, settings.direction), tokenizers)
-    check_lengths(model, rows, valid)
+    documents = read_documents(corpora.valid, settings.direction) if window.sentences else None
+    valid = encode_pairs(read_pairs(corpora.valid, settings.direction), tokenizers, window, documents)
     sampling = None
     if settings.subword_sampling is not None:
         longest = rows.lengths.max(axis=0).tolist()
         sampling = SubwordSampling(tokenizers, settings.subword_sampling, seed=settings.seed, longest=longest)
+    pairs = DrawnPairs(rows, sampling, mixing, window)
+    max_steps = steps_of_training(settings, pairs, processes)
+    check_lengths(model, pairs.lengths if window.joined else rows.lengths, valid)
     data = TranslationData(
-        DrawnPairs(rows, sampling, mixing),
+        pairs,
         valid,
         seed=settings.seed,
         batch_tokens=settings.batching.batch_tokens,
@@ -142,7 +169,7 @@ def prepare_data(
     return data, max_steps
 
 
-def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing, processes: int) -> int:
+def steps_of_training(settings: RunSettings, pairs: DrawnPairs, processes: int) -> int:
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
 
     Raises ValueError if the sentences cannot be put into batches.
@@ -152,7 +179,8 @@ def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing,
     budget, accumulate = settings.batching.batch_tokens, trainer.accumulate_grad_batches
     steps = 0
     for epoch in range(trainer.max_epochs or 1):
-        steps += len(plan_epoch(settings.seed, epoch, rows.lengths, budget, accumulate, processes, mixing).steps)
+        planned = plan_epoch(settings.seed, epoch, pairs.lengths, budget, accumulate, processes, pairs.mixing)
+        steps += len(planned.steps)
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
         if steps >= limit:
@@ -169,11 +197,11 @@ def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing,
     return length
 
 
-def check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Example]) -> None:
+def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: Sequence[Example]) -> None:
     """Raises ValueError if a sentence is longer than the model can read; the test split's are cut instead."""
     lengths = {
-        "training": training.lengths.max(axis=0).tolist(),
-        "validation": [max(len(side) + 1 for side in sides) for sides in list(zip(*valid, strict=True))[1:]],
+        "training": training.max(axis=0).tolist(),
+        "validation": [max(len(each.source) for each in valid) + 1, max(len(each.target) for each in valid) + 1],
     }
     for split, (source, target) in lengths.items():
         for side, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
@@ -235,12 +263,15 @@ def start_weights(start: Trained | None, recorded: Config) -> Config:
 def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
     """The model with initial weights, or with those of the run to start from."""
     torch.manual_seed(settings.seed)
-    model = build_model(settings.model, tokenizers)
+    model = build_model(settings.model, tokenizers, settings.context.model)
     if start is None:
         make(settings.initializer)(model)
         return model
     logger.info("The weights are those of %s; initializer has no effect", start.run.path)
-    safetensors.torch.load_model(model, start.run.weights)
+    into = model
+    if isinstance(model, DocumentModel) and not isinstance(start.model, DocumentModel):
+        into = model.sentence
+    safetensors.torch.load_model(into, start.run.weights)
     return model
 
 

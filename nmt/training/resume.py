@@ -25,6 +25,7 @@ from nmt.training.prepared import (
     MAY_CHANGE,
     Prepared,
     changed_command,
+    check_boundaries,
     finished_run,
     initial_model,
     plain_corpora,
@@ -59,6 +60,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     machine = choose_machine(settings.trainer)
     files = [*settings.data.train, *settings.data.held_out.values()]
     check_files(files, settings.direction)
+    check_boundaries(settings)
     if rank() == 0:
         check_unlocked(run.path)
     mine = machine.processes * settings.trainer.accumulate_grad_batches

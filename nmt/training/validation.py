@@ -20,6 +20,8 @@ _COLLAPSED = 0.1
 class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
+    `documents` are the numbers of their documents, for a translator that reads context.
+
     Translating may take at most `max_time_fraction` of the wall time, summed over the processes of a resumed run. A
     validation that would exceed it is skipped and logs NaN, except for the first and the last. Which ones are skipped
     depends on the clock, so a metric that decides when to stop needs max_time_fraction = 1, which skips none.
@@ -32,9 +34,10 @@ class ValidationBleu(Callback):
         references: Sequence[str],
         bleu: Callable[[Sequence[str], Sequence[str]], float],
         max_time_fraction: float,
+        documents: Sequence[int] | None = None,
     ) -> None:
         self._translator, self._bleu, self._max_time_fraction = translator, bleu, max_time_fraction
-        self._sources, self._references = sources, references
+        self._sources, self._references, self._documents = sources, references, documents
         self._start = time.monotonic()
         self._spent = self._latest = self._before = 0.0
         self._validations = 0
@@ -70,7 +73,7 @@ class ValidationBleu(Callback):
         if not trainer.is_global_zero:
             return math.nan
         start = time.monotonic()
-        outputs = self._translator.translate(self._sources)
+        outputs = self._translator.translate(self._sources, documents=self._documents)
         self._latest = time.monotonic() - start
         self._spent += self._latest
         self._validations += 1

@@ -13,7 +13,7 @@ import torch
 
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, collate
 from nmt.models import VocabularySizes
 from nmt.text import EOS
 from nmt.training.task import TranslationTask, build_task
@@ -36,7 +36,7 @@ def made_up(length: int, vocabulary: int, tokens: int, seed: int = 1) -> Batch:
     """A batch of `tokens` // `length` sentences, at least one, each with `length` random pieces including EOS."""
     torch.manual_seed(seed)
     ids = torch.randint(_SPECIAL, vocabulary, (max(1, tokens // length), 2, length - 1)).tolist()
-    return collate([(index, source, target) for index, (source, target) in enumerate(ids)])
+    return collate([Example(index, source, target) for index, (source, target) in enumerate(ids)])
 
 
 def widths(model: str, width: int) -> list[str]:

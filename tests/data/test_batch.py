@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from nmt.data.batch import collate, pad_source, separated
+from nmt.data.batch import Example, collate, context_sentences, pad_source, separated
 from nmt.text import BOS, EOS, PAD
 
-EXAMPLES = [(11, [5, 6, 7], [8]), (2, [9], [10, 13, 12, 14]), (7, [], [])]
+EXAMPLES = [Example(11, [5, 6, 7], [8]), Example(2, [9], [10, 13, 12, 14]), Example(7, [], [])]
 
 
 def test_collate_by_hand():
@@ -39,7 +39,7 @@ def test_the_input_is_the_output_shifted_by_one():
 
 
 def test_search_and_training_pad_the_same_way():
-    source, mask = pad_source([ids for _, ids, _ in EXAMPLES])
+    source, mask = pad_source([example.source for example in EXAMPLES])
     batch = collate(EXAMPLES)
     assert torch.equal(source, batch.source)
     assert torch.equal(mask, batch.source_mask)
@@ -49,3 +49,20 @@ def test_search_and_training_pad_the_same_way():
 def test_an_empty_batch_is_refused():
     with pytest.raises(ValueError, match="at least one sentence"):
         pad_source([])
+
+
+def test_context_sentences_by_hand():
+    """Sentence 0 has one earlier sentence, sentence 1 none, sentence 2 the same one and another."""
+    context = context_sentences([[([5, 6], [7])], [], [([5, 6], [7]), ([8], [9, 10, 11])]])
+    assert context is not None
+    assert context.source.tolist() == [[5, 6, EOS], [8, EOS, PAD]]
+    assert context.source_mask.tolist() == [[True] * 3, [True, True, False]]
+    assert context.target_input.tolist() == [[BOS, 7, PAD, PAD], [BOS, 9, 10, 11]]
+    assert context.target_mask.tolist() == [[True, True, False, False], [True] * 4]
+    assert context.rows.tolist() == [[-1, 0], [-1, -1], [0, 1]]
+
+
+def test_without_earlier_sentences_there_is_no_context():
+    assert context_sentences([[], []]) is None
+    assert collate(EXAMPLES).context is None
+    assert collate([EXAMPLES[0]._replace(earlier=[([5], [6])])]).context is not None

@@ -38,14 +38,14 @@ def test_a_corpus_of_one_language_given_twice_is_reported(build, write, same, to
 def test_lengths_count_eos_and_match_the_rows(build, corpus):
     data, report = build([corpus])
     assert sum(data.parts) == len(data) == report.kept
-    assert data.lengths.tolist() == [[len(source) + 1, len(target) + 1] for _, source, target in data]
+    assert data.lengths.tolist() == [[len(source) + 1, len(target) + 1] for _, source, target, _ in data]
     assert data.lengths.sum(axis=0).tolist() == [report.source_tokens, report.target_tokens]
 
 
 def test_a_batch_has_its_rows_in_the_requested_order(build, corpus):
     data, _ = build([corpus])
     assert data.__getitems__([13, 2, 7]) == [data[13], data[2], data[7]]
-    assert [index for index, _, _ in data.__getitems__([13, 2, 7])] == [13, 2, 7]
+    assert [example.number for example in data.__getitems__([13, 2, 7])] == [13, 2, 7]
 
 
 def test_chunks_make_no_difference(build, corpus, monkeypatch, tmp_path):
@@ -116,9 +116,9 @@ def test_the_data_can_be_pickled_for_workers(build, corpus):
 def test_every_held_out_pair_is_encoded(write, direction, pair):
     pairs = read_pairs(write("t", ["", "i see", "i see"], ["tôi", "", ""]), direction)
     examples = encode_pairs(pairs, pair)
-    assert [index for index, _, _ in examples] == [0, 1, 2]
-    assert [pair.source.decode(source) for _, source, _ in examples] == pairs.source
-    assert [pair.target.decode(target) for _, _, target in examples] == pairs.target
+    assert [example.number for example in examples] == [0, 1, 2]
+    assert [pair.source.decode(example.source) for example in examples] == pairs.source
+    assert [pair.target.decode(example.target) for example in examples] == pairs.target
 
 
 def test_an_empty_result_is_refused_and_not_cached(build, corpus, tmp_path):

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, normalizers, windows
 from nmt.config.nodes import CONFIGS, make
-from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models import Bahdanau, DocumentModel, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.norms import LayerNorm, ScaleNorm
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
 MODELS = ("bahdanau", "luong", "transformer")
+PAPER_SCORERS = {"bahdanau": "additive", "luong": "general", "transformer": "scaled_dot"}
 SCORERS = {
     path.stem: make(yaml.safe_load(path.read_text())["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))
 }
@@ -58,9 +59,34 @@ def build(
     return made.double().eval()
 
 
+def build_document_model(
+    model: str = "transformer",
+    at: str = "both",
+    scorer: str = "",
+    normalizer: Callable[[], normalizers.Normalizer] = normalizers.Softmax,
+) -> DocumentModel:
+    """A small document model in float64 with random weights, in evaluation mode."""
+    sentence = build(model, scorer or PAPER_SCORERS[model])
+    torch.manual_seed(7)
+    attention = partial(Attention, SCORERS[scorer or "scaled_dot"], windows.Global, normalizer)
+    heads = {"transformer": 3, "luong": 2, "bahdanau": 7 if at == "decoder" else 1}[model]
+    made = DocumentModel(sentence, *[attention] * 4, at=at, ffn_dim=13, num_heads=heads, dropout=0.3)
+    return made.double().eval()
+
+
 @pytest.fixture
 def make_model() -> Callable[..., Seq2Seq]:
     return build
+
+
+@pytest.fixture
+def document_model() -> Callable[..., DocumentModel]:
+    return build_document_model
+
+
+@pytest.fixture
+def scorers() -> dict[str, Callable[..., nn.Module]]:
+    return SCORERS
 
 
 ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, normalizers, windows
 from nmt.attention.multihead import KeysValues
 from nmt.config.nodes import CONFIGS, make
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, collate
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.runs.attribution import Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.text import PAD
@@ -25,7 +25,7 @@ WITH_CONTRAST: dict[str, Callable[..., Tensor]] = {
     "occlusion": occlusion,
 }
 METHODS: dict[str, Method] = {**WITH_CONTRAST, "value_zeroing": value_zeroing}
-EXAMPLES = [(0, [4, 7, 5, 11, 6], [8, 9, 4]), (1, [12], [5]), (2, [6, 13, 4], [10, 11, 12, 13, 7])]
+EXAMPLES = [Example(0, [4, 7, 5, 11, 6], [8, 9, 4]), Example(1, [12], [5]), Example(2, [6, 13, 4], [10, 11, 12, 13, 7])]
 
 
 def build(name: str, window: Callable[..., windows.Window] = windows.Global) -> Seq2Seq:
@@ -161,7 +161,7 @@ class Linear(Seq2Seq):
 def test_of_a_linear_model_every_method_gives_the_contributions(method: str) -> None:
     """The log-probabilities are not linear, but the contrast of two pieces is: w_tj . e_j."""
     model = Linear().double().eval()
-    batch = collate([(0, [4, 5, 6, 7, 8], [1, 1, 1])])
+    batch = collate([Example(0, [4, 5, 6, 7, 8], [1, 1, 1])])
     batch = batch._replace(target_output=torch.ones_like(batch.target_output))
     contributions = torch.einsum("sd,tsd->ts", model.source_embedding(batch.source)[0], model.slopes).detach()
     close(WITH_CONTRAST[method](model, batch, 100, contrast=0)[0], contributions)
@@ -233,7 +233,7 @@ def test_a_jump_of_the_model_is_reported(caplog: pytest.LogCaptureFixture) -> No
             found = super().decode(target_input, memory)
             return torch.where(memory.abs().amax(dim=(1, 2))[:, None, None] > 0.3, found + 5, found)
 
-    one = collate([(0, [4, 5, 6, 7, 8], [1, 1, 1])])
+    one = collate([Example(0, [4, 5, 6, 7, 8], [1, 1, 1])])
     one = one._replace(target_output=torch.ones_like(one.target_output))
     with caplog.at_level(logging.WARNING):
         integrated_gradients(Linear().double(), one, 100, contrast=0)

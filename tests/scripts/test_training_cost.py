@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nmt.data.batch import collate
+from nmt.data.batch import Example, collate
 from nmt.kernels.vocabulary_loss import summed_nll
 from scripts.bench import benchmark, training_cost
 
@@ -58,7 +58,7 @@ def test_too_few_updates_are_refused():
 
 def test_marks_count_eos_but_no_padding():
     # Source 2 + EOS and 1 + EOS, target 1 + EOS and 4 + EOS.
-    batch = collate([(0, [5, 6], [7]), (1, [5], [7, 8, 9, 10])])
+    batch = collate([Example(0, [5, 6], [7]), Example(1, [5], [7, 8, 9, 10])])
     marks = Marks()
     marks.on_train_start(SimpleNamespace(), SimpleNamespace())
     marks.on_train_batch_end(SimpleNamespace(global_step=1, max_steps=1), SimpleNamespace(), None, batch, 0)
@@ -67,7 +67,7 @@ def test_marks_count_eos_but_no_padding():
 
 
 def test_an_update_ends_with_its_last_accumulated_batch():
-    batch = collate([(0, [5, 6], [7])])
+    batch = collate([Example(0, [5, 6], [7])])
     marks = Marks()
     marks.on_train_start(SimpleNamespace(), SimpleNamespace())
     for step in (0, 0, 1, 1):
@@ -84,7 +84,7 @@ def test_operations_are_those_of_the_matrix_products():
             return self.linear(torch.ones(7, 5)).sum()
 
     # 7 x 5 times 5 x 3 forward, and the same for the weight's gradient; the input needs none.
-    batch = collate([(0, [5, 6], [7])])
+    batch = collate([Example(0, [5, 6], [7])])
     assert training_cost.operations_per_token(Task(), [batch]) == 2 * (2 * 7 * 5 * 3) / batch.tokens
 
 
@@ -97,7 +97,7 @@ def test_the_loss_s_operations_count_though_they_write_into_memory_that_is_there
             features = torch.randn(*batch.target_output.shape, 5, requires_grad=True)
             return summed_nll(features, self.output, batch.target_output)
 
-    batch = collate([(0, [5, 6], [7, 8])])
+    batch = collate([Example(0, [5, 6], [7, 8])])
     assert training_cost.operations_per_token(Task(), [batch]) == 3 * (2 * 5 * 11)
 
 

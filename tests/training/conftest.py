@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, collate
 from nmt.models.base import Seq2Seq
 
 VOCABULARY = 11
@@ -48,5 +48,10 @@ def model() -> Bag:
 @pytest.fixture
 def batches() -> list[Batch]:
     """Three batches with unequal numbers of target tokens."""
-    examples = [(0, [4, 5], [6]), (1, [7], [8, 9, 10, 4, 5]), (2, [4, 4, 6], [5, 7]), (3, [9], [9])]
+    examples = [
+        Example(0, [4, 5], [6]),
+        Example(1, [7], [8, 9, 10, 4, 5]),
+        Example(2, [4, 4, 6], [5, 7]),
+        Example(3, [9], [9]),
+    ]
     return [collate(examples[:1]), collate(examples[1:3]), collate(examples[3:])]

@@ -13,6 +13,7 @@ from jobs import job_of
 from nmt.cli.compose import configuration
 from nmt.commands.draw_attention import draw_attention
 from nmt.commands.train import train
+from nmt.data.batch import Example
 from nmt.maps.map_files import MapFolder
 from nmt.runs.directory import RunDirectory
 from nmt.runs.forced_maps import IdPair
@@ -97,7 +98,8 @@ def test_a_damaged_probe_costs_the_film_and_not_the_run(here: Path, caplog: pyte
 
 def test_the_probes_are_the_first_validation_pairs_that_are_short_enough() -> None:
     long = [7] * 60
-    pairs = [(0, long, [5]), (1, [4], [5]), (2, [4], []), (3, [6, 7], long[:59]), (4, [8], [9])]
+    sides = [(long, [5]), ([4], [5]), ([4], []), ([6, 7], long[:59]), ([8], [9])]
+    pairs = [Example(index, *pair) for index, pair in enumerate(sides)]
     assert probe_pairs(pairs, 2) == [IdPair(2, 1, [4], [5]), IdPair(4, 1, [6, 7], long[:59])]
     assert probe_pairs(pairs, 9)[2:] == [IdPair(5, 1, [8], [9])]
     assert probe_pairs(pairs, 0) == []

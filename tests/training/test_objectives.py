@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, kl_divergence
 from torch.nn import functional
 
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, collate
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
 from nmt.training.objectives import CrossEntropy, RDrop, SimCut, with_words_dropped
@@ -108,7 +108,7 @@ def test_the_cut_sentence_is_another_one(model: Seq2Seq, batch: Batch) -> None:
 
 def test_dropped_words_are_unknown_and_all_else_stays() -> None:
     torch.manual_seed(2)
-    batch = collate([(0, [4, 5] * 211, [6] * 307), (1, [7] * 101, [8] * 103)])
+    batch = collate([Example(0, [4, 5] * 211, [6] * 307), Example(1, [7] * 101, [8] * 103)])
     found = with_words_dropped(batch, 0.3)
     assert found.target_output.equal(batch.target_output)
     assert found.source_mask.equal(batch.source_mask)

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-from nmt.data.batch import Batch, collate
+from nmt.data.batch import Batch, Example, collate
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
@@ -64,7 +64,7 @@ def test_accumulated_step_equals_the_step_on_one_batch(
 
 
 def test_nll_is_in_nats_over_target_tokens_and_eos(model: Seq2Seq) -> None:
-    batch = collate([(0, [4, 5], [6, 7]), (1, [8], [9])])
+    batch = collate([Example(0, [4, 5], [6, 7]), Example(1, [8], [9])])
     log_probs = model(batch.source, batch.source_mask, batch.target_input).log_softmax(-1)
     expected = -sum(
         log_probs[row, position, token]
@@ -167,19 +167,30 @@ def poisoned(model: Seq2Seq, token: int) -> Seq2Seq:
 
 
 def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences(model: Seq2Seq) -> None:
-    batches = [collate([(3, [4, 5], [6]), (5, [7], [8, 9])]), collate([(11, [4], [5]), (13, [8], [6])])]
+    batches = [
+        collate([Example(3, [4, 5], [6]), Example(5, [7], [8, 9])]),
+        collate([Example(11, [4], [5]), Example(13, [8], [6])]),
+    ]
     start = {name: value.clone() for name, value in model.state_dict().items()}
     task = task_of(poisoned(model, 7))
     with pytest.raises(NotFinite, match=r"^At step 1 the loss is nan and the norm of its gradient nan\.$") as found:
         fit(task, batches, accumulate_grad_batches=2)
     assert found.value.step == 1
-    assert found.value.examples == [(3, [4, 5], [6]), (5, [7], [8, 9]), (11, [4], [5]), (13, [8], [6])]
+    assert found.value.examples == [
+        Example(3, [4, 5], [6]),
+        Example(5, [7], [8, 9]),
+        Example(11, [4], [5]),
+        Example(13, [8], [6]),
+    ]
     assert "resume=true max_skipped_steps=3, which" in found.value.remedy()
     torch.testing.assert_close(dict(model.state_dict()), start, rtol=0, atol=0)
 
 
 def test_as_many_steps_as_allowed_are_skipped_without_a_trace(model: Seq2Seq, caplog: pytest.LogCaptureFixture) -> None:
-    good, bad = collate([(11, [4], [5]), (13, [8], [6])]), collate([(3, [4, 5], [6]), (5, [7], [8, 9])])
+    good, bad = (
+        collate([Example(11, [4], [5]), Example(13, [8], [6])]),
+        collate([Example(3, [4, 5], [6]), Example(5, [7], [8, 9])]),
+    )
     start = {name: value.clone() for name, value in model.state_dict().items()}
     fit(task_of(model), [good])
     expected = {name: value.clone() for name, value in model.state_dict().items()}

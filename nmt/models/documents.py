@@ -1,0 +1,168 @@
+"""A sentence model in a document: hierarchical attention to earlier sentences around its encoder and its decoder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import Attention
+from nmt.models.base import Annotations, ContextSentences, Embedded, Seq2Seq, SourceMask, Target, Watch
+from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
+from nmt.models.recurrent import check_kind
+
+_PLACES = {"encoder": ("encoder",), "decoder": ("decoder",), "both": ("encoder", "decoder")}
+
+
+class Memory(NamedTuple):
+    """The sentence model's Memory, and the earlier target sentences; () if the decoder does not read them."""
+
+    sentence: Any
+    earlier: EarlierSentences | tuple[()]
+
+
+class DocumentModel(Seq2Seq):
+    """A sentence model whose states also attend to the sentences before it (Miculicich et al. 2018, section 3).
+
+    `at` encoder: the annotations attend to those of earlier source sentences, before the decoder reads them; decoder:
+    the input of the output layer attends to that of earlier target sentences, which are the references in training and
+    the model's own translations in search; or both. The states of earlier sentences are those of the sentence model.
+    A sentence without earlier ones has exactly the sentence model's probabilities.
+
+    The paper reads the states of the last layer; `advance_features` of the models here are those before the output
+    layer. Deviation: gradients also flow into the states of the earlier sentences.
+    """
+
+    def __init__(
+        self,
+        sentence: Seq2Seq,
+        encoder_words: Callable[..., Attention],
+        encoder_sentences: Callable[..., Attention],
+        decoder_words: Callable[..., Attention],
+        decoder_sentences: Callable[..., Attention],
+        *,
+        at: str,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        check_kind("context.model.at", at, tuple(_PLACES))
+        self.sentence, self.at, self.annotation_dim = sentence, at, sentence.annotation_dim
+        sizes = {"ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout}
+        places = _PLACES[at]
+        self.encoder_context = (
+            HierarchicalAttention(encoder_words, encoder_sentences, dim=sentence.annotation_dim, **sizes)
+            if "encoder" in places
+            else None
+        )
+        self.decoder_context = (
+            HierarchicalAttention(decoder_words, decoder_sentences, dim=sentence.output.in_features, **sizes)
+            if "decoder" in places
+            else None
+        )
+        reads = {
+            "encoder": "every source position after the encoder",
+            "decoder": "every target position before the output layer",
+        }
+        self.queries = {  # type: ignore[misc]
+            **sentence.queries,
+            **{f"{place}_words": f"{reads[place]}, attending to the words of earlier sentences" for place in places},
+            **{f"{place}_sentences": f"{reads[place]}, attending to earlier sentences" for place in places},
+        }
+
+    def extra_repr(self) -> str:
+        return f"at = {self.at}"
+
+    @property
+    def source_embedding(self) -> nn.Embedding:  # type: ignore[override]
+        return self.sentence.source_embedding
+
+    @property
+    def output(self) -> nn.Linear:  # type: ignore[override]
+        return self.sentence.output
+
+    @property
+    def sites(self) -> Mapping[str, Sequence[Attention]]:
+        contexts = {"encoder": self.encoder_context, "decoder": self.decoder_context}
+        own = {
+            f"{place}_{level}": [getattr(context, level).attention]
+            for level in ("words", "sentences")
+            for place, context in contexts.items()
+            if context is not None
+        }
+        return {**self.sentence.sites, **own}
+
+    @property
+    def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
+        return self.sentence.sites
+
+    @property
+    def max_source(self) -> int | None:
+        return self._least("encoder_self", "cross", "encoder_words")
+
+    @property
+    def max_target(self) -> int | None:
+        return self._least("decoder_self", "decoder_words")
+
+    @property
+    def max_context(self) -> int | None:
+        """The largest number of earlier sentences; None if there is no limit."""
+        return self._least("encoder_sentences", "decoder_sentences")
+
+    def encode_embedded(
+        self,
+        embedded: Embedded,
+        source_mask: SourceMask,
+        watch: Watch | None = None,
+        context: ContextSentences | None = None,
+    ) -> Memory:
+        annotations, first = self.annotate(embedded, source_mask, watch)
+        if context is None:
+            return Memory(self.remember(annotations, source_mask, first), ())
+        theirs, their_first = self.annotate(self.source_embedding(context.source), context.source_mask)
+        if self.encoder_context is not None:
+            earlier = self.encoder_context.project(theirs, context.source_mask, context.rows)
+            annotations = self.encoder_context(annotations, earlier, *_watches(watch, "encoder"))
+        memory = self.remember(annotations, source_mask, first)
+        if self.decoder_context is None:
+            return Memory(memory, ())
+        features = self.sentence.decode(context.target_input, self.remember(theirs, context.source_mask, their_first))
+        return Memory(memory, self.decoder_context.project(features, context.target_mask, context.rows))
+
+    def annotate(
+        self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
+    ) -> tuple[Annotations, Any]:
+        return self.sentence.annotate(embedded, source_mask, watch)
+
+    def remember(self, annotations: Annotations, source_mask: SourceMask, first: Any) -> Any:
+        return self.sentence.remember(annotations, source_mask, first)
+
+    def decode(
+        self, target_input: Target, memory: Memory, watch: Watch | None = None
+    ) -> Float[Tensor, "batch target width"]:
+        return self._in_context(self.sentence.decode(target_input, memory.sentence, watch), memory, watch)
+
+    def start(self, memory: Memory, beams: int) -> Any:
+        return self.sentence.start(memory.sentence, beams)
+
+    def advance_features(
+        self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
+    ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
+        features, state = self.sentence.advance_features(tokens, state, memory.sentence, watch)
+        return self._in_context(features, memory, watch), state
+
+    def _in_context(
+        self, features: Float[Tensor, "batch queries width"], memory: Memory, watch: Watch | None
+    ) -> Float[Tensor, "batch queries width"]:
+        if self.decoder_context is None or not isinstance(memory.earlier, EarlierSentences):
+            return features
+        mixed: Tensor = self.decoder_context(features, memory.earlier, *_watches(watch, "decoder"))
+        return mixed
+
+
+def _watches(watch: Watch | None, place: str) -> tuple[Any, Any]:
+    """The watches of both levels."""
+    words, sentences = (watch and partial(watch, f"{place}_{level}", 0) for level in ("words", "sentences"))
+    return words, sentences

@@ -1,0 +1,102 @@
+"""Hierarchical attention: to the words of each earlier sentence, then to the sentences (Miculicich et al. 2018)."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch, View
+from nmt.models.transformer_layers import FeedForward
+
+
+class EarlierSentences(NamedTuple):
+    """The projected words of the sentences before each sentence of a batch."""
+
+    keys: Float[Tensor, "batch sentences heads words head_dim"]
+    values: Float[Tensor, "batch sentences heads words head_dim"]
+    mask: Bool[Tensor, "batch sentences words"]
+    """All False where there is no sentence."""
+
+
+class HierarchicalAttention(nn.Module):
+    """h'_t = l * h_t + (1 - l) * d_t: a state h_t and what it finds in earlier sentences (Miculicich et al. 2018).
+
+    s^j = MultiHead_w(h_t, H^j) over the words of earlier sentence j; d_t = FFN(MultiHead_s(h_t, [s^1 ... s^k])) over
+    the sentences; l = sigmoid(W [h_t; d_t] + b). The query projections of the heads serve as the paper's f_w and f_s.
+    b starts at 2, so that a model that continues from a sentence model starts close to it. Without an earlier sentence
+    h'_t = h_t.
+    """
+
+    def __init__(
+        self,
+        words: Callable[..., Attention],
+        sentences: Callable[..., Attention],
+        *,
+        dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.words, self.sentences = (
+            MultiHeadAttention(level, dim, dim, num_heads, dropout) for level in (words, sentences)
+        )
+        self.feed_forward = FeedForward(dim, ffn_dim, dropout)
+        self.gate = nn.Linear(2 * dim, dim)
+        nn.init.constant_(self.gate.bias, 2.0)
+
+    def project(
+        self,
+        states: Float[Tensor, "rows words dim"],
+        mask: Bool[Tensor, "rows words"],
+        rows: Int[Tensor, "batch sentences"],
+    ) -> EarlierSentences:
+        """The sentences `rows` of `states`, projected once; -1 is no sentence."""
+        projected, found = self.words.project(states), rows.clamp(min=0)
+        there = mask[found] & (rows >= 0).unsqueeze(-1)
+        return EarlierSentences(projected.keys[found], projected.values[found], there)
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch queries dim"],
+        earlier: EarlierSentences,
+        watch_words: SiteWatch | None = None,
+        watch_sentences: SiteWatch | None = None,
+    ) -> Float[Tensor, "batch queries dim"]:
+        """The new states.
+
+        `watch_sentences` receives the weights of the sentences, (batch, heads, queries, sentences). `watch_words`
+        receives those of all their words, (batch, heads, queries, sentences x words): a word's weight within its
+        sentence times the sentence's mean weight over the heads.
+        """
+        batch, number = earlier.mask.shape[:2]
+        queries = states.shape[1]
+        of_words: list[Tensor] = []
+        of_sentences: list[Tensor] = []
+        repeated = states.unsqueeze(1).expand(-1, number, -1, -1).flatten(0, 1)
+        memory = KeysValues(earlier.keys.flatten(0, 1), earlier.values.flatten(0, 1))
+        seen = earlier.mask.flatten(0, 1)[:, None, None, :]
+        watch = (lambda weights, view: of_words.append(weights)) if watch_words else None
+        summaries = self.words(repeated, memory, seen, watch=watch).unflatten(0, (batch, number)).transpose(1, 2)
+
+        # Every query has its own summaries of the sentences, so each becomes a row of its own.
+        there = earlier.mask.any(dim=-1)
+        seen = there.repeat_interleave(queries, dim=0)[:, None, None, :]
+        own = self.sentences.project(summaries.flatten(0, 1))
+        watch = (lambda weights, view: of_sentences.append(weights)) if watch_words or watch_sentences else None
+        attended = self.sentences(states.flatten(0, 1).unsqueeze(1), own, seen, watch=watch)
+        found = self.feed_forward(attended.view(batch, queries, -1))
+        gate = torch.sigmoid(self.gate(torch.cat([states, found], dim=-1)))
+        mixed = torch.where(there.any(dim=1)[:, None, None], gate * states + (1 - gate) * found, states)
+
+        if of_sentences:
+            sentences = of_sentences[0].squeeze(2).unflatten(0, (batch, queries)).transpose(1, 2)
+            if watch_sentences:
+                watch_sentences(sentences, View(there[:, None, None, :]))
+            if watch_words:
+                words = of_words[0].unflatten(0, (batch, number)).permute(0, 2, 3, 1, 4)
+                shares = sentences.mean(dim=1, keepdim=True).unsqueeze(-1)
+                watch_words((words * shares).flatten(3), View(earlier.mask.flatten(1)[:, None, None, :]))
+        return mixed
