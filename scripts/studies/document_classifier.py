@@ -1,7 +1,7 @@
 """Attention over words and over sentences: which corpus is a document from (Yang et al. 2016)?
 
   python -m scripts.studies.document_classifier                   writes document_classifier.png
-  python -m scripts.studies.document_classifier data/envi/alt data/envi/news data/envi/evb --lines 10 --documents 900
+  python -m scripts.studies.document_classifier data/envi/alt data/envi/news data/envi/evb --lines 5 --documents 800
 
 A document is `--lines` consecutive lines of a corpus PREFIX.en. If there is a file PREFIX.doc, which names the document
 of each line, it lies within one of these. Its words are lower-cased and without punctuation, because the corpora write
