@@ -232,6 +232,7 @@ async def terminated(one: Server, clients: int) -> Row:
             except ConnectionError:
                 halves += connection.received > 0
                 refused += connection.received == 0
+                connection.close()
                 return
             wrong += status != 200 or "translatedText" not in json.loads(body)
             whole += 1
