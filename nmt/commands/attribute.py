@@ -6,7 +6,8 @@ from pathlib import Path
 from nmt.config.job import Job
 from nmt.config.schema import AttributeSettings, DrawingSettings, LookSettings
 from nmt.maps.drawing import Drawing
-from nmt.runs.attribution_maps import attribution_maps, chosen_method
+from nmt.runs.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
+from nmt.runs.forced_maps import MakeMaps
 from nmt.runs.load import load_run
 from nmt.runs.map_export import export_maps, map_files
 from nmt.runs.provenance import described_attribution
@@ -21,10 +22,21 @@ def attribute(job: Job[AttributeSettings]) -> None:
     settings = job.settings
     files = map_files(settings, job.given)
     trained = load_run(Path(settings.run_dir), settings.device)
-    method = chosen_method(trained, settings.method, settings.contrast, settings.steps)
+    if settings.method == P_CXMI:
+        make_maps: MakeMaps = p_cxmi_maps
+    else:
+        method = chosen_method(trained, settings.method, settings.contrast, settings.steps)
+        make_maps = partial(attribution_maps, method=method)
+    sites = described_attribution(settings.method, settings.contrast)
     look = {name: getattr(settings, name) for name in LookSettings.model_fields}
+    if settings.method == P_CXMI:
+        if "formats" in job.given and "alignments" in settings.formats:
+            raise ValueError(
+                "method=p_cxmi has no alignments, because it does not look at source pieces; leave them out."
+            )
+        look["formats"] = [kind for kind in settings.formats if kind != "alignments"]
     # An attribution has one map, and a row is of the piece that its step predicts.
-    whole = DrawingSettings(**look, site="cross", layer=None, head=None, grid=False, row="predicts")
-    drawing = Drawing(whole, described_attribution(settings.method, settings.contrast))
+    whole = DrawingSettings(**look, site=next(iter(sites)), layer=None, head=None, grid=False, row="predicts")
+    drawing = Drawing(whole, sites)
     made_by = {"method": settings.method, "contrast": settings.contrast, "steps": settings.steps}
-    export_maps(trained, files, settings, drawing, partial(attribution_maps, method=method), made_by)
+    export_maps(trained, files, settings, drawing, make_maps, made_by)

@@ -543,9 +543,22 @@ class ExportAttentionSettings(DrawingSettings, MapFileSettings):
 
 
 class AttributeSettings(LookSettings, MapFileSettings):
-    method: AttributionMethod
+    method: AttributionMethod | Literal["p_cxmi"]
     contrast: Text | None
     steps: Annotated[Positive | None, expects("a whole number of at least 1, or null for 8")]
+
+    @check(mode="after")
+    def check_method(self) -> "AttributeSettings":
+        if self.method == "p_cxmi":
+            if self.documents is None:
+                raise ValueError(
+                    "method=p_cxmi measures what earlier sentences add: add documents=FILE, which names the document "
+                    "of each line."
+                )
+            for key in ("contrast", "steps"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} has no effect on method=p_cxmi; leave it out.")
+        return self
 
 
 class DrawAttentionSettings(DrawingSettings):

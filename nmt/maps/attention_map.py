@@ -32,7 +32,7 @@ class AttentionMap:
 
     site: str
     """'encoder_self', 'decoder_self' or 'cross'; in documents also 'encoder_words', 'encoder_sentences',
-    'decoder_words' and 'decoder_sentences'."""
+    'decoder_words' and 'decoder_sentences', and 'context' for what earlier sentences add."""
     weights: Float[np.ndarray, "layers heads rows columns"]
     """After normalizer and window, before dropout; a blocked weight is exactly 0."""
     inputs: list[str]
@@ -45,6 +45,8 @@ class AttentionMap:
     """None without a local window."""
     attribution: Float[np.ndarray, "layers heads rows columns"] | None = None
     """Signed attributions, whose absolute values divided by their sum in each row are the weights; None for attention.
+
+    At 'context' the absolute values are divided by the largest one of the map instead.
 
     In nats, but cosine distances for value zeroing.
     """
@@ -112,6 +114,7 @@ def site_labels(
         "encoder_sentences": Labels(source, source, numbers),
         "decoder_words": Labels(inputs, outputs, target_words),
         "decoder_sentences": Labels(inputs, outputs, numbers),
+        "context": Labels(inputs, outputs, [*numbers, "\u2581all"]),
     }
 
 

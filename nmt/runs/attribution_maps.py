@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nmt.config.messages import unknown
-from nmt.maps.attention_map import AttentionMap, SentenceMaps, site_labels
+from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
 from nmt.runs.attribution import STEPS, Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
-from nmt.runs.forced_scores import readable_batches
+from nmt.runs.forced_scores import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
 from nmt.text import Tokenizer, normalize
 
@@ -20,6 +22,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "occlusion": occlusion,
     "value_zeroing": value_zeroing,
 }
+P_CXMI = "p_cxmi"
+"""What earlier sentences add, which is not an attribution to source pieces."""
 ATTENTION = "attention"
 """What nmt.align calls the maps that are no attribution."""
 _GRADIENTS = ("gradient_x_input", "integrated_gradients")
@@ -55,6 +59,36 @@ def chosen_method(trained: Trained, name: str, contrast: str | None = None, step
 def map_maker(trained: Trained, method: str) -> MakeMaps:
     """What makes the maps of ATTENTION or of an attribution method. Raises ValueError like `chosen_method`."""
     return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
+
+
+def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+    """What the earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
+
+    The map is at the site 'context': the column of an earlier sentence is log p(y_t | all of them) minus log p(y_t |
+    the others), and the last one, 'all', is the P-CXMI, log p(y_t | all of them) minus log p(y_t | none). The weights
+    are the absolute values divided by the largest one of the map. A pair without earlier ones has no map.
+    """
+    for pair in pairs:
+        number = len(pair.earlier)
+        if not (pair.source and pair.target and number):
+            continue
+        without = [[*pair.earlier[:left_out], *pair.earlier[left_out + 1 :]] for left_out in range(number)]
+        variants = [pair.earlier, *without, ()]
+        found: dict[int, Tensor] = {}
+        repeated = [pair.source] * len(variants), [pair.target] * len(variants)
+        for indices, batch in readable_batches([trained], *repeated, batch_tokens, variants):
+            found |= zip(indices, piece_log_probs([trained], batch), strict=True)
+        if len(found) < len(variants):  # too long for the model
+            continue
+        source, target = trained.tokenizers
+        earlier = [EarlierPair(source.pieces(ours), target.pieces(theirs)) for ours, theirs in pair.earlier]
+        pieces = source.pieces(pair.source), target.pieces(pair.target)
+        signed = torch.stack([found[0] - found[other] for other in range(1, len(variants))], dim=-1)
+        labels = site_labels(*pieces, earlier)["context"]
+        values = signed.float().numpy()[: len(labels.inputs)][None, None]
+        weights = np.abs(values) / max(np.abs(values).max(), np.finfo(np.float32).tiny)
+        item = AttentionMap("context", weights, *labels, attribution=values)
+        yield SentenceMaps(pair.line, pair.rank, *pieces, [item], pair.score, earlier)
 
 
 def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:

@@ -99,7 +99,7 @@ def log_probs_of_ids(
     if documents is not None:
         earlier = earlier_pairs(documents, list(zip(sources, targets, strict=True)), runs[0].window)
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
-        for index, value in zip(indices, _of_targets(runs, batch).sum(dim=1).tolist(), strict=True):
+        for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
             if math.isnan(value):
                 raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check its weights.")
             found[index] = value
@@ -142,7 +142,7 @@ def _exp(nats: float) -> float:
 
 
 @torch.inference_mode()
-def _of_targets(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
+def piece_log_probs(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
     """log p of each target piece, 0 at padding; for several runs, of the mean of their probabilities."""
     chosen = []
     for run in runs:

@@ -9,6 +9,16 @@ from nmt.data.cache import file_digest
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 
+_COLUMNS = {
+    "encoder_self": "source",
+    "decoder_self": "target",
+    "cross": "source",
+    "encoder_words": "earlier source",
+    "encoder_sentences": "earlier sentences",
+    "decoder_words": "earlier target",
+    "decoder_sentences": "earlier sentences",
+}
+
 
 def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
     """Each site of a model: its numbers of layers and heads, its queries, and its parts."""
@@ -18,7 +28,7 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
             "heads": attentions[0].num_heads,
             "asks": model.queries[site],
             "rows": "source" if site.startswith("encoder_") else "target",
-            "columns": "target" if site.startswith("decoder_") else "source",
+            "columns": _COLUMNS[site],
             **_parts(attentions[0]),
         }
         for site, attentions in model.sites.items()
@@ -27,6 +37,10 @@ def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
 
 def described_attribution(method: str, contrast: str | None) -> dict[str, dict[str, Any]]:
     """The site of a map that holds attributions: one layer and head, whose rows are the predicted pieces."""
+    if method == "p_cxmi":
+        asks = "log p of the piece that the step predicts, given the earlier sentences, minus log p without them"
+        place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "earlier sentences"}
+        return {"context": {**place, "method": method, "contrast": None}}
     asks = "log p of the piece that the step predicts"
     if method == "value_zeroing":
         asks = "the input of the output layer at the step"

@@ -38,7 +38,8 @@ from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Additive, NoScore, Scorer
 from nmt.attention.windows import Global
 from nmt.config.direction import Direction
-from nmt.data.corpus import corpus_files, read_lines, read_pairs
+from nmt.data.corpus import read_pairs
+from nmt.data.documents import check_documents, read_documents
 from nmt.models.recurrent import annotate
 from nmt.text import PAD, UNK
 from scripts.mistakes import report_mistakes
@@ -66,18 +67,15 @@ class Reading(NamedTuple):
     sentences: Tensor
 
 
-def read_documents(prefix: str, label: int, direction: Direction, lines: int) -> list[Document]:
+def labeled_documents(prefix: str, label: int, direction: Direction, lines: int) -> list[Document]:
     """All documents of the source side of a corpus: `lines` successive lines with words, of one text if PREFIX.doc
     names the texts; otherwise each document is a text. What remains of a text is dropped, because its length would give
-    the corpus away. Raises the errors of `read_pairs`, and ValueError if PREFIX.doc has another number of lines.
+    the corpus away. Raises the errors of `read_pairs` and `check_documents`.
     """
     found = read_pairs(prefix, direction).source
-    names = corpus_files(prefix, direction)[0].with_suffix(".doc")
-    texts = read_lines(names) if names.is_file() else [""] * len(found)
-    if len(texts) != len(found):
-        raise ValueError(
-            f"{names} has {len(texts)} lines but the corpus has {len(found)}; line n must name the document of line n."
-        )
+    check_documents(prefix, direction)
+    numbers = read_documents(prefix, direction)
+    texts = [""] * len(found) if numbers is None else [str(number) for number in numbers]
     documents: list[Document] = []
     sentences: list[list[str]] = []
     previous = texts[0]
@@ -328,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(set(corpora)) < max(2, len(corpora)):
         raise ValueError(f"The corpora are {', '.join(corpora)}; give two or more different ones.")
     direction = Direction.parse(options.direction)
-    everything = [read_documents(prefix, i, direction, options.lines) for i, prefix in enumerate(corpora)]
+    everything = [labeled_documents(prefix, i, direction, options.lines) for i, prefix in enumerate(corpora)]
     found = []
     for seed in options.seeds:
         found.append(compare(everything, options.documents, options.epochs, options.dim, seed))

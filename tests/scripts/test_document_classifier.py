@@ -155,14 +155,14 @@ def corpus(tmp_path):
 
 
 def read(prefix, lines):
-    return script.read_documents(str(prefix), 1, Direction("en", "vi"), lines)
+    return script.labeled_documents(str(prefix), 1, Direction("en", "vi"), lines)
 
 
 def test_documents_stay_within_the_texts_of_their_corpus(corpus):
     first = [["mai", "s", "book", "no", "1"], ["b", "b"], ["c"]]
     assert read(corpus, 3) == [
-        script.Document(first, 1, "one"),
-        script.Document([["e"], ["f"], ["g"]], 1, "two"),
+        script.Document(first, 1, "0"),
+        script.Document([["e"], ["f"], ["g"]], 1, "1"),
     ]
     corpus.with_suffix(".doc").unlink()
     without = read(corpus, 3)
@@ -242,5 +242,5 @@ def test_refuses_what_cannot_be_compared(corpus, tmp_path):
     with pytest.raises(ValueError, match=r"^There are documents of 2 texts, but it takes 5 to hold one out; lower "):
         script.main(["sample:train", str(corpus)])
     corpus.with_suffix(".doc").write_text("one\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"all\.doc has 1 lines but the corpus has 9; line n must name the document"):
+    with pytest.raises(ValueError, match=r"all\.doc has 1 lines but the text has 9; line n must name the document"):
         read(corpus, 3)
