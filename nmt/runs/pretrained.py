@@ -1,6 +1,6 @@
 """Finished runs in Python: text in; text, numbers and arrays out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,22 @@ class Pretrained:
         lines: Sequence[str],
         *,
         prefixes: Sequence[str] | None = None,
+        documents: Sequence[Hashable] | None = None,
         search: str | None = None,
         minimum_bayes_risk: bool = False,
         **settings: Any,
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
+        `documents` has something equal for the lines of one document, which are consecutive; a run with context reads
+        the lines before each line of it.
         `search` is 'beam' or 'sampling' with its defaults; without it, the search stored with the run.
         `settings` replace some of its settings: beam_size=1, samples=32. With `minimum_bayes_risk` the best translation
         is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
-        return self._translator(search, settings, minimum_bayes_risk).translate(_strings("lines", lines), begins)
+        translator = self._translator(search, settings, minimum_bayes_risk)
+        return translator.translate(_strings("lines", lines), begins, documents=documents)
 
     def n_best(
         self,
@@ -56,9 +60,14 @@ class Pretrained:
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         return self._translator(search, settings).n_best(_strings("lines", lines), begins)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """log P(target | source) of each pair of lines, in nats; NaN for a pair too long for the model."""
-        return log_probs(self.runs, *_pairs(sources, targets))
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
+    ) -> list[float]:
+        """log P(target | source) of each pair of lines, in nats; NaN for a pair too long for the model.
+
+        With the `documents` of the lines, a run with context reads the pairs before each pair of its document.
+        """
+        return log_probs(self.runs, *_pairs(sources, targets), documents=documents)
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> Perplexity:
         """The perplexity of the targets per piece, word and character, over the pairs not too long for the model."""

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.config.job import Job
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
-from nmt.config.nodes import Config
+from nmt.config.nodes import Config, Node
 from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
@@ -117,6 +117,11 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
     return new
 
 
+def without_dropout(node: Node) -> Node:
+    """The arguments that decide which weights a model has."""
+    return {key: value for key, value in leaves(node).items() if key != "dropout"}
+
+
 def check_same(start: Trained, settings: RunSettings) -> None:
     """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's."""
     differing: Config = {}
@@ -127,6 +132,12 @@ def check_same(start: Trained, settings: RunSettings) -> None:
             for key in {**theirs, **ours}
             if not key.startswith("model.dropout") and theirs.get(key) != ours.get(key)
         }
+    theirs, ours = (each.context.model for each in (start.settings, settings))
+    if theirs is not None and without_dropout(theirs) != without_dropout(ours or {}):
+        raise ValueError(
+            f"start_from={settings.start_from} reads the earlier sentences of a document in another way: leave out "
+            "context= and its settings to use those of the run."
+        )
     if not differing:
         return
     keys = [f"{key}={written(value)}" for key, value in differing.items() if "_target_" not in key]

@@ -47,10 +47,10 @@ def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
     sites = {
         "encoder_self": (settings.encoder_self, "model.encoder=lstmn"),
         "decoder_self": (settings.decoder_self, "model.decoder=lstmn"),
-        "encoder_words": (settings.encoder_words, "context=hierarchical"),
-        "encoder_sentences": (settings.encoder_sentences, "context=hierarchical"),
-        "decoder_words": (settings.decoder_words, "context=hierarchical"),
-        "decoder_sentences": (settings.decoder_sentences, "context=hierarchical"),
+        "encoder_words": (settings.encoder_words, "context.model.at=both"),
+        "encoder_sentences": (settings.encoder_sentences, "context.model.at=both"),
+        "decoder_words": (settings.decoder_words, "context.model.at=both"),
+        "decoder_sentences": (settings.decoder_sentences, "context.model.at=both"),
     }
     for site, (choices, needed) in sites.items():
         if choices and site not in model.sites:

@@ -155,6 +155,12 @@ def prepare_data(
         longest = rows.lengths.max(axis=0).tolist()
         sampling = SubwordSampling(tokenizers, settings.subword_sampling, seed=settings.seed, longest=longest)
     pairs = DrawnPairs(rows, sampling, mixing, window)
+    longest, budget = int(pairs.lengths.max()), settings.batching.batch_tokens
+    if window.sentences and longest > budget >= rows.lengths.max():
+        raise ValueError(
+            f"A sentence with its {window.sentences} earlier ones has up to {longest} tokens, more than "
+            f"batching.batch_tokens={budget}: raise batching.batch_tokens to {longest}, or lower context.sentences."
+        )
     max_steps = steps_of_training(settings, pairs, processes)
     check_lengths(model, pairs.lengths if window.joined else rows.lengths, valid)
     data = TranslationData(

@@ -1,0 +1,285 @@
+"""Runs that read documents: trained, resumed, translated, scored and mapped with what comes before each line."""
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import nmt
+from nmt.commands.attribute import attribute
+from nmt.commands.evaluate import evaluate
+from nmt.commands.export_attention import export_attention
+from nmt.commands.score import score
+from nmt.commands.train import train
+from nmt.config.job import Job
+from nmt.data.documents import earlier_pairs, read_documents
+from nmt.maps.map_files import MapFolder
+from nmt.runs.forced_maps import first_ranked, forced_maps
+from nmt.runs.forced_scores import log_probs
+from nmt.runs.load import load_run
+
+HIERARCHICAL = {
+    "context": "hierarchical",
+    "context__sentences": 2,
+    "context__model__num_heads": 2,
+    "context__model__ffn_dim": 11,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+JOINED = {
+    "context": "concatenate",
+    "context__sentences": 2,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+
+
+@pytest.fixture(scope="module")
+def documents(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus with boundaries every 5 lines, a sentence model, and document models that continue from it."""
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("train", "valid", "test"):
+        for language in ("en", "vi"):
+            (folder / f"{name}.{language}").write_text((session_corpus / f"{name}.{language}").read_text())
+    for name in ("train", "valid"):
+        lines = len((folder / f"{name}.en").read_text().splitlines())
+        (folder / f"{name}.doc").write_text("".join(f"text {line // 5}\n" for line in range(lines)))
+    (folder / "test.en").write_text("one two.\nthree.\nfour five.\n")
+    (folder / "test.vi").write_text("một hai.\nba.\nbốn năm.\n")
+    (folder / "test.doc").write_text("a\na\nb\n")
+    torch.set_num_threads(1)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        train(job("train", run_dir="sentences", trainer__max_steps=4, validation__every=2))
+        train(job("train", run_dir="hierarchical", start_from="sentences", **HIERARCHICAL))
+        train(job("train", run_dir="joined", start_from="sentences", **JOINED))
+    return folder
+
+
+@pytest.fixture
+def inside(documents: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(documents)
+    return documents
+
+
+def test_it_continues_from_a_sentence_model(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
+    still = {"run_dir": tmp_path / "still", "start_from": "sentences", "optimizer__lr": 1e-20}
+    train(job("train", **HIERARCHICAL | still))
+    before, after = load_file("sentences/model.safetensors"), load_file(tmp_path / "still" / "model.safetensors")
+    own = {name.removeprefix("sentence."): value for name, value in after.items() if name.startswith("sentence.")}
+    # At most four steps of Adam, each of at most 4 lr (Kingma & Ba 2015, section 2.1).
+    torch.testing.assert_close(own, before, rtol=0, atol=4 * 4 * 1e-20)
+    assert {name.split(".")[0] for name in after} == {"sentence", "encoder_context", "decoder_context"}
+
+
+def test_it_resumes_exactly(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
+    longer = {"trainer__max_steps": 8}
+    train(job("train", run_dir=tmp_path / "whole", **HIERARCHICAL | longer, model__dropout=0.2))
+    train(job("train", run_dir=tmp_path / "parts", **HIERARCHICAL, model__dropout=0.2))
+    train(job("train", run_dir=tmp_path / "parts", resume="true", **longer))
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert whole.keys() == parts.keys()
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_a_document_run_hands_its_context_on(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
+    train(
+        job(
+            "train",
+            run_dir=tmp_path / "next",
+            start_from="hierarchical",
+            batching__batch_tokens=211,
+            optimizer__lr=1e-20,
+            trainer__max_steps=2,
+            validation__every=2,
+        )
+    )
+    before, after = load_file("hierarchical/model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")
+    torch.testing.assert_close(after, before, rtol=0, atol=2 * 4 * 1e-20)
+    assert load_run(tmp_path / "next", "cpu").settings.context.sentences == 2
+
+
+@pytest.mark.parametrize("run", ["hierarchical", "joined"])
+def test_scores_depend_on_the_lines_before(job: Callable[..., Job], inside: Path, run: str, capsys: Any) -> None:
+    given = {"run_dir": run, "source": "test.en", "target": "test.vi", "device": "cpu"}
+    score(job("score", **given))
+    alone = capsys.readouterr().out.split()
+    score(job("score", **given, documents="test.doc"))
+    together = capsys.readouterr().out.split()
+    assert [one == other for one, other in zip(alone, together, strict=True)] == [True, False, True]
+
+
+def test_evaluation_reads_the_boundaries_of_a_split(job: Callable[..., Job], inside: Path, caplog: Any) -> None:
+    evaluate(job("evaluate", run_dir="hierarchical", device="cpu"))
+    record = json.loads((inside / "hierarchical/evaluation/test/scores.json").read_text())
+    trained = load_run(Path("hierarchical"), "cpu")
+    sources, targets = ((inside / f"test.{side}").read_text().splitlines() for side in ("en", "vi"))
+    expected = sum(log_probs([trained], sources, targets, 4096, ["a", "a", "b"]))
+    pieces = sum(len(trained.tokenizers.target.encode(line)) + 1 for line in targets)
+    assert record["perplexity"]["piece"] == pytest.approx(np.exp(-expected / pieces), rel=1e-3)
+    evaluate(
+        job(
+            "evaluate",
+            run_dir="hierarchical",
+            device="cpu",
+            source="test.en",
+            reference="test.vi",
+            documents="test.doc",
+        )
+    )
+    own = json.loads((inside / "hierarchical/evaluation/files/test/scores.json").read_text())
+    assert own["perplexity"] == record["perplexity"]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_maps_of_both_levels(job: Callable[..., Job], inside: Path, tmp_path: Path, given: bool) -> None:
+    changes = {"target": "test.vi"} if given else {}
+    export_attention(
+        job(
+            "export_attention",
+            run_dir="hierarchical",
+            input="test.en",
+            documents="test.doc",
+            out=tmp_path / "maps",
+            site="all",
+            formats="[csv,png,viewer,diagnostics]",
+            device="cpu",
+            **changes,
+        )
+    )
+    folder = MapFolder(tmp_path / "maps")
+    first, second, third = folder.sentences()
+    levels = {"encoder_words", "encoder_sentences", "decoder_words", "decoder_sentences"}
+    for alone in (first, third):
+        assert not alone.earlier
+        assert not levels & {item.site for item in alone.maps}
+    assert [each.source_pieces for each in second.earlier] == [first.source_pieces]
+    assert [each.target_pieces for each in second.earlier] == [first.target_pieces]
+    for site in levels:
+        item = second.site(site)
+        assert item.weights.shape[2:] == (len(item.inputs), len(item.columns))
+        np.testing.assert_allclose(item.weights.sum(-1), 1, rtol=1e-5)
+    assert second.site("encoder_words").columns == [*first.source_pieces, "</s>"]
+    assert second.site("decoder_words").columns == ["<s>", *first.target_pieces]
+    assert second.site("decoder_sentences").columns == ["\u2581-1"]
+    assert folder.manifest["sites"]["decoder_sentences"]["columns"] == "earlier sentences"
+
+
+def test_maps_of_several_earlier_sentences_have_their_own_columns(documents: Path, inside: Path) -> None:
+    """The weights of words are those within their sentence times the weight of the sentence."""
+    trained = load_run(Path("hierarchical"), "cpu")
+    sides = [(documents / f"valid.{side}").read_text().splitlines() for side in ("en", "vi")]
+    ids = [each.encode_all(lines) for each, lines in zip(trained.tokenizers, sides, strict=True)]
+    numbers = read_documents(str(documents / "valid"), trained.direction)
+    earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
+    found = {each.line: each for each in forced_maps(trained, first_ranked(*ids, earlier), 4096)}
+    for line, each in found.items():
+        assert len(each.earlier) == min(2, (line - 1) % 5)
+        if not each.earlier:
+            continue
+        for place, side in (("encoder", "source_pieces"), ("decoder", "target_pieces")):
+            words, sentences = each.site(f"{place}_words"), each.site(f"{place}_sentences")
+            lengths = [len(getattr(pair, side)) + 1 for pair in each.earlier]
+            parts = np.split(words.weights, np.cumsum(lengths)[:-1], axis=-1)
+            sums = np.stack([part.sum(-1) for part in parts], axis=-1)
+            expected = np.broadcast_to(sentences.weights.mean(axis=1, keepdims=True), sums.shape)
+            np.testing.assert_allclose(sums, expected, rtol=1e-5)
+
+
+def test_p_cxmi_is_the_difference_of_log_probabilities(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
+    attribute(
+        job(
+            "attribute",
+            run_dir="hierarchical",
+            method="p_cxmi",
+            input="test.en",
+            target="test.vi",
+            documents="test.doc",
+            out=tmp_path / "maps",
+            device="cpu",
+        )
+    )
+    [only] = MapFolder(tmp_path / "maps").sentences()
+    item = only.site("context")
+    assert (only.line, item.columns) == (2, ["\u2581-1", "\u2581all"])
+    assert item.attribution is not None
+    trained = load_run(Path("hierarchical"), "cpu")
+    sources, targets = ((inside / f"test.{side}").read_text().splitlines() for side in ("en", "vi"))
+    with_context, without = (
+        log_probs([trained], sources, targets, 4096, names)[1] for names in (["a", "a", "b"], None)
+    )
+    for column in (0, 1):
+        # Float32 log-probabilities of a few pieces.
+        assert item.attribution[0, 0, :, column].sum() == pytest.approx(with_context - without, abs=1e-5)
+    assert item.weights.max() == pytest.approx(1)
+
+
+def test_a_loaded_run_translates_documents(inside: Path) -> None:
+    run = nmt.load("hierarchical", device="cpu")
+    lines = ["one two.", "three.", "four five."]
+    assert run.translate(lines, documents=["a", "a", "b"])[0] == run.translate(lines)[0]
+    alone = run.score(lines, ["một.", "ba.", "năm."])
+    together = run.score(lines, ["một.", "ba.", "năm."], documents=["a", "a", "b"])
+    assert [one == other for one, other in zip(alone, together, strict=True)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"data__train": "[plain]", **HIERARCHICAL},
+            "context.sentences is 2, but no training corpus has documents: add plain.doc, which names the document of "
+            "each line, or set context=none.",
+        ),
+        (
+            {"data__train": "[damaged]", **HIERARCHICAL},
+            "damaged.doc has 1 lines but the text has 2; line n must name the document of line n of the text.",
+        ),
+        (
+            {**HIERARCHICAL, "context__sentences": 0},
+            "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or context=none.",
+        ),
+        (
+            {**HIERARCHICAL, "context__sentences": 5000},
+            "context.sentences is 5000; it must be a whole number from 0 to",
+        ),
+        ({**HIERARCHICAL, "context__model__at": "middle"}, "context.model.at is 'middle'; choose encoder, decoder or"),
+        ({**HIERARCHICAL, "data__concat_prob": 0.1}, "data.concat_prob joins unrelated pairs, which have no common"),
+        (
+            {**HIERARCHICAL, "context__sentences": 9, "batching__batch_tokens": 101},
+            "tokens, more than batching.batch_tokens=101: raise batching.batch_tokens to ",
+        ),
+        (
+            {**HIERARCHICAL, "context__model__at": "encoder", "scorer@decoder_words": "dot"},
+            "scorer@decoder_words has no effect, because this model has no attention at decoder_words; leave it out, or "
+            "add context.model.at=both.",
+        ),
+        (
+            {**HIERARCHICAL, "context__model__at": "encoder", "start_from": "hierarchical"},
+            "start_from=hierarchical reads the earlier sentences of a document in another way: leave out context= and",
+        ),
+        (
+            {"context": "none", "start_from": "hierarchical", "trainer__max_steps": 2},
+            "start_from=hierarchical reads the earlier sentences of a document in another way: leave out context= and",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    job: Callable[..., Job], inside: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    for name in ("plain", "damaged"):
+        for side in ("en", "vi"):
+            (inside / f"{name}.{side}").write_text("one two.\nthree four.\n")
+    (inside / "damaged.doc").write_text("a\n")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train(job("train", run_dir=tmp_path / "refused", **changes))
+    assert not (tmp_path / "refused").exists()
