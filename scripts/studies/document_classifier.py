@@ -42,6 +42,7 @@ from nmt.data.corpus import read_pairs
 from nmt.data.documents import check_documents, read_documents
 from nmt.models.recurrent import annotate
 from nmt.text import PAD, UNK
+from scripts.intervals import wilson
 from scripts.mistakes import report_mistakes
 
 TEST_SHARE = 0.2
@@ -198,13 +199,6 @@ def right(model: HierarchicalAttention, documents: Sequence[Document], numbers: 
 def _batches(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
     for start in range(0, len(documents), 16):
         yield documents[start : start + 16]
-
-
-def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a probability (Wilson 1927)."""
-    p, extra = successes / trials, z * z / trials
-    half = z * math.sqrt(p * (1 - p) / trials + extra / (4 * trials))
-    return (p + extra / 2 - half) / (1 + extra), (p + extra / 2 + half) / (1 + extra)
 
 
 def sign_test(first: int, second: int) -> float:

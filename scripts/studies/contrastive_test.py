@@ -1,0 +1,142 @@
+"""How often a run prefers the right last sentence of a document to one that fits another context.
+
+PREFIX.doc has pairs of documents, NAMEa and NAMEb, whose last source sentences are equal and whose last translations
+differ; the right one of the first is the wrong one of the second. A run is right if it gives the right one the higher
+log-probability after its document. PREFIX.antecedent has, for each document, how many sentences before the last one the
+word is on which the difference depends. The weight is that of this sentence at the site decoder_sentences, at the first
+piece that differs, a mean over heads and documents; beside it is what equal weights would give.
+
+  python -m scripts.studies.contrastive_test runs/none runs/both
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.config.direction import Direction
+from nmt.data.batch import TokenizedPair
+from nmt.data.corpus import corpus_files, read_lines, read_pairs
+from nmt.data.documents import check_documents, document_file
+from nmt.runs.forced_maps import IdPair, forced_maps
+from nmt.runs.forced_scores import log_probs
+from nmt.runs.load import Trained, load_run
+from nmt.tables import Cell, Table
+from scripts.intervals import wilson
+from scripts.mistakes import report_mistakes
+
+CORPUS = "sample:documents_contrast"
+
+
+class Case(NamedTuple):
+    """A document whose last sentence has a right and a wrong translation."""
+
+    sources: list[str]
+    targets: list[str]
+    """The last one is right."""
+    wrong: str
+    distance: int
+    """How many sentences before the last one the antecedent is."""
+
+
+def read_cases(prefix: str, direction: Direction) -> list[Case]:
+    """The documents of a contrastive corpus. Raises ValueError if they do not come in pairs with equal last sources."""
+    if not check_documents(prefix, direction):
+        raise ValueError(f"{prefix} has no PREFIX.doc, so it has no documents to test; choose a contrastive corpus.")
+    path = document_file(prefix, direction)
+    assert path is not None  # checked above
+    pairs = list(zip(*read_pairs(prefix, direction), strict=True))
+    documents = [
+        [pair for _, pair in group]
+        for _, group in groupby(zip(read_lines(path), pairs, strict=True), lambda one: one[0])
+    ]
+    distances = [int(line) for line in read_lines(corpus_files(prefix, direction)[0].with_suffix(".antecedent"))]
+    if len(documents) % 2 or len(distances) != len(documents):
+        raise ValueError(f"{prefix} has {len(documents)} documents and {len(distances)} antecedents; it needs pairs.")
+    cases = []
+    for number, (document, distance) in enumerate(zip(documents, distances, strict=True)):
+        other = documents[number ^ 1]
+        if document[-1][0] != other[-1][0] or document[-1][1] == other[-1][1]:
+            raise ValueError(
+                f"Documents {number // 2 * 2 + 1} and {number // 2 * 2 + 2} of {prefix} are no pair: their last "
+                "sources must be equal, and their last translations different."
+            )
+        sources, targets = (list(side) for side in zip(*document, strict=True))
+        cases.append(Case(sources, targets, other[-1][1], distance))
+    return cases
+
+
+def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[bool]:
+    """Whether the run prefers the right sentence of each document, read after its document or by itself."""
+    lines = [(number, source) for number, case in enumerate(cases) for source in case.sources]
+    documents = [number for number, _ in lines] if in_context else None
+    ends = np.cumsum([len(case.sources) for case in cases]) - 1
+    right, wrong = (
+        log_probs(
+            [trained],
+            [source for _, source in lines],
+            [target for case in cases for target in (*case.targets[:-1], last(case))],
+            documents=documents,
+        )
+        for last in (lambda case: case.targets[-1], lambda case: case.wrong)
+    )
+    return [right[end] > wrong[end] for end in ends]
+
+
+def antecedent_weights(trained: Trained, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
+    """The weight of the antecedent's sentence in each document, and that of equal weights; None without such a site."""
+    if "decoder_sentences" not in trained.model.sites:
+        return None
+    source, target = (tokenizer.encode for tokenizer in trained.tokenizers)
+    pairs, rows, places = [], [], []
+    for case in cases:
+        ids: list[TokenizedPair] = [
+            (source(ours), target(theirs)) for ours, theirs in zip(case.sources, case.targets, strict=True)
+        ]
+        earlier = ids[:-1][-trained.window.sentences :]
+        if case.distance > len(earlier):
+            continue
+        alike = takewhile(lambda both: both[0] == both[1], zip(ids[-1][1], target(case.wrong), strict=False))
+        rows.append(sum(1 for _ in alike))
+        places.append(len(earlier) - case.distance)
+        pairs.append(IdPair(len(pairs) + 1, 1, *ids[-1], None, earlier))
+    found = {each.line: each.site("decoder_sentences").weights for each in forced_maps(trained, pairs, 4096)}
+    return [
+        (float(found[line][0, :, row, place].mean()), 1 / found[line].shape[-1])
+        for line, (row, place) in enumerate(zip(rows, places, strict=True), start=1)
+    ]
+
+
+def of_runs(runs: Sequence[Path], prefix: str) -> Table:
+    """One row per run."""
+    rows: list[list[Cell]] = []
+    for run_dir in runs:
+        trained = load_run(run_dir, "cpu")
+        cases = read_cases(prefix, trained.direction)
+        found = is_right(trained, cases, in_context=trained.window.sentences > 0)
+        low, high = wilson(sum(found), len(found))
+        groups: dict[int, list[bool]] = defaultdict(list)
+        for case, right in zip(cases, found, strict=True):
+            groups[case.distance].append(right)
+        by_distance = [f"{100 * np.mean(of_distance):.1f}" for _, of_distance in sorted(groups.items())]
+        weights = antecedent_weights(trained, cases)
+        seen = ["", ""] if weights is None else [f"{value:.2f}" for value in np.mean(weights, axis=0)]
+        accuracy = f"{100 * sum(found) / len(found):.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        rows.append([str(run_dir), accuracy, ", ".join(by_distance), *seen])
+    return Table(["run", "accuracy in %", "by distance", "antecedent's weight", "equal weights"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", help="finished runs")
+    parser.add_argument("--corpus", default=CORPUS, help=f"PREFIX of the documents (default {CORPUS})")
+    options = parser.parse_args(arguments)
+    print(of_runs(options.runs, options.corpus).markdown())
+
+
+if __name__ == "__main__":
+    report_mistakes(main)
