@@ -7,6 +7,8 @@ import hashlib
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from jaxtyping import Int8, UInt64
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import alignment_file, corpus_files, iter_lines, iter_pairs
+from nmt.data.documents import check_documents, read_documents
 from nmt.files import atomic_folder
 from nmt.text import normalize
 
@@ -26,17 +29,24 @@ def split_corpus(
 ) -> dict[str, int]:
     """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
 
-    valid, test: a number of pairs, or a share of the corpus if it is below 1. Lines are written as they are, with LF at
-    their ends; lines of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs.
-    The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs`, and
-    ValueError for an alignment file with another number of lines and for more held-out pairs than the corpus has.
+    valid, test: a number of pairs, or a share of the corpus if it is below 1. If PREFIX.doc has document boundaries,
+    they count documents, which are kept whole. Lines are written as they are, with LF at their ends; lines of PREFIX.doc
+    and of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs or documents.
+    The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs` and
+    `check_documents`, and ValueError for an alignment file with another number of lines and for more held-out pairs than
+    the corpus has.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")
     files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
-    hashes = _side_hashes(prefix, direction, seed)
+    check_documents(prefix, direction)
+    documents = read_documents(prefix, direction)
+    hashes = _side_hashes(prefix, direction, seed, documents)
     sizes = [round(size * len(hashes)) if size < 1 else int(size) for size in (valid, test)]
     parts = assign_parts(hashes, *sizes)
+    if documents is not None:
+        parts = parts[documents]
+        files.append((files[0][0].with_suffix(".doc"), ".doc"))
     counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
     if not counts[0]:
         raise ValueError(f"No pair of {prefix} is left for training; lower split.valid and split.test.")
@@ -79,13 +89,17 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
     return parts
 
 
-def _side_hashes(prefix: str, direction: Direction, seed: int) -> UInt64[np.ndarray, "pairs 2"]:
-    """Hashes of the normalized source and target of each pair, keyed by the seed; 0 for an empty line."""
+def _side_hashes(
+    prefix: str, direction: Direction, seed: int, documents: Sequence[int] | None
+) -> UInt64[np.ndarray, "pairs 2"]:
+    """Hashes of the normalized source and target of each pair, or document, keyed by the seed; 0 for an empty line."""
     key, hashes = str(seed).encode(), array("Q")
-    for pair in iter_pairs(prefix, direction):
-        for line in map(normalize, pair):
-            digest = hashlib.blake2b(line.encode(), digest_size=8, key=key).digest()
-            hashes.append(int.from_bytes(digest, "big") if line else 0)
+    numbers = count() if documents is None else documents
+    for _, group in groupby(zip(numbers, iter_pairs(prefix, direction), strict=False), key=itemgetter(0)):
+        for lines in zip(*(map(normalize, pair) for _, pair in group), strict=True):
+            text = "\n".join(lines)
+            digest = hashlib.blake2b(text.encode(), digest_size=8, key=key).digest()
+            hashes.append(int.from_bytes(digest, "big") if text else 0)
     return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
 
 

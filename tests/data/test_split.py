@@ -162,3 +162,18 @@ def test_only_hashes_that_occur_once_are_held_out_by_hand():
     parts = assign_parts(np.array(hashes, dtype=np.uint64), valid=2, test=1)
     # In the order of source + target: 9, 11, 16.
     assert parts.tolist() == [0, 0, 2, 3, 0, 1, 1]
+
+
+def test_documents_are_kept_whole(write, direction, tmp_path):
+    lines = [f"line {number} of all" for number in range(60)]
+    prefix = write("all", lines, lines)
+    names = [f"text {number // 7}" for number in range(60)]
+    Path(f"{prefix}.doc").write_text("".join(f"{name}\n" for name in names))
+    counts = split_corpus(prefix, direction, tmp_path / "out", valid=2, test=1, seed=1)
+    parts = {part: read_lines(tmp_path / "out" / f"{part}.doc") for part in PARTS}
+    assert {part: len(set(found)) for part, found in parts.items()} == {"train": 6, "valid": 2, "test": 1}
+    assert sum(map(len, parts.values())) == sum(counts.values()) == 60
+    for part, found in parts.items():
+        assert len(found) == counts[part]
+        expected = [line for line, name in zip(lines, names, strict=True) if name in found]
+        assert read_lines(tmp_path / "out" / f"{part}.{direction.source}") == expected
