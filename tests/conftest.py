@@ -62,6 +62,23 @@ TINY = [
     "run_dir=run",
 ]
 
+HIERARCHICAL: dict[str, object] = {
+    "context": "hierarchical",
+    "context__sentences": 2,
+    "context__model__num_heads": 2,
+    "context__model__ffn_dim": 11,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+JOINED: dict[str, object] = {
+    "context": "concatenate",
+    "context__sentences": 2,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+
 Start = Callable[..., Forked]
 Command = Callable[..., "Ended"]
 
@@ -214,6 +231,27 @@ def finished(job: Callable[..., Job], session_corpus: Path) -> str:
     with contextlib.chdir(session_corpus), contextlib.redirect_stdout(output):
         train(job("train", trainer__max_steps=9, validation__every=4))
     return output.getvalue()
+
+
+@pytest.fixture(scope="session")
+def document_runs(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus with boundaries every 5 lines, a sentence model, and document models that continue from it."""
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("train", "valid", "test"):
+        for language in ("en", "vi"):
+            (folder / f"{name}.{language}").write_text((session_corpus / f"{name}.{language}").read_text())
+    for name in ("train", "valid"):
+        lines = len((folder / f"{name}.en").read_text().splitlines())
+        (folder / f"{name}.doc").write_text("".join(f"text {line // 5}\n" for line in range(lines)))
+    (folder / "test.en").write_text("one two.\nthree.\nfour five.\n")
+    (folder / "test.vi").write_text("một hai.\nba.\nbốn năm.\n")
+    (folder / "test.doc").write_text("a\na\nb\n")
+    torch.set_num_threads(1)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        train(job("train", run_dir="sentences", trainer__max_steps=4, validation__every=2))
+        train(job("train", run_dir="hierarchical", start_from="sentences", **HIERARCHICAL))
+        train(job("train", run_dir="joined", start_from="sentences", **JOINED))
+    return folder
 
 
 @pytest.fixture

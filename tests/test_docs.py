@@ -197,11 +197,13 @@ def test_examples_print_what_they_say(page: Path):
 
 
 @pytest.mark.parametrize("page", [page for page in MANUAL if "```python" in page.read_text(encoding="utf-8")], ids=name)
-def test_examples_in_python_run(page: Path, here: Path, tmp_path: Path, job: Callable):
+def test_examples_in_python_run(page: Path, here: Path, tmp_path: Path, job: Callable, request: pytest.FixtureRequest):
     source, maps = tmp_path / "in.en", tmp_path / "maps"
     source.write_text("one two.\n", encoding="utf-8")
     export_attention(job("export_attention", run_dir="maps_luong", input=str(source), out=maps, formats=[]))
     for kind, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if "runs/documents" in block:
+            block = block.replace("runs/documents", str(request.getfixturevalue("document_runs") / "hierarchical"))
         if kind == "python":
             exec(block.replace("runs/demo", "maps_luong").replace('"maps"', repr(str(maps))), {})
 

@@ -30,11 +30,11 @@ def split_corpus(
     """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
 
     valid, test: a number of pairs, or a share of the corpus if it is below 1. If PREFIX.doc has document boundaries,
-    they count documents, which are kept whole. Lines are written as they are, with LF at their ends; lines of PREFIX.doc
-    and of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs or documents.
-    The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs` and
-    `check_documents`, and ValueError for an alignment file with another number of lines and for more held-out pairs than
-    the corpus has.
+    they count documents, which are kept whole. Lines are written as they are, with LF at their ends; lines of
+    PREFIX.doc and of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs or
+    documents. The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs`
+    and `check_documents`, and ValueError for an alignment file with another number of lines and for more held-out pairs
+    than the corpus has.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")

@@ -45,6 +45,7 @@ class Pretrained:
         is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
+        self._check_context(documents)
         translator = self._translator(search, settings, minimum_bayes_risk)
         return translator.translate(_strings("lines", lines), begins, documents=documents)
 
@@ -67,6 +68,7 @@ class Pretrained:
 
         With the `documents` of the lines, a run with context reads the pairs before each pair of its document.
         """
+        self._check_context(documents)
         return log_probs(self.runs, *_pairs(sources, targets), documents=documents)
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> Perplexity:
@@ -135,6 +137,13 @@ class Pretrained:
         else:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
         return first_ranked(source_ids, target_ids)
+
+    def _check_context(self, documents: Sequence[Hashable] | None) -> None:
+        if documents is not None and not self.runs[0].window.sentences:
+            raise ValueError(
+                f"documents has no effect on {self.runs[0].run.path}, which reads each sentence by itself; leave it "
+                "out."
+            )
 
     def _single(self) -> Trained:
         if len(self.runs) > 1:

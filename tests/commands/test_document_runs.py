@@ -1,7 +1,5 @@
 """Runs that read documents: trained, resumed, translated, scored and mapped with what comes before each line."""
 
-import contextlib
-import io
 import json
 import re
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import HIERARCHICAL
 from safetensors.torch import load_file
 
 import nmt
@@ -26,49 +25,11 @@ from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.forced_scores import log_probs
 from nmt.runs.load import load_run
 
-HIERARCHICAL = {
-    "context": "hierarchical",
-    "context__sentences": 2,
-    "context__model__num_heads": 2,
-    "context__model__ffn_dim": 11,
-    "trainer__max_steps": 4,
-    "validation__every": 2,
-    "batching__batch_tokens": 211,
-}
-JOINED = {
-    "context": "concatenate",
-    "context__sentences": 2,
-    "trainer__max_steps": 4,
-    "validation__every": 2,
-    "batching__batch_tokens": 211,
-}
-
-
-@pytest.fixture(scope="module")
-def documents(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus with boundaries every 5 lines, a sentence model, and document models that continue from it."""
-    folder = tmp_path_factory.mktemp("documents")
-    for name in ("train", "valid", "test"):
-        for language in ("en", "vi"):
-            (folder / f"{name}.{language}").write_text((session_corpus / f"{name}.{language}").read_text())
-    for name in ("train", "valid"):
-        lines = len((folder / f"{name}.en").read_text().splitlines())
-        (folder / f"{name}.doc").write_text("".join(f"text {line // 5}\n" for line in range(lines)))
-    (folder / "test.en").write_text("one two.\nthree.\nfour five.\n")
-    (folder / "test.vi").write_text("một hai.\nba.\nbốn năm.\n")
-    (folder / "test.doc").write_text("a\na\nb\n")
-    torch.set_num_threads(1)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
-        train(job("train", run_dir="sentences", trainer__max_steps=4, validation__every=2))
-        train(job("train", run_dir="hierarchical", start_from="sentences", **HIERARCHICAL))
-        train(job("train", run_dir="joined", start_from="sentences", **JOINED))
-    return folder
-
 
 @pytest.fixture
-def inside(documents: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(documents)
-    return documents
+def inside(document_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(document_runs)
+    return document_runs
 
 
 def test_it_continues_from_a_sentence_model(job: Callable[..., Job], inside: Path, tmp_path: Path) -> None:
@@ -174,12 +135,12 @@ def test_maps_of_both_levels(job: Callable[..., Job], inside: Path, tmp_path: Pa
     assert folder.manifest["sites"]["decoder_sentences"]["columns"] == "earlier sentences"
 
 
-def test_maps_of_several_earlier_sentences_have_their_own_columns(documents: Path, inside: Path) -> None:
+def test_maps_of_several_earlier_sentences_have_their_own_columns(inside: Path) -> None:
     """The weights of words are those within their sentence times the weight of the sentence."""
     trained = load_run(Path("hierarchical"), "cpu")
-    sides = [(documents / f"valid.{side}").read_text().splitlines() for side in ("en", "vi")]
+    sides = [(inside / f"valid.{side}").read_text().splitlines() for side in ("en", "vi")]
     ids = [each.encode_all(lines) for each, lines in zip(trained.tokenizers, sides, strict=True)]
-    numbers = read_documents(str(documents / "valid"), trained.direction)
+    numbers = read_documents(str(inside / "valid"), trained.direction)
     earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
     found = {each.line: each for each in forced_maps(trained, first_ranked(*ids, earlier), 4096)}
     for line, each in found.items():
@@ -260,8 +221,8 @@ def test_a_loaded_run_translates_documents(inside: Path) -> None:
         ),
         (
             {**HIERARCHICAL, "context__model__at": "encoder", "scorer@decoder_words": "dot"},
-            "scorer@decoder_words has no effect, because this model has no attention at decoder_words; leave it out, or "
-            "add context.model.at=both.",
+            "scorer@decoder_words has no effect, because this model has no attention at decoder_words; leave it out, "
+            "or add context.model.at=both.",
         ),
         (
             {**HIERARCHICAL, "context__model__at": "encoder", "start_from": "hierarchical"},

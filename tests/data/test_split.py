@@ -113,7 +113,7 @@ def test_alignments_follow_their_pairs_and_nothing_else_does(write, tmp_path, wa
     pairs = [(f"source {number}", f"target {number}") for number in range(31)]
     prefix = write("a.b", *columns(pairs), end="\r\n")
     (tmp_path / "a.b.en-vi.align").write_text("".join(f"0-{number}\n" for number in range(31)))
-    (tmp_path / "a.b.doc").write_text("".join("d\n" for _ in range(31)))
+    (tmp_path / "a.b.notes").write_text("".join("d\n" for _ in range(31)))
     split_corpus(prefix, Direction.parse(way), tmp_path / "out", valid=5, test=7, seed=1)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         f"{part}.{ending}" for part in PARTS for ending in ("en", "vi", "en-vi.align")
