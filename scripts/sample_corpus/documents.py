@@ -20,6 +20,7 @@ from .splits import LEAST_WORD, held_out, words
 
 TWINS = {"documents_train": 1500, "documents_valid": 75, "documents_test": 75, "documents_contrast": 500}
 SENTENCES = range(2, 7)
+ROUNDS, REPLACED = 16, 120
 # A and B introduce an antecedent, a and b refer to it, a dot is a sentence about others.
 SINGLE = ("Aa", "A.a", "A..a", ".Aa", ".A.a", ".A..a", "..Aa", "..A.a", "Aaa", "A.aa", "Aa.a", ".Aaa", ".A.aa", ".Aa.a")
 DOUBLE = ("ABab", "ABba", "AaBb", "AB.ab", ".ABab", ".ABba", "Aa.Bb", "AaB.b", "A.aB.b", ".AB.ab", ".AaBb")
@@ -248,25 +249,42 @@ class Author:
         return Document(tuple(pairs), tuple(kinds), tuple(forms), tuple(distances))
 
 
+def without_common(train: list[tuple[Document, Document]], counts: Counter[str]) -> list[tuple[Document, Document]]:
+    """Return the twins without the REPLACED ones of the most common words; no word falls below its minimum count."""
+    used = [word_counts(twins) for twins in train]
+    rarest = [min(counts[word] for word in each) for each in used]
+    left, gone = Counter(counts), set[int]()
+    for place in sorted(range(len(train)), key=lambda place: (-rarest[place], place)):
+        if len(gone) < REPLACED and all(left[word] - count >= LEAST_WORD for word, count in used[place].items()):
+            gone.add(place)
+            left -= used[place]
+    return [twins for place, twins in enumerate(train) if place not in gone]
+
+
 def make_documents(seed: int, taken: Iterable[str] = ()) -> dict[str, list[Document]]:
     """Return the documents of each split, a function of the seed, without any of the `taken` sentences.
 
-    The twins of training are apart; those of the other splits follow each other. Twins with a word that is rare in
-    training are replaced by others that have no such word, until no word is below its minimum count.
+    The twins of training are apart; those of the other splits follow each other. Words far below their minimum count in
+    training are left out. To raise the others that are below it, twins of common words are replaced by new ones, which
+    prefer rare words. Words that `ROUNDS` rounds of this do not raise are left out too.
     """
     author = Author(seed, taken)
     train: list[tuple[Document, Document]] = []
-    limits = [LEAST_WORD // 2]
+    done = 0
     while True:
         train += author.write(TWINS["documents_train"] - len(train))
         counts = word_counts(document for twins in train for document in twins)
-        limit = limits.pop(0) if limits else LEAST_WORD
-        short = {word for word, count in counts.items() if count < limit}
-        author.lines.restrict(set(counts) - short)
-        if not short and limit == LEAST_WORD:
+        short = {word for word, count in counts.items() if count < (LEAST_WORD if done else LEAST_WORD // 2)}
+        if done and not short:
             break
-        train = [twins for twins in train if not short & set(word_counts(twins))]
+        if done % ROUNDS == 0:
+            author.lines.restrict(set(counts) - short)
+            train = [twins for twins in train if not short & set(word_counts(twins))]
+        else:
+            train = without_common(train, counts)
         author.sampler.used = word_counts(document for twins in train for document in twins)
+        done += 1
+    author.lines.restrict(set(counts))
     documents = [document for twins in train for document in twins]
     order = sorted((author.sampler.fraction(), place) for place in range(len(documents)))
     splits = {"documents_train": [documents[place] for _, place in order]}
