@@ -163,7 +163,16 @@ class Grammar:
         self._add("made someone feel", made.made)
 
     def derive(self, name: str) -> Pair | None:
-        """Return a sentence pair of the template, or None if the draw could not be completed.
+        """Return a sentence pair of the template, or None if the draw could not be completed."""
+        phrase = self.draw(name)
+        return None if phrase is None else finish(phrase, self.end(name, phrase), name)
+
+    def end(self, name: str, phrase: Phrase) -> str:
+        """Return the final mark of a phrase of the template."""
+        return "?" if "question" in phrase.constructions else self.templates[name][0]
+
+    def draw(self, name: str) -> Phrase | None:
+        """Return a phrase of the template, or None if the draw could not be completed.
 
         A draw also fails if it repeats a word, has `all` or `some` under a negation, asks about `many`, or leaves open
         who `his` is.
@@ -181,7 +190,7 @@ class Grammar:
             return None
         if not self.referents.clear(phrase) or not self.sensible(phrase, bool(negated)) or self.repeats(phrase):
             return None
-        return finish(phrase, "?" if "question" in phrase.constructions else end, name)
+        return phrase
 
     def sensible(self, phrase: Phrase, negated: bool) -> bool:
         """Whether the words go together.

@@ -1,6 +1,7 @@
 """Write or check the embedded English-Vietnamese sample corpus, which a synchronous grammar generates (CC0).
 
 python -m scripts.sample_corpus.make_sample_corpus            write data/sample/{train,valid,test,test_new}.*
+                                                              and data/sample/documents_*
 python -m scripts.sample_corpus.make_sample_corpus --check    generate it again and compare byte by byte
 """
 
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 from .checks import check_corpus
+from .document_checks import CONTRAST, TRAIN, check_documents
+from .documents import Document, make_documents
 from .splits import Corpus, make_corpus
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "sample"
@@ -23,7 +26,36 @@ def files(corpus: Corpus) -> dict[str, bytes]:
         contents[f"{split}.vi"] = [pair.target for pair in pairs]
         if split != "train":
             contents[f"{split}.en-vi.align"] = [pair.pharaoh for pair in pairs]
-    return {name: "".join(line + "\n" for line in lines).encode() for name, lines in contents.items()}
+    return {name: as_bytes(lines) for name, lines in contents.items()}
+
+
+def document_name(split: str, place: int) -> str:
+    """The name of a document in PREFIX.doc: train-00017, or contrast-0017a and contrast-0017b of two that contrast."""
+    if split == CONTRAST:
+        return f"contrast-{place // 2 + 1:04d}{'ab'[place % 2]}"
+    return f"{split.removeprefix('documents_')}-{place + 1:05d}"
+
+
+def document_files(splits: dict[str, list[Document]]) -> dict[str, bytes]:
+    """The content of every file of documents, by name."""
+    contents: dict[str, list[str]] = {}
+    for split, documents in splits.items():
+        pairs = [pair for document in documents for pair in document.pairs]
+        contents[f"{split}.en"] = [pair.source for pair in pairs]
+        contents[f"{split}.vi"] = [pair.target for pair in pairs]
+        contents[f"{split}.doc"] = [
+            document_name(split, place) for place, document in enumerate(documents) for _ in document.pairs
+        ]
+        if split != TRAIN:
+            contents[f"{split}.en-vi.align"] = [pair.pharaoh for pair in pairs]
+        if split == CONTRAST:
+            contents[f"{split}.antecedent"] = [str(document.distances[-1]) for document in documents]
+    return {name: as_bytes(lines) for name, lines in contents.items()}
+
+
+def as_bytes(lines: list[str]) -> bytes:
+    """The lines as a file."""
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def hand_written(folder: Path) -> list[str]:
@@ -49,15 +81,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare and check the files instead of writing them")
     options = parser.parse_args(arguments)
-    corpus = make_corpus(SEED, hand_written(FOLDER))
-    contents = files(corpus)
+    phrases = hand_written(FOLDER)
+    corpus = make_corpus(SEED, phrases)
+    taken = [*phrases, *(side for pairs in corpus.splits.values() for p in pairs for side in (p.source, p.target))]
+    documents = make_documents(SEED, taken)
+    contents = files(corpus) | document_files(documents)
     if not options.check:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             (FOLDER / name).write_bytes(content)
         print(f"wrote {len(contents)} files to {FOLDER}")
         return 0
-    wrong = [*compare(contents, FOLDER), *check_corpus(corpus, FOLDER)]
+    wrong = [*compare(contents, FOLDER), *check_corpus(corpus, FOLDER), *check_documents(documents, taken)]
     for sentence in wrong:
         print(sentence, file=sys.stderr)
     return 1 if wrong else 0

@@ -162,3 +162,43 @@ def compose(
         frozenset(chain.from_iterable(p.combinations for p in ordered)),
         tuple(chain.from_iterable(p.constructions for p in ordered)),
     )
+
+
+def fill(phrase: Phrase, values: Mapping[str, Phrase]) -> Phrase:
+    """Return the phrase with phrases in place of the tokens named in `values`; a comma after a token stays.
+
+    A phrase in place of a token of both sides brings its own links. A phrase without source words takes the place of a
+    target token and gets its links.
+    """
+    sides: list[list[str]] = [[], []]
+    spans: list[list[range]] = [[], []]
+    for axis, tokens in enumerate((phrase.source, phrase.target)):
+        for token in tokens:
+            name = token.rstrip(",")
+            words = list((values[name].source, values[name].target)[axis] if name in values else ()) or [name]
+            words[-1] += token[len(name) :]
+            spans[axis].append(range(len(sides[axis]), len(sides[axis]) + len(words)))
+            sides[axis].extend(words)
+    links: set[tuple[int, int, bool]] = set()
+    for i, j, sure in phrase.links:
+        names = (phrase.source[i].rstrip(","), phrase.target[j].rstrip(","))
+        rows, columns = spans[0][i], spans[1][j]
+        if names[0] == names[1] in values:
+            links |= {(rows[0] + a, columns[0] + b, kind) for a, b, kind in values[names[0]].links}
+            continue
+        if names[0] in values:
+            rows = rows[values[names[0]].head[0] :][:1]
+        if names[1] in values and values[names[1]].source:
+            columns = columns[values[names[1]].head[1] :][:1]
+        links |= {(a, b, sure) for a in rows for b in columns}
+    sure_pairs = {(i, j) for i, j, sure in links if sure}
+    filled = {token.rstrip(",") for token in phrase.source}
+    used = [value for name, value in values.items() if value.source and name in filled]
+    return replace(
+        phrase,
+        source=tuple(sides[0]),
+        target=tuple(sides[1]),
+        links=frozenset(link for link in links if link[2] or link[:2] not in sure_pairs),
+        lexemes=phrase.lexemes + tuple(chain.from_iterable(value.lexemes for value in used)),
+        combinations=phrase.combinations.union(*(value.combinations for value in used)),
+    )

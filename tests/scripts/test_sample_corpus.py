@@ -2,17 +2,22 @@
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from nmt.data.cache import file_digest
 from scripts.sample_corpus import make_sample_corpus as script
+from scripts.sample_corpus.anaphora import CLASSIFIERS, Mentions
 from scripts.sample_corpus.checks import best_single_link_error, check_text
+from scripts.sample_corpus.document_checks import PRONOUN_WORDS, check_balance, check_contrast, check_function
+from scripts.sample_corpus.document_lines import Line, Lines
+from scripts.sample_corpus.documents import TWINS, Author, Document
 from scripts.sample_corpus.grammar import Pair, article, asks_about_many
 from scripts.sample_corpus.lexicon import Lexicon
-from scripts.sample_corpus.phrase import compose, inflect, lexical
+from scripts.sample_corpus.phrase import Phrase, compose, fill, inflect, lexical
 from scripts.sample_corpus.referents import Referents
 from scripts.sample_corpus.sampler import NothingFitsError, Sampler
 from scripts.sample_corpus.splits import LEAST_WORD, SIZES, Collector, Corpus, held_out, words
@@ -138,6 +143,151 @@ def test_the_derived_splits_do_not_repeat_the_hand_written_phrases() -> None:
     for split in SIZES:
         assert phrases.isdisjoint(lines(f"{split}.en"))
         assert phrases.isdisjoint(lines(f"{split}.vi"))
+
+
+def documents(split: str) -> list[tuple[str, list[str], list[str]]]:
+    """Name, English and Vietnamese sentences of each document of the files."""
+    rows = zip(lines(f"{split}.doc"), lines(f"{split}.en"), lines(f"{split}.vi"), strict=True)
+    grouped = [(name, list(rows)) for name, rows in groupby(rows, key=lambda row: row[0])]
+    return [(name, [row[1] for row in rows], [row[2] for row in rows]) for name, rows in grouped]
+
+
+@pytest.mark.parametrize("split", TWINS)
+def test_a_document_is_two_to_six_consecutive_lines(split: str) -> None:
+    made = documents(split)
+    assert len({name for name, _, _ in made}) == len(made) == 2 * TWINS[split]
+    assert {len(source) for _, source, _ in made} <= set(range(2, 7))
+
+
+def test_the_text_so_far_determines_the_translation_of_a_document() -> None:
+    translations: dict[tuple[str, ...], str] = {}
+    for split in TWINS:
+        for _, source, target in documents(split):
+            for place, line in enumerate(target):
+                assert translations.setdefault(tuple(source[: place + 1]), line) == line
+
+
+def test_no_text_of_documents_is_in_their_training_part() -> None:
+    trained = {tuple(source) for _, source, _ in documents("documents_train")}
+    for split in set(TWINS) - {"documents_train"}:
+        assert trained.isdisjoint(tuple(source) for _, source, _ in documents(split))
+
+
+def test_the_sentence_alone_does_not_tell_its_pronoun() -> None:
+    """An English sentence with several translations has them equally often; each document has one."""
+    translations: dict[str, Counter[str]] = defaultdict(Counter)
+    for _, source, target in documents("documents_train"):
+        for one, two in zip(source, target, strict=True):
+            translations[one][two] += 1
+    open_sentences = {source: counts for source, counts in translations.items() if len(counts) > 1}
+    assert all(len(set(counts.values())) == 1 for counts in open_sentences.values())
+    assert all(open_sentences.keys() & set(source) for _, source, _ in documents("documents_train"))
+
+
+def test_contrasting_documents_differ_in_one_sentence_and_in_the_pronouns_of_the_last() -> None:
+    made, distances = documents("documents_contrast"), [int(line) for line in lines("documents_contrast.antecedent")]
+    assert len(distances) == len(made)
+    for place in range(0, len(made), 2):
+        (one, *first), (two, *second) = made[place : place + 2]
+        distance = distances[place]
+        assert (one[:-1], one[-1], two[-1], distances[place + 1]) == (two[:-1], "a", "b", distance)
+        changed = [i for i, pair in enumerate(zip(first[0], second[0], strict=True)) if pair[0] != pair[1]]
+        assert changed == [len(first[0]) - 1 - distance]
+        last = [Counter(words(side[1][-1].replace(",", ""))) for side in (first, second)]
+        assert last[0] != last[1]
+        assert {*(last[0] - last[1]), *(last[1] - last[0])} <= PRONOUN_WORDS | CLASSIFIERS
+    assert max(Counter(distances).values()) - min(Counter(distances).values()) <= 2
+    assert set(distances) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("language", ["en", "vi"])
+def test_every_word_of_the_documents_occurs_often_enough_in_their_training_part(language: str) -> None:
+    counts = Counter(word for line in lines(f"documents_train.{language}") for word in words(line))
+    assert min(counts.values()) >= LEAST_WORD
+    for split in TWINS:
+        assert {word for line in lines(f"{split}.{language}") for word in words(line)} <= set(counts)
+
+
+def test_no_sentence_of_the_documents_is_in_another_part() -> None:
+    for language in ("en", "vi"):
+        others = {line for split in (*SIZES, "phrases", "phrases_test") for line in lines(f"{split}.{language}")}
+        for split in TWINS:
+            assert others.isdisjoint(lines(f"{split}.{language}"))
+
+
+@pytest.fixture(scope="module")
+def twins() -> list[tuple[Document, Document]]:
+    author = Author(5)
+    return author.write(8) + author.write(6, contrast=True)
+
+
+def test_documents_keep_the_laws_of_their_grammar(twins: list[tuple[Document, Document]]) -> None:
+    written = [document for pair in twins for document in pair]
+    assert check_function({"documents_train": written}) == []
+    assert check_balance({"documents_train": written}) == []
+    assert check_contrast({"documents_train": written[:16], "documents_contrast": written[16:]}) == []
+    for made in (pair for document in written for pair in document.pairs):
+        assert {i for i, _, _ in made.links} == set(range(len(made.source.split()))), made.source
+        assert {j for _, j, _ in made.links} == set(range(len(made.target.split()))), made.target
+
+
+def test_the_same_seed_writes_the_same_documents() -> None:
+    one, two = (Author(3).write(2) for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence", "pending", "clear"),
+    [
+        ("he", "he called my uncle", [], True),
+        ("he", "my uncle called him", [], False),
+        ("he", "the doctor called him", [], False),
+        ("he", "Lan called him", [], True),
+        ("he", "he called my uncle", ["he"], False),
+        ("", "Lan and Nam sold two cars", ["it"], True),
+        ("", "Lan sold her car", ["it"], False),
+        ("they", "Lan and Nam saw them", [], False),
+        ("one", "this one is big", ["one"], True),
+    ],
+)
+def test_a_sentence_keeps_the_antecedents_of_a_document_clear(
+    kind: str, sentence: str, pending: list[str], clear: bool
+) -> None:
+    line = Line(lexical(sentence, " ".join("x" for _ in sentence.split())), kind=kind)
+    assert Lines(Sampler(1)).clear(line, pending) == clear
+
+
+def test_mentions_know_number_gender_and_animacy() -> None:
+    mentions = Mentions(Lexicon())
+    assert mentions.of(["Lan's", "older", "brother"]) == {"he", "she"}
+    assert mentions.of(["doctors", "cars,"]) == {"people", "things"}
+    assert mentions.of(["a", "doctor", "and", "his", "cat"]) == {"he", "she", "people", "it"}
+
+
+def test_fill_replaces_a_token_of_both_sides_and_keeps_its_links() -> None:
+    phrase = compose("@he, BE tired", "@he, mệt", "@he=@he BE~mệt tired=mệt", agreement="he")
+    made = fill(phrase, {"@he": lexical("my uncle", "chú/2 tôi/1", head=1)})
+    assert (made.source, made.target) == (("my", "uncle,", "is", "tired"), ("chú", "tôi,", "mệt"))
+    assert made.links == {(0, 1, True), (1, 0, True), (2, 2, False), (3, 2, True)}
+
+
+def test_fill_gives_each_word_of_a_pronoun_the_links_of_its_token() -> None:
+    made = fill(lexical("he slept", "<he>/1 ngủ/2"), {"<he>": Phrase((), ("ông", "ấy"), frozenset())})
+    assert made.target == ("ông", "ấy", "ngủ")
+    assert made.links == {(0, 0, True), (0, 1, True), (1, 2, True)}
+
+
+def test_the_checks_name_an_unbalanced_sentence_and_a_contrast_beyond_the_pronoun() -> None:
+    def document(target: str, form: str) -> Document:
+        return Document(
+            (pair("My aunt left.", "Dì tôi đi."), pair("She left.", target)), ("", "she"), ("", form), (0, 1)
+        )
+
+    same = [document("Dì ấy đã đi.", "dì ấy"), document("Dì ấy đã đi.", "dì ấy")]
+    assert "equally many of at least two expected" in check_balance({"documents_train": same})[0]
+    other = [document("Dì ấy đã đi.", "dì ấy"), document("Bà ấy đã về.", "bà ấy")]
+    [message] = check_contrast({"documents_train": other, "documents_contrast": other})
+    assert "differ in ['bà', 'dì', 'về', 'đi']" in message
 
 
 def test_compose_orders_each_side_and_keeps_the_links() -> None:
