@@ -4,6 +4,7 @@ from nmt.models.bahdanau import Bahdanau
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import VocabularySizes
 from nmt.models.luong import Luong
+from nmt.models.masked import MaskedTransformer
 from nmt.models.transformer import Transformer
 
-__all__ = ["Bahdanau", "Luong", "Seq2Seq", "Transformer", "VocabularySizes"]
+__all__ = ["Bahdanau", "Luong", "MaskedTransformer", "Seq2Seq", "Transformer", "VocabularySizes"]

@@ -4,15 +4,17 @@ import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import safetensors.torch
 import torch
+from lightning.pytorch.callbacks import Callback
 
+from nmt.config.direction import Direction
 from nmt.config.keys import value_at
 from nmt.config.messages import written
 from nmt.config.nodes import Config, make
-from nmt.config.schema import RunSettings
+from nmt.config.schema import LoopSettings, RunSettings
 from nmt.data.batch import Example
 from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
@@ -22,11 +24,13 @@ from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.models import Seq2Seq
+from nmt.models import MaskedTransformer, Seq2Seq
 from nmt.runs.directory import RunDirectory
+from nmt.runs.encoder import Encoder, build_encoder, load_encoder
 from nmt.runs.load import Trained, build_model, load_run
 from nmt.text import TokenizerPair
 from nmt.training.progress import NO_LIMIT
+from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +43,25 @@ ADAPTED = (*BATCHES, "tokenizer.size")
 """What a run may set to another value than its command: for less memory, other processes or a small corpus."""
 
 
-class Prepared(NamedTuple):
-    """What the training loop needs, from nmt.training.begin or nmt.training.resume."""
+Own = TypeVar("Own", bound=LoopSettings)
+
+
+class Prepared(NamedTuple, Generic[Own]):
+    """What the training loop needs, from nmt.training.begin, nmt.training.resume or nmt.training.pretraining."""
 
     run: RunDirectory
     config: Config
     """The configuration that the run stores."""
-    settings: RunSettings
+    settings: Own
     """The same, validated."""
+    direction: Direction | None
+    """None if there is one vocabulary and no translation."""
     tokenizers: TokenizerPair
-    model: Seq2Seq
+    model: Seq2Seq | MaskedTransformer
+    task: TrainingTask
+    """What a step computes."""
+    validations: Sequence[Callback]
+    """What a validation adds to the task's own."""
     data: TranslationData
     max_steps: int
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
@@ -67,7 +80,7 @@ class Prepared(NamedTuple):
             self.run.clear()
         try:
             self.run.write_config(self.config)
-            self.run.write_tokenizers(self.tokenizers, self.settings.direction)
+            self.run.write_tokenizers(self.tokenizers, self.direction)
             self.run.write_metrics(self.record)
         except OSError:
             # So that the same command can be run again.
@@ -142,7 +155,7 @@ def prepare_data(
     return data, max_steps
 
 
-def steps_of_training(settings: RunSettings, rows: TrainingData, mixing: Mixing, processes: int) -> int:
+def steps_of_training(settings: LoopSettings, rows: TrainingData, mixing: Mixing, processes: int) -> int:
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
 
     Raises ValueError if the sentences cannot be put into batches.
@@ -184,7 +197,7 @@ def check_lengths(model: Seq2Seq, training: TrainingData, valid: Sequence[Exampl
                 )
 
 
-def reached_limits(settings: RunSettings, record: Config) -> list[str]:
+def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
     """The limits, except epochs, that a run has reached according to metrics.json, with the amounts used."""
     trainer, patience = settings.trainer, settings.validation.patience
     steps, seconds, validations = (
@@ -200,8 +213,8 @@ def reached_limits(settings: RunSettings, record: Config) -> list[str]:
     return reached
 
 
-def finished_run(settings: RunSettings, own: Path) -> Trained | None:
-    """The run that start_from names, for a new run in the folder `own`.
+def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
+    """The run that start_from names, for a new run in the folder `own`: a translation model or a pretrained encoder.
 
     Raises ValueError or FileNotFoundError if it is not a finished run of the same direction.
     """
@@ -214,6 +227,8 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
     if not path.is_dir():
         raise FileNotFoundError(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
     try:
+        if RunDirectory(path).pretrained:
+            return load_encoder(path, "cpu")
         run = load_run(path, "cpu")
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(f"start_from={name}: {error}") from error
@@ -225,22 +240,28 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
     return run
 
 
-def start_weights(start: Trained | None, recorded: Config) -> Config:
+def start_weights(start: Trained | Encoder | None, recorded: Config) -> Config:
     """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics."""
     if start is not None:
         return {"start_weights": file_digest(start.run.weights)}
     return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
-def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
-    """The model with initial weights, or with those of the run to start from."""
+def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | Encoder | None) -> Seq2Seq:
+    """The model with initial weights, or with those of the run to start from; an encoder leaves the rest initial."""
     torch.manual_seed(settings.seed)
     model = build_model(settings.model, tokenizers)
-    if start is None:
+    if start is None or isinstance(start, Encoder):
         make(settings.initializer)(model)
-        return model
-    logger.info("The weights are those of %s; initializer has no effect", start.run.path)
-    safetensors.torch.load_model(model, start.run.weights)
+    if isinstance(start, Encoder):
+        logger.info("The encoder and the embeddings are those of %s; initializer is for the rest", start.run.path)
+        pretrained = build_encoder(start.settings.model, start.tokenizers)
+        safetensors.torch.load_model(pretrained, start.run.weights)
+        # Not strict, because only the encoder's weights are there; their names are those of the model.
+        model.load_state_dict(pretrained.state_dict(), strict=False)
+    elif start is not None:
+        logger.info("The weights are those of %s; initializer has no effect", start.run.path)
+        safetensors.torch.load_model(model, start.run.weights)
     return model
 
 
