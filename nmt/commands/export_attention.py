@@ -30,9 +30,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
             # Alignments are links between a source and a target.
             formats = [name for name in formats if name != "alignments"]
         elif "alignments" in formats:
-            raise ValueError(
-                f"formats has alignments, but {settings.run_dir} has no targets: leave it out."
-            )
+            raise ValueError(f"formats has alignments, but {settings.run_dir} has no targets: leave it out.")
         settings = settings.model_copy(update={"site": site, "formats": formats})
         export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
         return

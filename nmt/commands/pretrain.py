@@ -7,6 +7,7 @@ from pathlib import Path
 from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import EncoderSettings, PretrainSettings
+from nmt.models import MaskedTransformer
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.record import peak_memory_mib
@@ -26,7 +27,7 @@ def pretrain(job: Job[PretrainSettings]) -> None:
     train_whole(run, job.settings.cache_dir, prepare, partial(measure, in_sweep=job.sweep_dir is not None))
 
 
-def measure(prepared: Prepared[EncoderSettings], found: Config, in_sweep: bool) -> None:
+def measure(prepared: Prepared[EncoderSettings, MaskedTransformer], found: Config, in_sweep: bool) -> None:
     """Measures the best weights on the validation text, completes metrics.json and prints the run."""
     memory = None if in_sweep else peak_memory_mib()
     model = prepared.model.eval()

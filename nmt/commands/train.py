@@ -10,6 +10,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
+from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import score_test_split
@@ -32,7 +33,7 @@ def train(job: Job[TrainSettings]) -> None:
     train_whole(run, job.settings.cache_dir, prepare, partial(score, in_sweep=job.sweep_dir is not None))
 
 
-def score(prepared: Prepared[RunSettings], found: Config, in_sweep: bool) -> None:
+def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: bool) -> None:
     """Scores the best weights on the test split, completes metrics.json and prints the run."""
     run, settings, model = prepared.run, prepared.settings, prepared.model
     # The jobs of a sweep may share a process, whose peak is then not one job's.

@@ -347,6 +347,7 @@ class LineData(Keys):
     train: Annotated[Texts, expects("a list of text files, as in data.train=[my/text.en,my/text.vi]")]
     valid: Annotated[Texts | None, expects("a list of text files, or null for the last lines of the training files")]
     valid_lines: Positive
+    exclude: Annotated[Texts, expects("a list of text files, as in data.exclude=[my/test.en,my/test.vi]")]
     vocabulary: Annotated[Texts, expects("a list of text files, as in data.vocabulary=[my/text.vi]")]
     sampling_temperature: PositiveNumber
 

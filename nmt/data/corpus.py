@@ -165,7 +165,7 @@ def text_file(name: str) -> Path:
     paths = [folder / name for folder in _roots(name)]
     found = next((path for path in paths if path.is_file()), None)
     if found is None:
-        there = _names(paths[-1].parent)
+        there = [each for path in paths for each in _names(path.parent)]
         near = [each for each in there if each.startswith(f"{paths[0].name}.")]
         near = near or difflib.get_close_matches(paths[0].name, there, n=1)
         hint = f". Did you mean {' or '.join(str(paths[0].with_name(each)) for each in near[:2])}?" if near else ""

@@ -42,21 +42,27 @@ class Lines:
 
 
 class Split(NamedTuple):
-    """The lines of each training file, and the lines for validation."""
+    """The lines of each training file, the lines for validation, and further lines that training must not read."""
 
     train: list[Lines]
     valid: list[Lines]
+    excluded: list[Lines]
 
 
-def split_lines(train: Sequence[Path], valid: Sequence[Path] | None, number: int) -> Split:
-    """All lines of both, or without files for validation the last `number` lines of each training file.
+def split_lines(
+    train: Sequence[Path], valid: Sequence[Path] | None, number: int, exclude: Sequence[Path] = ()
+) -> Split:
+    """All lines of the files, or without files for validation the last `number` lines of each training file.
 
     Reads every line once. Raises the errors of `iter_lines`, and ValueError if a file has too few lines to give up
     `number`.
     """
-    lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or [])])}
+    lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
+    whole, held_out, excluded = (
+        [Lines(path, 0, lengths[path]) for path in files] for files in (train, valid or [], exclude)
+    )
     if valid is not None:
-        return Split(*([Lines(path, 0, lengths[path]) for path in files] for files in (train, valid)))
+        return Split(whole, held_out, excluded)
     for path in train:
         if lengths[path] < 2 * number:
             raise ValueError(
@@ -66,6 +72,7 @@ def split_lines(train: Sequence[Path], valid: Sequence[Path] | None, number: int
     return Split(
         [Lines(path, 0, lengths[path] - number) for path in train],
         [Lines(path, lengths[path] - number, lengths[path]) for path in train],
+        excluded,
     )
 
 
@@ -73,7 +80,7 @@ def split_lines(train: Sequence[Path], valid: Sequence[Path] | None, number: int
 class LineFilters:
     """Which training lines are kept: those of at most `max_tokens` pieces, including EOS, that are not empty.
 
-    drop_duplicates: only the first of equal lines; drop_overlap: no line that is also in the validation text.
+    drop_duplicates: only the first of equal lines; drop_overlap: no line that is also for validation or excluded.
     """
 
     max_tokens: int
@@ -103,7 +110,9 @@ def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int
 
 def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
     logger.info("Tokenizing the training lines")
-    held_out = {line for part in split.valid for line in part} if filters.drop_overlap else set[str]()
+    held_out = (
+        {line for part in (*split.valid, *split.excluded) for line in part} if filters.drop_overlap else set[str]()
+    )
     dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
     with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
         for number, part in enumerate(split.train):

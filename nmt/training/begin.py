@@ -13,6 +13,7 @@ from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
+from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import Encoder
 from nmt.runs.load import Trained
@@ -39,7 +40,7 @@ _WITH_ENCODER = "nmt.models.Transformer"
 _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
 
 
-def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings]:
+def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """A new run with the configuration of the command line, and with `changes` that save memory.
 
     Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.

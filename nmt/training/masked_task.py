@@ -1,5 +1,6 @@
 """What a step of masked pretraining computes: the cross entropy per predicted piece, in nats, and the accuracy."""
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> Ma
 
 
 @torch.inference_mode()
-def masked_score(model: MaskedTransformer, examples: list[Example], batch_tokens: int) -> dict[str, float]:
+def masked_score(model: MaskedTransformer, examples: Sequence[Example], batch_tokens: int) -> dict[str, float]:
     """The loss per predicted piece, in nats, and the accuracy of a model on sentences with hidden pieces."""
     lengths = np.array([[len(read) + 1, len(predicted) + 1] for _, read, predicted in examples])
     nll = right = number = 0.0

@@ -3,6 +3,7 @@
 import logging
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,7 +25,8 @@ from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
-from nmt.models import MaskedTransformer, Seq2Seq
+from nmt.models import Seq2Seq
+from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import Encoder, build_encoder, load_encoder
 from nmt.runs.load import Trained, build_model, load_run
@@ -44,9 +46,11 @@ ADAPTED = (*BATCHES, "tokenizer.size")
 
 
 Own = TypeVar("Own", bound=LoopSettings)
+Net = TypeVar("Net", bound=Attending)
 
 
-class Prepared(NamedTuple, Generic[Own]):
+@dataclass(frozen=True)
+class Prepared(Generic[Own, Net]):
     """What the training loop needs, from nmt.training.begin, nmt.training.resume or nmt.training.pretraining."""
 
     run: RunDirectory
@@ -57,7 +61,7 @@ class Prepared(NamedTuple, Generic[Own]):
     direction: Direction | None
     """None if there is one vocabulary and no translation."""
     tokenizers: TokenizerPair
-    model: Seq2Seq | MaskedTransformer
+    model: Net
     task: TrainingTask
     """What a step computes."""
     validations: Sequence[Callback]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 def begin_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
-) -> Prepared[EncoderSettings]:
+) -> Prepared[EncoderSettings, MaskedTransformer]:
     """A new run with the configuration of the command line, and with `changes` that save memory.
 
     Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
@@ -67,12 +68,12 @@ def begin_pretraining(
     prepared = assembled(run, config, settings, text, tokenizer, machine.processes, cache)
     command = changed_command(job.command, asked, config)
     record = {**prepared.record, "command": command, "asked": {key: value_at(asked, key) for key in ADAPTED}}
-    return prepared._replace(record=record)
+    return replace(prepared, record=record)
 
 
 def resume_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
-) -> Prepared[EncoderSettings]:
+) -> Prepared[EncoderSettings, MaskedTransformer]:
     """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
@@ -117,7 +118,7 @@ def resume_pretraining(
         "command": changed_command(metrics.get("command", job.command), stored, config),
         "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
     }
-    return prepared._replace(checkpoint=checkpoint, record=record, is_new=False)
+    return replace(prepared, checkpoint=checkpoint, record=record, is_new=False)
 
 
 class Text(NamedTuple):
@@ -141,9 +142,9 @@ def read_text(settings: EncoderSettings) -> Text:
     Raises FileNotFoundError for a missing file, and ValueError for one that is not text or has too few lines.
     """
     data = settings.data
-    names = {"train": data.train, "valid": data.valid or [], "vocabulary": data.vocabulary}
+    names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}
     files = {key: [text_file(name) for name in named] for key, named in names.items()}
-    split = split_lines(files["train"], files["valid"] or None, data.valid_lines)
+    split = split_lines(files["train"], files["valid"] or None, data.valid_lines, files["exclude"])
     hashes = {
         name: file_digest(path) for key, named in names.items() for name, path in zip(named, files[key], strict=True)
     }
@@ -158,7 +159,7 @@ def assembled(
     tokenizer: Tokenizer,
     processes: int,
     cache_dir: Path,
-) -> Prepared[EncoderSettings]:
+) -> Prepared[EncoderSettings, MaskedTransformer]:
     """The model with initial weights, the batches and the task of a new run.
 
     Raises ValueError for sentences that the model cannot read or that cannot be put into batches.

@@ -14,6 +14,7 @@ from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
+from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.runs.record import training_record
@@ -39,7 +40,7 @@ from nmt.training.validation import translation_validations
 logger = logging.getLogger(__name__)
 
 
-def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings]:
+def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
