@@ -46,7 +46,15 @@ MODEL = (
     "tokenizer=unigram",
     "tokenizer.size=8000",
 )
-TRAINING = ("optimizer.lr=1.5e-3", "optimizer.betas=[0.9,0.98]", "schedule=cosine", "batching.batch_tokens=2048")
+TRAINING = ("optimizer.lr=1.5e-3", "optimizer.betas=[0.9,0.98]", "batching.batch_tokens=2048")
+WARMUP = 300
+
+
+def schedule(steps: int) -> list[str]:
+    """A cosine with a warm-up of at most a tenth of the steps; a single step has the rate of a warm-up's first one."""
+    if steps == 1:
+        return ["schedule=constant", f"schedule.warmup={WARMUP}"]
+    return ["schedule=cosine", f"schedule.warmup={max(1, min(WARMUP, steps // 10))}"]
 
 
 def plain_files(corpus: Path, direction: Direction, cache: Path) -> list[str]:
@@ -74,6 +82,7 @@ def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, f
         f"data.exclude={written(test)}",
         *MODEL,
         *TRAINING,
+        *schedule(steps),
         f"trainer.max_steps={steps}",
         f"validation.every={every}",
         f"cache_dir={options.out / 'cache'}",
@@ -96,6 +105,7 @@ def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> li
         "data.tokenized=false",
         f"start_from={options.out / start}",
         *TRAINING,
+        *schedule(steps),
         f"trainer.max_steps={steps}",
         f"validation.every={max(1, steps // 10)}",
         "validation.monitor=loss",

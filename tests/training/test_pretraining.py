@@ -253,12 +253,12 @@ def test_commands_for_translation_models_refuse_it(
 
 
 def test_a_folder_of_runs_is_served_without_it(pretrained: Path, folder: Path) -> None:
-    Path("runs").mkdir()
-    shutil.copytree(pretrained, "runs/encoder")
-    with pytest.raises(FileNotFoundError, match="runs holds no finished run"):
-        Gallery([Path("runs")], "cpu", "float32", 1)
-    shutil.copytree(folder / "maps_luong", "runs/luong")
-    assert set(Gallery([Path("runs")], "cpu", "float32", 1).offered) == {"luong"}
+    Path("served").mkdir()
+    shutil.copytree(pretrained, "served/encoder")
+    with pytest.raises(FileNotFoundError, match="served holds no finished run"):
+        Gallery([Path("served")], "cpu", "float32", 1)
+    shutil.copytree(folder / "maps_luong", "served/luong")
+    assert set(Gallery([Path("served")], "cpu", "float32", 1).offered) == {"luong"}
 
 
 def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> None:
