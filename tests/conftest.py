@@ -123,12 +123,12 @@ def session_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(corpus: Path) -> Iterator[Start]:
     """Starts a command in the corpus folder; what still runs after the test is killed.
 
-    `sent` is a signal and the step of nmt.train after which it gets that.
+    `sent` is a signal and the step of training after which it gets that.
     """
     started: list[Forked] = []
 
     def fork(name: str, *overrides: str, stdin: int | None = None, sent: tuple[int, int] | None = None) -> Forked:
-        program = partial(module, f"nmt.{name}") if sent is None else partial(signalled_training, *sent)
+        program = partial(module, f"nmt.{name}") if sent is None else partial(signalled_training, f"nmt.{name}", *sent)
         started.append(Forked(program, [f"nmt.{name}", *overrides], corpus, stdin))
         return started[-1]
 

@@ -106,8 +106,8 @@ def module(name: str) -> None:
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
-def signalled_training(number: int, step: int) -> None:
-    """nmt.train with a signal to itself as soon as a step is done."""
+def signalled_training(name: str, number: int, step: int) -> None:
+    """nmt.train or nmt.pretrain with a signal to itself as soon as a step is done."""
     from nmt.training.progress import Progress
 
     own = Progress.on_train_batch_end
@@ -119,4 +119,4 @@ def signalled_training(number: int, step: int) -> None:
             os.kill(os.getpid(), number)
 
     Progress.on_train_batch_end = signalled
-    module("nmt.train")
+    module(name)

@@ -208,6 +208,26 @@ def test_examples_in_python_run(page: Path, here: Path, tmp_path: Path, job: Cal
             exec(block.replace("runs/demo", "maps_luong").replace('"maps"', repr(str(maps))), {})
 
 
+def test_the_example_of_pretraining_runs(command: Callable, corpus: Path):
+    """On a tiny corpus and for one step; the rest is as it is written."""
+    (corpus / "in.en").write_text("one two.\n", encoding="utf-8")
+    short = ["trainer.accelerator=cpu", "trainer.max_steps=1", "validation.every=1"]
+    sizes = ["model.dim=8", "model.ffn_dim=8", "model.num_heads=2", "model.num_layers=1", "batching.batch_tokens=101"]
+    ours = {
+        "pretrain": ["data.train=[train.en,train.vi]", "data.valid_lines=9", "tokenizer.size=293", *sizes, *short],
+        "train": ["data=files", "data.train=[train]", "data.valid=valid", "validation.sentences=2", *short],
+        "export_attention": [],
+    }
+    page = DOCS / "how_to" / "pretrain.md"
+    shown = [line for line in commands(page) if re.search(r"=runs/(encoder|from_encoder)\b", line)]
+    assert [line.split()[0] for line in shown] == ["pretrain", "train", "export_attention"]
+    for line in shown:
+        name, *arguments = shlex.split(line)
+        ended = command(name, *arguments, *ours[name])
+        assert ended.code == 0, ended.errors
+    assert (corpus / "maps" / "viewer.html").is_file()
+
+
 @pytest.mark.parametrize("group", ["scorer", "window", "normalizer"])
 def test_every_choice_has_its_section(group: str):
     text = (DOCS / "explanation" / "attention.md").read_text(encoding="utf-8")

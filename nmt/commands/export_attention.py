@@ -5,9 +5,11 @@ from pathlib import Path
 from nmt.config.job import Job
 from nmt.config.schema import ExportAttentionSettings
 from nmt.maps.drawing import Drawing
+from nmt.runs.directory import RunDirectory
+from nmt.runs.encoder import load_encoder
 from nmt.runs.forced_maps import forced_maps
 from nmt.runs.load import load_run
-from nmt.runs.map_export import export_maps, map_files
+from nmt.runs.map_export import export_encoder_maps, export_maps, map_files
 from nmt.runs.provenance import described_sites
 
 
@@ -16,9 +18,22 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
 
     The maps come from forced decoding of the lines of `target`, or of the hypotheses of the search. Raises
     ValueError before the search for settings that do not fit the run or the files, and if no line has maps.
+    A pretrained encoder has maps of each line at encoder_self, and no targets.
     """
     settings = job.settings
     files = map_files(settings, job.given)
+    if RunDirectory(Path(settings.run_dir)).pretrained:
+        encoder = load_encoder(Path(settings.run_dir), settings.device)
+        site = settings.site if "site" in job.given else "encoder_self"
+        formats = settings.formats
+        if "formats" not in job.given:
+            # Alignments are links between a source and a target.
+            formats = [name for name in formats if name != "alignments"]
+        elif "alignments" in formats:
+            raise ValueError(f"formats has alignments, but {settings.run_dir} has no targets: leave it out.")
+        settings = settings.model_copy(update={"site": site, "formats": formats})
+        export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
+        return
     trained = load_run(Path(settings.run_dir), settings.device)
     drawing = Drawing(settings, described_sites(trained.model))
     export_maps(trained, files, settings, drawing, forced_maps)

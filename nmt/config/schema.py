@@ -189,22 +189,35 @@ class TokenizerSettings(Keys):
     joint: bool
 
 
-class Validation(Keys):
+class LossValidation(Keys):
+    """Validations whose loss decides which checkpoint is best."""
+
     every: Positive
-    monitor: Literal["bleu", "loss"]
     patience: Positive
+
+    @property
+    def metric(self) -> str:
+        """The logged metric that decides which checkpoint is best."""
+        return "valid_loss"
+
+    @property
+    def better(self) -> Literal["max", "min"]:
+        """Whether the best value of that metric is the largest or the smallest."""
+        return "min"
+
+
+class Validation(LossValidation):
+    monitor: Literal["bleu", "loss"]
     sentences: Positive
     probes: NonNegative
     max_time_fraction: Fraction
 
     @property
     def metric(self) -> str:
-        """The logged metric that decides which checkpoint is best."""
         return f"valid_{self.monitor}"
 
     @property
     def better(self) -> Literal["max", "min"]:
-        """Whether the best value of that metric is the largest or the smallest."""
         return "max" if self.monitor == "bleu" else "min"
 
 
@@ -264,39 +277,63 @@ class TrainerSettings(Keys):
         return {key: value for key, value in self.model_dump().items() if value is not None and key not in ours}
 
 
-class RunSettings(Keys):
-    """What a run directory stores of its training."""
+class LoopSettings(Keys):
+    """What every training has, whatever its task."""
 
-    start_from: Text | None
-    direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
     seed: NonNegative
     batching: Batching
-    filters: FilterSettings
-    label_smoothing: Probability
-    word_dropout: Probability
-    subword_sampling: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.1, or null for none")]
     max_skipped_steps: NonNegative
     ema_decay: Annotated[
         Annotated[float, Field(gt=0, lt=1)] | None, expects("a number between 0 and 1, such as 0.999, or null")
     ]
-    validation: Validation
+    validation: LossValidation
     checkpoints: CheckpointSettings
-    data: Data
     tokenizer: TokenizerSettings
     trainer: TrainerSettings
     model: Node
     scorer: Node
-    window: Node
     normalizer: Node
     initializer: Node
     optimizer: Node
     schedule: Node
-    objective: Node
-    context: ContextSettings = ContextSettings()
-    search: Node
     logger: Node
     encoder_self: Node | None = None
     """What a site has instead of `scorer` and `normalizer`; `model` contains it resolved."""
+
+    @check(mode="after")
+    def check_learning_rate(self) -> "LoopSettings":
+        rate = self.optimizer.get("lr", 1.0)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
+            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
+        return self
+
+    @check(mode="after")
+    def check_scaling(self) -> "LoopSettings":
+        clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
+        if self.trainer.precision in ("16", "16-mixed") and clips:
+            raise ValueError(
+                f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
+                "gradients only after they were clipped: add optimizer.fused=false, or use "
+                "trainer.precision=bf16-mixed."
+            )
+        return self
+
+
+class RunSettings(LoopSettings):
+    """What a run directory stores of its training."""
+
+    start_from: Text | None
+    direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
+    filters: FilterSettings
+    label_smoothing: Probability
+    word_dropout: Probability
+    subword_sampling: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.1, or null for none")]
+    validation: Validation
+    data: Data
+    window: Node
+    objective: Node
+    context: ContextSettings = ContextSettings()
+    search: Node
     decoder_self: Node | None = None
     cross: Node | None = None
     encoder_words: Node | None = None
@@ -313,24 +350,6 @@ class RunSettings(Keys):
             )
         return self
 
-    @check(mode="after")
-    def check_learning_rate(self) -> "RunSettings":
-        rate = self.optimizer.get("lr", 1.0)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
-            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
-        return self
-
-    @check(mode="after")
-    def check_scaling(self) -> "RunSettings":
-        clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
-        if self.trainer.precision in ("16", "16-mixed") and clips:
-            raise ValueError(
-                f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
-                "gradients only after they were clipped: add optimizer.fused=false, or use "
-                "trainer.precision=bf16-mixed."
-            )
-        return self
-
 
 class TrainSettings(RunSettings):
     """The keys of nmt.train: what the run stores, and where and how it starts."""
@@ -344,8 +363,79 @@ class TrainSettings(RunSettings):
 
     @check(mode="after")
     def check_start(self) -> "TrainSettings":
-        if self.resume and self.overwrite:
-            raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
+        _check_start(self.resume, self.overwrite)
+        return self
+
+
+def _check_start(resume: bool, overwrite: bool) -> None:
+    if resume and overwrite:
+        raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
+
+
+class LineData(Keys):
+    """Text files of one sentence per line, of any language."""
+
+    train: Annotated[Texts, expects("a list of text files, as in data.train=[my/text.en,my/text.vi]")]
+    valid: Annotated[Texts | None, expects("a list of text files, or null for the last lines of the training files")]
+    valid_lines: Positive
+    exclude: Annotated[Texts, expects("a list of text files, as in data.exclude=[my/test.en,my/test.vi]")]
+    vocabulary: Annotated[Texts, expects("a list of text files, as in data.vocabulary=[my/text.vi]")]
+    sampling_temperature: PositiveNumber
+
+    @check(mode="after")
+    def check_files(self) -> "LineData":
+        for key, files in (("train", self.train), ("valid", self.valid)):
+            if files == []:
+                raise ValueError(f"data.{key} is empty; name at least one text file, as in data.{key}=[my/text.en].")
+        return self
+
+
+class LineFilters(Keys):
+    max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2; it counts EOS")]
+    drop_duplicates: bool
+    drop_overlap: bool
+
+
+class MaskingSettings(Keys):
+    share: Fraction
+    mask: Annotated[float, Field(ge=0, le=1), expects("a probability from 0 to 1")]
+    random: Annotated[float, Field(ge=0, le=1), expects("a probability from 0 to 1")]
+
+    @check(mode="after")
+    def check_sum(self) -> "MaskingSettings":
+        if self.mask + self.random > 1:
+            raise ValueError(
+                f"masking.mask + masking.random is {self.mask + self.random:g}; it must be at most 1, and the rest of "
+                "the chosen pieces stays."
+            )
+        return self
+
+
+class EncoderSettings(LoopSettings):
+    """What the run directory of a pretrained encoder stores."""
+
+    data: LineData
+    filters: LineFilters
+    masking: MaskingSettings
+
+    @check(mode="after")
+    def check_vocabulary(self) -> "EncoderSettings":
+        if not self.tokenizer.joint:
+            raise ValueError("tokenizer.joint is false, but pretraining has one vocabulary: leave it out.")
+        return self
+
+
+class PretrainSettings(EncoderSettings):
+    """The keys of nmt.pretrain: what the run stores, and where and how it starts."""
+
+    run_dir: Text
+    resume: bool
+    overwrite: bool
+    cache_dir: Text
+
+    @check(mode="after")
+    def check_start(self) -> "PretrainSettings":
+        _check_start(self.resume, self.overwrite)
         return self
 
 
@@ -650,6 +740,7 @@ class DownloadSettings(Keys):
 
 COMMANDS: dict[str, type[Keys]] = {
     "train": TrainSettings,
+    "pretrain": PretrainSettings,
     "prepare": PrepareSettings,
     "translate": TranslateSettings,
     "evaluate": EvaluateSettings,

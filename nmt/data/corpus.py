@@ -154,6 +154,25 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
     return files
 
 
+def text_file(name: str) -> Path:
+    """The path of a text file, looked up like a prefix; 'sample:NAME.en' is a file of the embedded corpus.
+
+    Raises FileNotFoundError for a file that does not exist.
+    """
+    if name.startswith(_SAMPLE):
+        stem, _, language = name.removeprefix(_SAMPLE).rpartition(".")
+        return Path(f"{_sample_stem(stem, language)}.{language}")
+    paths = [folder / name for folder in _roots(name)]
+    found = next((path for path in paths if path.is_file()), None)
+    if found is None:
+        there = [each for path in paths for each in _names(path.parent)]
+        near = [each for each in there if each.startswith(f"{paths[0].name}.")]
+        near = near or difflib.get_close_matches(paths[0].name, there, n=1)
+        hint = f". Did you mean {' or '.join(str(paths[0].with_name(each)) for each in near[:2])}?" if near else ""
+        raise FileNotFoundError(f"There is no file {paths[0]}{hint or '; check the path.'}")
+    return found
+
+
 def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
     """SHA-256 of each corpus file, by prefix and language."""
     files = [(f"{prefix}.{path.suffix[1:]}", path) for prefix in prefixes for path in file_pair(prefix, direction)]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
-from typing import cast
+from typing import Any, cast
 
 import lightning
 import numpy as np
@@ -13,6 +13,9 @@ from torch.utils.data import DataLoader, Sampler
 from nmt.data.batch import Batch, Example, collate
 from nmt.data.drawn_pairs import Draw, DrawnPairs
 from nmt.data.plan import Epoch, plan, plan_epoch
+
+Collate = Callable[[Sequence[Example]], Any]
+"""collate(examples) is a batch."""
 
 
 class Stream(Sampler[list[Draw]]):
@@ -48,7 +51,7 @@ class ResumableLoader(DataLoader[Example]):
     Lightning saves and restores the state of a loader that has state_dict and load_state_dict.
     """
 
-    def __init__(self, data: DrawnPairs, stream: Stream, workers: int) -> None:
+    def __init__(self, data: DrawnPairs, stream: Stream, workers: int, collate: Collate = collate) -> None:
         # Without its own generator, a DataLoader draws from the global one, and resuming would shift that one's state.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
@@ -74,7 +77,7 @@ class TranslationData(lightning.LightningDataModule):
 
     pairs: the drawn training pairs; validation: the validation pairs, see `encode_pairs`; seed: decides the order;
     batch_tokens: rows x longest side of a micro-batch, including padding and EOS; max_steps: optimizer steps;
-    accumulate: micro-batches per step; workers: loading processes.
+    accumulate: micro-batches per step; workers: loading processes; collate: makes a batch of examples.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -88,13 +91,14 @@ class TranslationData(lightning.LightningDataModule):
         max_steps: int,
         accumulate: int = 1,
         workers: int = 0,
+        collate: Collate = collate,
     ) -> None:
         super().__init__()
         self.pairs, self.training = pairs, pairs.training
         self.validation = validation
         self.batch_tokens = batch_tokens
         self.length = max_steps * accumulate
-        self.workers = workers
+        self.workers, self.collate = workers, collate
         self._plan = partial(
             plan_epoch,
             seed,
@@ -108,7 +112,7 @@ class TranslationData(lightning.LightningDataModule):
         """The stream of this process. Raises ValueError like `plan`."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
-        return ResumableLoader(self.pairs, stream, self.workers)
+        return ResumableLoader(self.pairs, stream, self.workers, self.collate)
 
     def val_dataloader(self) -> DataLoader[Example]:
         """All validation pairs, batched by length; the budget is `batch_tokens`, or the longest pair if that is larger.
@@ -126,7 +130,7 @@ class TranslationData(lightning.LightningDataModule):
             ) from error
         batches = [batch.tolist() for step in steps for batch in step[rank]]
         data = cast(torch.utils.data.Dataset[Example], self.validation)
-        return DataLoader(data, batch_sampler=batches, collate_fn=collate, generator=torch.Generator())
+        return DataLoader(data, batch_sampler=batches, collate_fn=self.collate, generator=torch.Generator())
 
     def _process(self) -> tuple[int, int]:
         trainer = self.trainer

@@ -39,7 +39,7 @@ def learned_tokenizers(
     texts = [[*source, *target]] if settings.joint else [source, target]
     while True:
         try:
-            models = [_tokenizer(paths, kind=kind, size=size, cache_dir=cache_dir) for paths in texts]
+            models = [learned_tokenizer(paths, kind=kind, size=size, cache_dir=cache_dir) for paths in texts]
             break
         except VocabularySizeError as error:
             if not at_most:
@@ -54,7 +54,11 @@ def learned_tokenizers(
     return TokenizerPair(models[0], models[-1])
 
 
-def _tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cache_dir: Path) -> Tokenizer:
+def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cache_dir: Path) -> Tokenizer:
+    """A SentencePiece model of all lines of some text files, cached under `cache_dir` by their content.
+
+    Raises the errors of `iter_lines` and `train_tokenizer`.
+    """
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
     by_content = sorted((file_digest(path), path) for path in paths)
     digests = [digest for digest, _ in by_content]

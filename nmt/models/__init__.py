@@ -5,6 +5,15 @@ from nmt.models.base import Seq2Seq
 from nmt.models.documents import DocumentModel
 from nmt.models.embeddings import VocabularySizes
 from nmt.models.luong import Luong
+from nmt.models.masked import MaskedTransformer
 from nmt.models.transformer import Transformer
 
-__all__ = ["Bahdanau", "DocumentModel", "Luong", "Seq2Seq", "Transformer", "VocabularySizes"]
+__all__ = [
+    "Bahdanau",
+    "DocumentModel",
+    "Luong",
+    "MaskedTransformer",
+    "Seq2Seq",
+    "Transformer",
+    "VocabularySizes",
+]

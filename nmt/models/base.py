@@ -45,24 +45,11 @@ class ContextSentences(Protocol):
     def rows(self) -> Int[Tensor, "batch sentences"]: ...
 
 
-class Seq2Seq(nn.Module, ABC):
-    """A model of p(target | source).
-
-    Memory and State are NamedTuples of tensors. Memory has one row per sentence and never changes; State has
-    sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it receives.
-    """
+class Attending(nn.Module, ABC):
+    """A model with attention: a translation model, or an encoder alone."""
 
     queries: ClassVar[Mapping[str, str]]
     """The queries, in words, of each site that the class can have, in the order in which a sentence reaches them."""
-
-    source_embedding: nn.Embedding
-    """The vectors of the source pieces, which `encode_embedded` reads."""
-
-    annotation_dim: int
-    """The width of the encoder's states."""
-
-    output: nn.Linear
-    """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
 
     @property
     @abstractmethod
@@ -92,6 +79,20 @@ class Seq2Seq(nn.Module, ABC):
     def _least(self, *sites: str) -> int | None:
         limits = (layers[0].max_keys for site, layers in self.sites.items() if site in sites)
         return min((limit for limit in limits if limit is not None), default=None)
+
+
+class Seq2Seq(Attending):
+    """A model of p(target | source).
+
+    Memory and State are NamedTuples of tensors. Memory has one row per sentence and never changes; State has
+    sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it receives.
+    """
+
+    source_embedding: nn.Embedding
+    """The vectors of the source pieces, which `encode_embedded` reads."""
+
+    output: nn.Linear
+    """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
 
     def forward(
         self,

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from nmt.models.base import Seq2Seq
+from nmt.models.base import Attending
 
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
-def default(model: Seq2Seq) -> None:
+def default(model: Attending) -> None:
     """Keeps torch's initial weights of linear layers and recurrent networks, and the models' own of embeddings."""
 
 
 @torch.no_grad()
-def uniform(model: Seq2Seq, bound: float) -> None:
+def uniform(model: Attending, bound: float) -> None:
     """U(-bound, bound) for embeddings, linear layers and recurrent networks, including biases (Luong et al. 2015,
     section 4.1).
 
@@ -33,7 +33,7 @@ def uniform(model: Seq2Seq, bound: float) -> None:
 
 
 @torch.no_grad()
-def xavier(model: Seq2Seq) -> None:
+def xavier(model: Attending) -> None:
     """U(-b, b) with b = sqrt(6 / (inputs + outputs)) for linear layers and for each gate (Glorot & Bengio 2010).
 
     Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed.
@@ -44,7 +44,7 @@ def xavier(model: Seq2Seq) -> None:
 
 
 @torch.no_grad()
-def small(model: Seq2Seq, dim: int) -> None:
+def small(model: Attending, dim: int) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear layers of a model of width `dim` (Nguyen & Salazar 2019, SmallInit).
 
     For a feed-forward net with 4 dim hidden units this is the variance of Glorot & Bengio; here all layers get it.
@@ -57,7 +57,7 @@ def small(model: Seq2Seq, dim: int) -> None:
         matrix.normal_(std=math.sqrt(2 / (5 * dim)))
 
 
-def _without_biases(model: Seq2Seq) -> None:
+def _without_biases(model: Attending) -> None:
     """Sets the biases of linear layers and recurrent networks to 0."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, *_RECURRENT)):
@@ -66,7 +66,7 @@ def _without_biases(model: Seq2Seq) -> None:
                     parameter.zero_()
 
 
-def _matrices(model: Seq2Seq) -> Iterator[Tensor]:
+def _matrices(model: Attending) -> Iterator[Tensor]:
     """The matrices of linear layers and of each gate of recurrent networks, except those shared with embeddings."""
     embeddings = [table.weight for table in model.modules() if isinstance(table, nn.Embedding)]
     for module in model.modules():

@@ -1,6 +1,5 @@
 """The Transformer (Vaswani et al. 2017) with any Attention at each of its three sites."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -11,14 +10,21 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.sizes import require_positive
-from nmt.kernels.casts import cast_for_products, cast_residual
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.key_value_cache import append
 from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
-from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, sinusoids, token_embeddings, with_rows_of_length
+from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, token_embeddings, with_rows_of_length
 from nmt.models.norms import LayerNorm
-from nmt.models.transformer_layers import DecoderLayer, Dropouts, EncoderLayer, Norm, final_norm
+from nmt.models.transformer_layers import (
+    DecoderLayer,
+    Dropouts,
+    EncoderLayer,
+    Norm,
+    encoded,
+    final_norm,
+    with_positions,
+)
 
 
 class Memory(NamedTuple):
@@ -105,10 +111,7 @@ class Transformer(Seq2Seq):
         self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
     ) -> tuple[Annotations, None]:
         x = self._with_positions(embedded, torch.arange(embedded.shape[1], device=embedded.device))
-        mask = source_mask[:, None, None, :]
-        for index, layer in enumerate(self.encoder):
-            x = layer(x, mask, watch and partial(watch, "encoder_self", index))
-        return cast_for_products(self.encoder_norm(x)), None
+        return encoded(x, source_mask, self.encoder, self.encoder_norm, watch), None
 
     def remember(self, annotations: Annotations, source_mask: SourceMask, first: None) -> Memory:
         return Memory(tuple(layer.cross.project(annotations) for layer in self.decoder), source_mask)
@@ -161,5 +164,4 @@ class Transformer(Seq2Seq):
     def _with_positions(
         self, embedded: Float[Tensor, "batch n dim"], positions: Int[Tensor, "*batch n"]
     ) -> Float[Tensor, "batch n dim"]:
-        scaled = embedded * math.sqrt(self.dim)
-        return cast_residual(self.dropout(scaled + sinusoids(positions, self.dim).to(scaled.dtype)))
+        return with_positions(embedded, positions, self.dropout)

@@ -1,15 +1,19 @@
 """The Transformer's layers (Vaswani et al. 2017, sections 3.1 to 3.3)."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch
-from nmt.kernels.casts import cast_for_products
+from nmt.kernels.casts import cast_for_products, cast_residual
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.feed_forward import feed_forward
+from nmt.models.base import Watch
+from nmt.models.embeddings import sinusoids
 
 Inputs = Float[Tensor, "batch n dim"]
 Mask = Bool[Tensor, "..."]
@@ -136,3 +140,20 @@ class DecoderLayer(nn.Module):
 def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
     """The norm at the end of a stack, which only pre-norm needs."""
     return norm(dim) if norm_first else nn.Identity()
+
+
+def with_positions(embedded: Inputs, positions: Int[Tensor, "*batch n"], dropout: Dropout) -> Inputs:
+    """dropout(sqrt(dim) E x + PE), the input of a stack (sections 3.4 and 3.5)."""
+    dim = embedded.shape[-1]
+    scaled = embedded * math.sqrt(dim)
+    return cast_residual(dropout(scaled + sinusoids(positions, dim).to(scaled.dtype)))
+
+
+def encoded(
+    x: Inputs, source_mask: Bool[Tensor, "batch n"], layers: Iterable[nn.Module], norm: nn.Module, watch: Watch | None
+) -> Inputs:
+    """The states of an encoder of EncoderLayers, after the norm at the end of the stack."""
+    mask = source_mask[:, None, None, :]
+    for index, layer in enumerate(layers):
+        x = layer(x, mask, watch and partial(watch, "encoder_self", index))
+    return cast_for_products(norm(x))

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -17,12 +17,15 @@ from nmt.files import PART, not_a_folder, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
-PARTS = ("model", "search", "direction", "data")
+_MASKING = "masking"
 _FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
 
 
 class RunDirectory:
     """config.yaml, tokenizer.model (or one for each language), model.safetensors, metrics.json, logs/, checkpoints/."""
+
+    PARTS: ClassVar[tuple[str, ...]] = ("model", "search", "direction", "data")
+    """Keys that every configuration of such a run has."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +64,7 @@ class RunDirectory:
         if not self.metrics().get("finished", False):
             raise ValueError(
                 f"The run in {self.path} is not finished; continue it with "
-                f"'python -m nmt.train run_dir={self.path} resume=true'."
+                f"'python -m nmt.{'pretrain' if self.pretrained else 'train'} run_dir={self.path} resume=true'."
             )
         if not self.weights.is_file():
             raise FileNotFoundError(
@@ -95,27 +98,48 @@ class RunDirectory:
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / _CONFIG, text.encode())
 
+    @property
+    def pretrained(self) -> bool:
+        """Whether the folder holds a run of nmt.pretrain, finished or not. Raises ValueError if its file is damaged."""
+        return self.started and _MASKING in self._stored()
+
     def config(self) -> dict[str, Any]:
-        """The stored configuration. Raises ValueError if the file is damaged or not the configuration of a run."""
+        """The stored configuration.
+
+        Raises ValueError if the file is damaged, or the configuration of something else, such as a pretrained encoder.
+        """
+        config = self._stored()
+        self._check_kind(config)
+        missing = [part for part in self.PARTS if not config.get(part)]
+        if missing:
+            raise ValueError(
+                f"{self.path / _CONFIG} is not the configuration of a run: it lacks {', '.join(missing)}; "
+                "run_dir is the folder that nmt.train printed."
+            )
+        return normal_form(config)
+
+    def _check_kind(self, config: Mapping[str, Any]) -> None:
+        if _MASKING in config:
+            raise ValueError(
+                f"{self.path} holds a pretrained encoder, which cannot translate: train a translation model from it "
+                f"with 'python -m nmt.train start_from={self.path}'."
+            )
+
+    def _stored(self) -> dict[str, Any]:
+        """The content of config.yaml; empty if it is not a dictionary."""
         file = self.path / _CONFIG
         try:
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged: it is not YAML.") from error
-        missing = [part for part in PARTS if not isinstance(config, dict) or not config.get(part)]
-        if missing:
-            raise ValueError(
-                f"{file} is not the configuration of a run: it lacks {', '.join(missing)}; "
-                "run_dir is the folder that nmt.train printed."
-            )
-        return normal_form(config)
+        return config if isinstance(config, dict) else {}
 
-    def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction) -> None:
-        """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side."""
+    def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction | None) -> None:
+        """Writes tokenizer.model, or tokenizer.LANGUAGE.model for each side of a direction."""
         for name, model in _tokenizer_files(tokenizers, direction).items():
             write_bytes(self.path / name, model)
 
-    def tokenizers(self, direction: Direction, metrics: Mapping[str, Any]) -> TokenizerPair:
+    def tokenizers(self, direction: Direction | None, metrics: Mapping[str, Any]) -> TokenizerPair:
         """The stored tokenizers; one object for both sides if they are joint.
 
         Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in the run's
@@ -154,16 +178,32 @@ class RunDirectory:
         return metrics
 
 
-def tokenizer_hashes(tokenizers: TokenizerPair, direction: Direction) -> dict[str, str]:
+class EncoderDirectory(RunDirectory):
+    """The run directory of nmt.pretrain: a pretrained encoder and its tokenizer."""
+
+    PARTS: ClassVar[tuple[str, ...]] = ("model", _MASKING, "data")
+
+    def _check_kind(self, config: Mapping[str, Any]) -> None:
+        if "search" in config:
+            raise ValueError(
+                f"{self.path} holds a translation model, not a pretrained encoder: continue it with 'python -m "
+                f"nmt.train run_dir={self.path} resume=true', or choose another run_dir."
+            )
+
+
+def tokenizer_hashes(tokenizers: TokenizerPair, direction: Direction | None) -> dict[str, str]:
     """SHA-256 of each tokenizer file, by its name in the run directory; metrics.json has it under 'tokenizers'."""
     files = _tokenizer_files(tokenizers, direction)
     return {name: hashlib.sha256(model).hexdigest() for name, model in files.items()}
 
 
-def _tokenizer_files(tokenizers: TokenizerPair, direction: Direction) -> dict[str, bytes]:
+def _tokenizer_files(tokenizers: TokenizerPair, direction: Direction | None) -> dict[str, bytes]:
     names = [_JOINT] if tokenizers.joint else _tokenizer_names(direction)
     return {name: tokenizer.model for name, tokenizer in zip(names, tokenizers, strict=False)}
 
 
-def _tokenizer_names(direction: Direction) -> list[str]:
+def _tokenizer_names(direction: Direction | None) -> list[str]:
+    """One name for each side of a direction; without one there is only a joint vocabulary."""
+    if direction is None:
+        return [_JOINT]
     return [f"tokenizer.{language}.model" for language in (direction.source, direction.target)]

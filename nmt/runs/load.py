@@ -17,6 +17,7 @@ from nmt.config.trusted import FOR_LOADING, check_targets
 from nmt.data.documents import ContextWindow
 from nmt.files import atomic_write
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.precision import check_precision, with_precision
@@ -98,7 +99,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     return Trained(run, settings, tokenizers, model, place, precision)
 
 
-def save_weights(model: Seq2Seq, path: Path) -> None:
+def save_weights(model: Attending, path: Path) -> None:
     """Writes a model's weights atomically. Raises OSError if the disk is full."""
     try:
         with atomic_write(path) as part:

@@ -1,7 +1,7 @@
 """Maps of the lines of a file, written to a folder with their pictures, tables and page."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,9 +9,12 @@ from nmt.config.schema import MapFileSettings
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.data.documents import earlier_pairs
 from nmt.files import check_writable, existing_file
+from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
+from nmt.runs.encoder import Encoder
+from nmt.runs.encoder_maps import encoder_maps
 from nmt.runs.forced_maps import IdPair, MakeMaps, first_ranked
 from nmt.runs.load import Trained
 from nmt.runs.provenance import described_files, described_run
@@ -64,7 +67,7 @@ def export_maps(
     The targets are the lines of the target file or the hypotheses of the search. `made_by` is added to the manifest's
     `made_from`. Raises ValueError if no line has maps.
     """
-    source, target, out = files
+    source, target, _ = files
     if target is None:
         pairs = _translated(trained, source, settings)
     else:
@@ -74,7 +77,57 @@ def export_maps(
         if numbers is not None:
             earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
         pairs = first_ranked(ids[0], ids[1], earlier)
-    reasons = [_why_left_out(pair, trained, settings.max_tokens) for pair in pairs]
+    limits = {"source": trained.model.max_source, "target": trained.model.max_target}
+    made_from = {
+        **described_run(trained.run, trained.model, trained.direction),
+        **(made_by or {}),
+        **described_files(source, target),
+        "search": None if target else search_config(trained.settings.search, settings.search),
+    }
+    _write_and_draw(
+        files, pairs, limits, settings, drawing, made_from, lambda some: make_maps(trained, some, settings.batch_tokens)
+    )
+
+
+def export_encoder_maps(encoder: Encoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
+    """The same for the lines of a file as a pretrained encoder reads them; there are no targets.
+
+    Raises ValueError for a target file, and if no line has maps.
+    """
+    if files.target is not None:
+        raise ValueError(f"target is {files.target}, but {encoder.run.path} is a pretrained encoder: leave out target.")
+    lines = encoder.tokenizers.source.encode_all([normalize(line) for line in read_lines(files.source)])
+    made_from = {
+        **described_run(encoder.run, encoder.model, None),
+        **described_files(files.source, None),
+        "target": None,
+        "search": None,
+    }
+    pairs = first_ranked(lines, [[]] * len(lines))
+    limits = {"source": encoder.model.max_source}
+    _write_and_draw(
+        files,
+        pairs,
+        limits,
+        settings,
+        drawing,
+        made_from,
+        lambda some: encoder_maps(encoder, some, settings.batch_tokens),
+    )
+
+
+def _write_and_draw(
+    files: MapFiles,
+    pairs: Sequence[IdPair],
+    limits: Mapping[str, int | None],
+    settings: MapFileSettings,
+    drawing: Drawing,
+    made_from: Mapping[str, Any],
+    make_maps: Callable[[Sequence[IdPair]], Iterator[SentenceMaps]],
+) -> None:
+    """Writes and draws the maps of the pairs that have some; `limits` has the lengths that the model reads, by side."""
+    source, _, out = files
+    reasons = [_why_left_out(pair, limits, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
@@ -86,16 +139,9 @@ def export_maps(
             len(pairs),
         )
 
-    made_from = {
-        **described_run(trained.run, trained.model, trained.direction),
-        **(made_by or {}),
-        **described_files(source, target),
-        "search": None if target else search_config(trained.settings.search, settings.search),
-        "lines": pairs[-1].line,
-    }
     replaces = (out / MANIFEST).exists()
-    maps = Pace("maps made").over(make_maps(trained, readable, settings.batch_tokens), len(readable))
-    folder = write_maps(out, maps, drawing.sites, made_from)
+    maps = Pace("maps made").over(make_maps(readable), len(readable))
+    folder = write_maps(out, maps, drawing.sites, {**made_from, "lines": pairs[-1].line})
     if replaces:
         clear(out)
     print(out / MANIFEST)
@@ -145,10 +191,11 @@ def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> li
     ]
 
 
-def _why_left_out(pair: IdPair, trained: Trained, max_tokens: int) -> str:
+def _why_left_out(pair: IdPair, limits: Mapping[str, int | None], max_tokens: int) -> str:
     """Why a pair gets no maps, or ''; the size of its maps would grow with the product of both lengths."""
-    limits = trained.model.max_source, trained.model.max_target
-    for side, ids, limit in zip(("source", "target"), (pair.source, pair.target), limits, strict=True):
+    sides = {"source": pair.source, "target": pair.target}
+    for side, limit in limits.items():
+        ids = sides[side]
         pieces = f"the {side} has {len(ids) + 1} pieces with EOS"
         if not ids:
             return f"the {side} is empty"

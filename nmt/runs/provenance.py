@@ -6,7 +6,7 @@ from typing import Any
 from nmt.attention import Attention
 from nmt.config.direction import Direction
 from nmt.data.cache import file_digest
-from nmt.models import Seq2Seq
+from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
 
 _COLUMNS = {
@@ -20,7 +20,7 @@ _COLUMNS = {
 }
 
 
-def described_sites(model: Seq2Seq) -> dict[str, dict[str, Any]]:
+def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
     """Each site of a model: its numbers of layers and heads, its queries, and its parts."""
     return {
         site: {
@@ -50,7 +50,7 @@ def described_attribution(method: str, contrast: str | None) -> dict[str, dict[s
     return {"cross": {**place, "method": method, "contrast": contrast}}
 
 
-def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> dict[str, Any]:
+def described_run(run: RunDirectory, model: Attending, direction: Direction | None) -> dict[str, Any]:
     """The run, finished or not, with the checksum of its weights if they are saved."""
     metrics = run.metrics()
     return {
@@ -58,7 +58,7 @@ def described_run(run: RunDirectory, model: Seq2Seq, direction: Direction) -> di
         "weights_sha256": file_digest(run.weights) if run.weights.is_file() else None,
         "command": metrics.get("command"),
         "seed": metrics.get("seed"),
-        "direction": str(direction),
+        "direction": None if direction is None else str(direction),
         "model": type(model).__name__,
     }
 

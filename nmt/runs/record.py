@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from nmt.config.schema import RunSettings
+from nmt.config.direction import Direction
+from nmt.config.schema import LoopSettings
 from nmt.evaluation.scores import Score
-from nmt.models.base import Seq2Seq
+from nmt.models.base import Attending
 from nmt.runs.directory import tokenizer_hashes
 from nmt.text import TokenizerPair
 
@@ -55,17 +56,22 @@ def git_commit() -> str | None:
 
 
 def training_record(
-    settings: RunSettings, tokenizers: TokenizerPair, model: Seq2Seq, processes: int, hashes: dict[str, str]
+    settings: LoopSettings,
+    direction: Direction | None,
+    tokenizers: TokenizerPair,
+    model: Attending,
+    processes: int,
+    hashes: dict[str, str],
 ) -> dict[str, Any]:
-    """What metrics.json holds before the first step."""
+    """What metrics.json holds before the first step; a pretrained encoder has no direction."""
     return {
         "finished": False,
         "seed": settings.seed,
         "batches_a_step": processes * settings.trainer.accumulate_grad_batches,
-        "direction": str(settings.direction),
+        **({} if direction is None else {"direction": str(direction)}),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "corpora": hashes,
-        "tokenizers": tokenizer_hashes(tokenizers, settings.direction),
+        "tokenizers": tokenizer_hashes(tokenizers, direction),
         "versions": versions(),
         "git_commit": git_commit(),
     }

@@ -101,10 +101,12 @@ def _finished_runs(folder: Path) -> list[Path]:
     run = RunDirectory(folder)
     if run.started:
         run.require_finished()
+        run.config()  # refuses a pretrained encoder
         return [folder]
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder}; run_dirs takes run directories, or folders of them.")
-    found = sorted(path.parent for path in folder.rglob("config.yaml") if RunDirectory(path.parent).finished)
+    runs = [RunDirectory(path.parent) for path in folder.rglob("config.yaml")]
+    found = sorted(run.path for run in runs if run.finished and not run.pretrained)
     if not found:
         raise FileNotFoundError(f"{folder} holds no finished run; train one with python -m nmt.train.")
     return found

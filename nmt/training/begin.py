@@ -13,7 +13,9 @@ from nmt.config.schema import RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
+from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
+from nmt.runs.encoder import Encoder
 from nmt.runs.load import Trained
 from nmt.runs.record import training_record
 from nmt.training.buildable import check_buildable
@@ -29,22 +31,30 @@ from nmt.training.prepared import (
     prepare_data,
     start_weights,
 )
+from nmt.training.task import build_task
+from nmt.training.validation import translation_validations
 
 logger = logging.getLogger(__name__)
 
+_WITH_ENCODER = "nmt.models.Transformer"
 # The keys that start_from takes from the finished run, unless the command line sets them.
 _ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
 _CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "decoder_sentences")
 
 
-def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
+def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """A new run with the configuration of the command line, and with `changes` that save memory.
 
     Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
     """
     asked = stored_keys(job.config)
     start = finished_run(job.settings, run.path)
-    config = with_values(asked if start is None else inherited(asked, job.given, start.run.config()), changes)
+    if start is None:
+        config = asked
+    else:
+        inherit = with_encoder if isinstance(start, Encoder) else inherited
+        config = inherit(asked, job.given, start.run.config())
+    config = with_values(config, changes)
     settings = validated(RunSettings, config)
     if start is not None:
         check_same(start, settings)
@@ -83,13 +93,26 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
     record = {
-        **training_record(settings, tokenizers, model, machine.processes, hashes),
+        **training_record(settings, settings.direction, tokenizers, model, machine.processes, hashes),
         **start_weights(start, {}),
         "command": changed_command(job.command, asked, with_values(asked, changes)),
         "asked": {key: value_at(asked, key) for key in ADAPTED},
     }
     return Prepared(
-        run, config, settings, tokenizers, model, data, max_steps, None, machine.processes, record, is_new=True
+        run,
+        config,
+        settings,
+        settings.direction,
+        tokenizers,
+        model,
+        build_task(settings, model),
+        translation_validations(Trained(run, settings, tokenizers, model, model.device), data.validation),
+        data,
+        max_steps,
+        None,
+        machine.processes,
+        record,
+        is_new=True,
     )
 
 
@@ -122,18 +145,49 @@ def without_dropout(node: Node) -> Node:
     return {key: value for key, value in leaves(node).items() if key != "dropout"}
 
 
-def check_same(start: Trained, settings: RunSettings) -> None:
-    """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's."""
+def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
+    """The configuration with the encoder, the embeddings and the tokenizer settings of a pretrained encoder.
+
+    The decoder and its attention are those of the command line. What this chooses of the model as a whole, of
+    encoder_self or of the tokenizer stays, and so do single settings.
+    """
+    new = copy.deepcopy(config)
+    chosen = {key for key in given if "." not in key}
+    if not chosen & {"model", "experiment"} and new["model"]["_target_"] == _WITH_ENCODER:
+        encoder = {key: value for key, value in start["model"].items() if key != "_target_"}
+        if "encoder_self" in chosen:
+            del encoder["encoder_self"]
+        else:
+            new["encoder_self"] = {part: encoder["encoder_self"][part] for part in ("scorer", "normalizer")}
+        new["model"].update(copy.deepcopy(encoder))
+    if not chosen & {"tokenizer", "experiment"}:
+        new["tokenizer"] = copy.deepcopy(start["tokenizer"])
+    single = [key for key in given if key.split(".")[0] in ("model", "tokenizer") and "." in key]
+    return with_values(new, {key: value_at(config, key) for key in single})
+
+
+def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
+    """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's.
+
+    Of a pretrained encoder, only its own part of the model is compared.
+    """
+    if isinstance(start, Encoder) and settings.model["_target_"] != _WITH_ENCODER:
+        raise ValueError(
+            f"start_from={settings.start_from} is the encoder of a Transformer: add model=transformer to the command."
+        )
     differing: Config = {}
     for part in ("model", "tokenizer"):
         theirs, ours = (leaves(each.model_dump(include={part})) for each in (start.settings, settings))
+        if isinstance(start, Encoder):
+            theirs.pop("model._target_", None)
+            ours = {key: value for key, value in ours.items() if key in theirs}
         differing |= {
             key: theirs.get(key)
             for key in {**theirs, **ours}
             if not key.startswith("model.dropout") and theirs.get(key) != ours.get(key)
         }
-    theirs, ours = (each.context.model for each in (start.settings, settings))
-    if theirs is not None and without_dropout(theirs) != without_dropout(ours or {}):
+    context = start.settings.context.model if isinstance(start.settings, RunSettings) else None
+    if context is not None and without_dropout(context) != without_dropout(settings.context.model or {}):
         raise ValueError(
             f"start_from={settings.start_from} reads the earlier sentences of a document in another way: leave out "
             "context= and its settings to use those of the run."

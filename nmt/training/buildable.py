@@ -1,6 +1,8 @@
 """A trial build of a run's model, optimizer, schedule and search, so that invalid values are reported at once."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -24,7 +26,7 @@ def check_buildable(settings: RunSettings) -> None:
 
     This reports a value that one of them refuses before the corpora are read. Raises ValueError for the first one.
     """
-    try:
+    with refusals():
         with torch.device("meta"):
             model = make(settings.model)(vocabulary=_VOCABULARY)
             if settings.context.model is not None:
@@ -33,13 +35,20 @@ def check_buildable(settings: RunSettings) -> None:
         _check_sites(settings, model)
         build_task(settings, model).configure_optimizers()
         _warn_of_equal_passes(make(settings.objective), model)
+    make(settings.search)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turns the refusal of a value, by a part or by a library, into ValueError."""
+    try:
+        yield
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
             raise
         # The libraries' own refusals; without this they would count as failures of the program.
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
-    make(settings.search)
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:

@@ -3,7 +3,7 @@
 import logging
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -13,17 +13,10 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 
 from nmt.config.nodes import make
-from nmt.data.documents import read_documents
-from nmt.decoding.beam import BeamSearch
-from nmt.decoding.translator import Translator
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed
-from nmt.evaluation.scores import Bleu
 from nmt.files import write_json
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, context_window, save_weights
-from nmt.runs.references import is_tokenized, read_references
-from nmt.runs.search import longest_source
-from nmt.training.attention_probes import AttentionProbes, probe_pairs
+from nmt.runs.load import save_weights
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.checkpoints import (
     LAST,
@@ -39,8 +32,7 @@ from nmt.training.out_of_memory import batch_too_large
 from nmt.training.prepared import Prepared, reached_limits
 from nmt.training.progress import Progress
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
-from nmt.training.task import NotFinite, build_task
-from nmt.training.validation import ValidationBleu
+from nmt.training.task import NotFinite
 
 logger = logging.getLogger(__name__)
 
@@ -51,44 +43,18 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     In the other processes of a distributed run it only trains, and returns nothing. Raises BatchTooLarge when the
     device is out of memory, CheckFailed when training cannot continue, Stopped after a signal.
     """
-    run, settings, model = prepared.run, prepared.settings, prepared.model
+    run, settings = prepared.run, prepared.settings
     validation = settings.validation
 
     # A step: the summed loss of its batches, one division by its target tokens, clipping, the optimizer.
-    task = build_task(settings, model)
+    task = prepared.task
     if settings.trainer.precision in ("64-true", "64"):
         # Lightning converts it only after loading a checkpoint, and float32 would round the weights of a resumed run.
         task.double()
 
-    # A validation: the loss of the whole split, BLEU of greedy translations of its first sentences, and the probes.
-    valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
-    greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
-    window = context_window(settings, model)
-    documents = read_documents(settings.data.valid, settings.direction) if window.sentences else None
-    translator = Translator(
-        model,
-        prepared.tokenizers,
-        greedy,
-        settings.batching.batch_tokens,
-        longest_source(settings),
-        window=window,
-    )
-    # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
-    of_tokens = is_tokenized(settings.data.tokenized, valid.target)
-    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
-
-    def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-        return metric.corpus_score(hypotheses, [references]).score
-
-    sentences = slice(validation.sentences)
-    # What decides when to stop and which weights are best must not depend on the clock.
-    fraction = 1.0 if validation.monitor == "bleu" else validation.max_time_fraction
-    trained = Trained(run, settings, prepared.tokenizers, model, torch.device("cpu"))
-    probes = probe_pairs(prepared.data.validation, validation.probes)
-
     # What happens around the steps, in Lightning's order of calls.
     bar = sys.stderr.isatty()
-    progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds)
+    progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
     seconds = settings.trainer.max_seconds
     time_limit = TimeLimit(None if seconds is None else timedelta(seconds=seconds), verbose=False)
     stop_early = StopEarly(
@@ -101,15 +67,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
     callbacks: list[Callback] = [
         progress,
-        ValidationBleu(
-            translator,
-            valid.source[sentences],
-            valid.target[sentences],
-            bleu,
-            fraction,
-            documents and documents[sentences],
-        ),
-        AttentionProbes(trained, probes),
+        # After the loss of the whole split.
+        *prepared.validations,
         FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
         LastValidation(),
         time_limit,
@@ -182,7 +141,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     logger.info("Training ended at step %d: %s", trainer.global_step, " and ".join(reached))
     checkpoint, value = load_checkpoint(Path(best.best_model_path)), best.best_model_score
     task.load_state_dict(checkpoint["state_dict"])
-    save_weights(model, run.weights)
+    save_weights(prepared.model, run.weights)
     speed = progress.training_seconds
     return {
         **used,

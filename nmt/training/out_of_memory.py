@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import torch
 
-from nmt.config.schema import RunSettings
+from nmt.config.schema import LoopSettings
 
 
 class BatchTooLarge(Exception):  # noqa: N818
     """Training ran out of device memory; `longest` is the length of the longest sentence in tokens."""
 
-    def __init__(self, settings: RunSettings, longest: int) -> None:
+    def __init__(self, settings: LoopSettings, longest: int) -> None:
         super().__init__("out of memory")
         self.batch_tokens, self.accumulate = settings.batching.batch_tokens, settings.trainer.accumulate_grad_batches
         self.longest = longest
@@ -42,7 +42,7 @@ class BatchTooLarge(Exception):  # noqa: N818
 
 
 @contextmanager
-def batch_too_large(settings: RunSettings, longest: int) -> Iterator[None]:
+def batch_too_large(settings: LoopSettings, longest: int) -> Iterator[None]:
     """Turns torch's out-of-memory error, in any training process, into BatchTooLarge."""
     try:
         yield

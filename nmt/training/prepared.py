@@ -3,18 +3,21 @@
 import logging
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import safetensors.torch
 import torch
 from jaxtyping import Int
+from lightning.pytorch.callbacks import Callback
 
+from nmt.config.direction import Direction
 from nmt.config.keys import value_at
 from nmt.config.messages import written
 from nmt.config.nodes import Config, make
-from nmt.config.schema import RunSettings
+from nmt.config.schema import LoopSettings, RunSettings
 from nmt.data.batch import Example
 from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
@@ -26,10 +29,13 @@ from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
 from nmt.models import DocumentModel, Seq2Seq
+from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
+from nmt.runs.encoder import Encoder, build_encoder, load_encoder
 from nmt.runs.load import Trained, build_model, context_window, load_run
 from nmt.text import TokenizerPair
 from nmt.training.progress import NO_LIMIT
+from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
 
@@ -42,16 +48,27 @@ ADAPTED = (*BATCHES, "tokenizer.size")
 """What a run may set to another value than its command: for less memory, other processes or a small corpus."""
 
 
-class Prepared(NamedTuple):
-    """What the training loop needs, from nmt.training.begin or nmt.training.resume."""
+Own = TypeVar("Own", bound=LoopSettings)
+Net = TypeVar("Net", bound=Attending)
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[Own, Net]):
+    """What the training loop needs, from nmt.training.begin, nmt.training.resume or nmt.training.pretraining."""
 
     run: RunDirectory
     config: Config
     """The configuration that the run stores."""
-    settings: RunSettings
+    settings: Own
     """The same, validated."""
+    direction: Direction | None
+    """None if there is one vocabulary and no translation."""
     tokenizers: TokenizerPair
-    model: Seq2Seq
+    model: Net
+    task: TrainingTask
+    """What a step computes."""
+    validations: Sequence[Callback]
+    """What a validation adds to the task's own."""
     data: TranslationData
     max_steps: int
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
@@ -70,7 +87,7 @@ class Prepared(NamedTuple):
             self.run.clear()
         try:
             self.run.write_config(self.config)
-            self.run.write_tokenizers(self.tokenizers, self.settings.direction)
+            self.run.write_tokenizers(self.tokenizers, self.direction)
             self.run.write_metrics(self.record)
         except OSError:
             # So that the same command can be run again.
@@ -161,7 +178,7 @@ def prepare_data(
             f"A sentence with its {window.sentences} earlier ones has up to {longest} tokens, more than "
             f"batching.batch_tokens={budget}: raise batching.batch_tokens to {longest}, or lower context.sentences."
         )
-    max_steps = steps_of_training(settings, pairs, processes)
+    max_steps = steps_of_training(settings, pairs.lengths, mixing, processes)
     check_lengths(model, pairs.lengths if window.joined else rows.lengths, valid)
     data = TranslationData(
         pairs,
@@ -175,7 +192,9 @@ def prepare_data(
     return data, max_steps
 
 
-def steps_of_training(settings: RunSettings, pairs: DrawnPairs, processes: int) -> int:
+def steps_of_training(
+    settings: LoopSettings, lengths: Int[np.ndarray, "pairs 2"], mixing: Mixing, processes: int
+) -> int:
     """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
 
     Raises ValueError if the sentences cannot be put into batches.
@@ -185,8 +204,7 @@ def steps_of_training(settings: RunSettings, pairs: DrawnPairs, processes: int) 
     budget, accumulate = settings.batching.batch_tokens, trainer.accumulate_grad_batches
     steps = 0
     for epoch in range(trainer.max_epochs or 1):
-        planned = plan_epoch(settings.seed, epoch, pairs.lengths, budget, accumulate, processes, pairs.mixing)
-        steps += len(planned.steps)
+        steps += len(plan_epoch(settings.seed, epoch, lengths, budget, accumulate, processes, mixing).steps)
         if epoch == 0:
             logger.info("An epoch has %d steps", steps)
         if steps >= limit:
@@ -218,7 +236,7 @@ def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: S
                 )
 
 
-def reached_limits(settings: RunSettings, record: Config) -> list[str]:
+def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
     """The limits, except epochs, that a run has reached according to metrics.json, with the amounts used."""
     trainer, patience = settings.trainer, settings.validation.patience
     steps, seconds, validations = (
@@ -234,8 +252,8 @@ def reached_limits(settings: RunSettings, record: Config) -> list[str]:
     return reached
 
 
-def finished_run(settings: RunSettings, own: Path) -> Trained | None:
-    """The run that start_from names, for a new run in the folder `own`.
+def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
+    """The run that start_from names, for a new run in the folder `own`: a translation model or a pretrained encoder.
 
     Raises ValueError or FileNotFoundError if it is not a finished run of the same direction.
     """
@@ -248,6 +266,8 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
     if not path.is_dir():
         raise FileNotFoundError(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
     try:
+        if RunDirectory(path).pretrained:
+            return load_encoder(path, "cpu")
         run = load_run(path, "cpu")
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(f"start_from={name}: {error}") from error
@@ -259,25 +279,31 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | None:
     return run
 
 
-def start_weights(start: Trained | None, recorded: Config) -> Config:
+def start_weights(start: Trained | Encoder | None, recorded: Config) -> Config:
     """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics."""
     if start is not None:
         return {"start_weights": file_digest(start.run.weights)}
     return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
-def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | None) -> Seq2Seq:
-    """The model with initial weights, or with those of the run to start from."""
+def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | Encoder | None) -> Seq2Seq:
+    """The model with initial weights, or with those of the run to start from; an encoder leaves the rest initial."""
     torch.manual_seed(settings.seed)
     model = build_model(settings.model, tokenizers, settings.context.model)
-    if start is None:
-        make(settings.initializer)(model)
-        return model
-    logger.info("The weights are those of %s; initializer has no effect", start.run.path)
     into = model
-    if isinstance(model, DocumentModel) and not isinstance(start.model, DocumentModel):
+    if isinstance(model, DocumentModel) and start is not None and not isinstance(start.model, DocumentModel):
         into = model.sentence
-    safetensors.torch.load_model(into, start.run.weights)
+    if start is None or isinstance(start, Encoder):
+        make(settings.initializer)(model)
+    if isinstance(start, Encoder):
+        logger.info("The encoder and the embeddings are those of %s; initializer is for the rest", start.run.path)
+        pretrained = build_encoder(start.settings.model, start.tokenizers)
+        safetensors.torch.load_model(pretrained, start.run.weights)
+        # Not strict, because only the encoder's weights are there; their names are those of the model.
+        into.load_state_dict(pretrained.state_dict(), strict=False)
+    elif start is not None:
+        logger.info("The weights are those of %s; initializer has no effect", start.run.path)
+        safetensors.torch.load_model(into, start.run.weights)
     return model
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from nmt.training.task import TranslationTask
+from nmt.training.task import TrainingTask
 
 logger = logging.getLogger(__name__)
 
@@ -18,15 +18,23 @@ NO_LIMIT = 10**9
 
 
 class Progress(Callback):
-    """Logs `tokens_per_second` (target tokens trained on, including EOS, excluding validation time) and the time left.
+    """Logs `tokens_per_second` (tokens predicted, including EOS, excluding validation time) and the time left.
 
-    With `lines` it writes a plain line every `every` steps. `seconds` is the wall time of fitting and
-    `training_seconds` the part without validation; both include the time before a resume.
+    With `lines` it writes a plain line every `every` steps; `counted` names the tokens. `seconds` is the wall time of
+    fitting and `training_seconds` the part without validation; both include the time before a resume.
     """
 
-    def __init__(self, task: TranslationTask, every: int, lines: bool, max_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        task: TrainingTask,
+        every: int,
+        lines: bool,
+        max_seconds: float | None = None,
+        counted: str = "target tokens",
+    ) -> None:
         self._task = task
         self.seconds = self.training_seconds = 0.0
+        self._counted = counted
         self._every, self._lines, self._max_seconds = every, lines, max_seconds
         self._mark = self._window = 0.0
         self._tokens = self._step = 0
@@ -82,12 +90,13 @@ class Progress(Callback):
         self._task.log("tokens_per_second", speed, prog_bar=True)
         if self._lines:
             logger.info(
-                "step %d/%s  train_loss %.3f  lr %.2e  %s target tokens/s  %s left",
+                "step %d/%s  %s  lr %.2e  %s %s/s  %s left",
                 trainer.global_step,
                 trainer.max_steps if 0 < trainer.max_steps < NO_LIMIT else "-",
-                trainer.callback_metrics["train_loss"].item(),
+                "  ".join(f"{k} {v.item():.3f}" for k, v in trainer.callback_metrics.items() if k.startswith("train")),
                 trainer.optimizers[0].param_groups[0]["lr"],
                 f"{speed:,.0f}",
+                self._counted,
                 self._left(trainer),
             )
 

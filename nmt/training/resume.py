@@ -9,12 +9,14 @@ from typing import Any
 from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
-from nmt.config.schema import RunSettings, TrainSettings, validated
+from nmt.config.schema import LoopSettings, RunSettings, TrainSettings, validated
 from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
+from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
+from nmt.runs.load import Trained
 from nmt.runs.record import training_record
 from nmt.training.buildable import check_buildable
 from nmt.training.checkpoints import newest_whole
@@ -33,11 +35,13 @@ from nmt.training.prepared import (
     reached_limits,
     start_weights,
 )
+from nmt.training.task import build_task
+from nmt.training.validation import translation_validations
 
 logger = logging.getLogger(__name__)
 
 
-def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared:
+def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
@@ -53,7 +57,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
     config = resumed_config(job, stored, metrics, run.path)
     if finished:
-        check_continues(stored, config, run.path, metrics)
+        check_continues(stored, config, validated(RunSettings, config), run.path, metrics)
     config = with_values(config, changes)
     settings = validated(RunSettings, config)
     check_buildable(settings)
@@ -85,17 +89,30 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     if finished:
         check_epochs_left(run.path, metrics, max_steps)
     record = {
-        **training_record(settings, tokenizers, model, machine.processes, hashes),
+        **training_record(settings, settings.direction, tokenizers, model, machine.processes, hashes),
         **start_weights(start, metrics),
         "command": changed_command(metrics.get("command", job.command), stored, config),
         "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
     }
     return Prepared(
-        run, config, settings, tokenizers, model, data, max_steps, checkpoint, machine.processes, record, is_new=False
+        run,
+        config,
+        settings,
+        settings.direction,
+        tokenizers,
+        model,
+        build_task(settings, model),
+        translation_validations(Trained(run, settings, tokenizers, model, model.device), data.validation),
+        data,
+        max_steps,
+        checkpoint,
+        machine.processes,
+        record,
+        is_new=False,
     )
 
 
-def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, path: Path) -> Config:
+def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
     """The stored configuration with the training length and the machine that the command line gives.
 
     Raises ValueError if the command line sets anything else to another value. `path` is for a warning.
@@ -122,17 +139,17 @@ def resumed_config(job: Job[TrainSettings], stored: Config, metrics: Config, pat
     if decay is not None and before != now and (now is None or now >= decay):
         logger.warning(
             "trainer.max_steps is %s now, but the learning rate decays over %s steps as before; for another schedule "
-            "start a new run with start_from=%s.",
+            "start a new run%s.",
             now,
             decay,
-            path,
+            f" with start_from={path}" if "start_from" in stored else "",
         )
     return config
 
 
-def check_continues(before: Config, now: Config, path: Path, metrics: Config) -> None:
+def check_continues(before: Config, now: Config, settings: LoopSettings, path: Path, metrics: Config) -> None:
     """Raises ValueError if a finished run would end at once, because it has reached a limit."""
-    if reached := reached_limits(validated(RunSettings, now), metrics):
+    if reached := reached_limits(settings, metrics):
         raise ValueError(
             f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
             "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
@@ -195,7 +212,7 @@ def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
         raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
 
 
-def _given_keys(job: Job[TrainSettings], stored: Config) -> list[tuple[str, str]]:
+def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
     """The keys that the command line sets, and each key below them; keys of a whole part, such as model, come first."""
     return [
         (given, leaf)

@@ -3,8 +3,9 @@
 import hashlib
 import logging
 import math
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from lightning import LightningModule
@@ -18,7 +19,8 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.data.batch import Batch, Example, separated
-from nmt.models.base import Seq2Seq
+from nmt.data.masking import MaskedBatch
+from nmt.models.base import Attending, Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
 
@@ -49,60 +51,56 @@ class NotFinite(FloatingPointError):  # noqa: N818
         )
 
 
-class TranslationTask(LightningModule):
-    """Minimizes -sum log p(target | source) / tokens over all target tokens (including EOS) of an optimizer step.
+class TrainingTask(LightningModule):
+    """Minimizes the sum of a loss over all tokens to predict of an optimizer step, divided by their number.
 
-    The sum is divided by the step's tokens once, after accumulation and over all processes, before clipping. Label
-    smoothing (torch's, over all ids), `word_dropout` (the probability that a piece is hidden from the model) and the
-    `objective` act in training only: `valid_loss` is the plain cross entropy.
+    The sum is divided once, after accumulation and over all processes, before clipping. `valid_loss` is the plain cross
+    entropy.
     """
+
+    counted: ClassVar = "target tokens"
+    """The tokens to predict, in words."""
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Attending,
         optimizer: Callable[..., Optimizer],
         schedule: Callable[[Optimizer], LRScheduler],
-        objective: Objective | None = None,
         *,
         seed: int,
-        label_smoothing: float = 0.0,
-        word_dropout: float = 0.0,
         max_skipped_steps: int = 0,
     ) -> None:
         super().__init__()
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing is {label_smoothing}; it must be at least 0 and below 1.")
-        if not 0 <= word_dropout < 1:
-            raise ValueError(f"word_dropout is {word_dropout}; it must be at least 0 and below 1.")
         self.model = model
         self.target_tokens = 0
-        self._optimizer, self._schedule = optimizer, schedule
-        self._objective, self._cross_entropy = objective or CrossEntropy(), CrossEntropy()
-        self._seed, self._label_smoothing, self._word_dropout = seed, label_smoothing, word_dropout
+        self._optimizer, self._schedule, self._seed = optimizer, schedule, seed
         self._step_tokens = 0
         self._step_nll = torch.zeros(())
-        self._step_batches: list[Batch] = []
+        self._step_batches: list[Any] = []
         self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
         self._max_skipped_steps, self._skipped = max_skipped_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
 
-    def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-        """-sum log p of the batch's target tokens, in nats."""
-        with parametrize.cached():
-            return self._cross_entropy(self.model, batch, label_smoothing)
+    @abstractmethod
+    def nll(self, batch: Any) -> Tensor:
+        """-sum log p of the batch's tokens to predict, in nats."""
+        raise NotImplementedError
 
-    def loss(self, batch: Batch) -> Tensor:
-        """What training minimizes: the objective's sum over the batch's target tokens, in nats."""
-        seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
-        # With FixNorm, each table is normalized once, however many passes read it.
-        with parametrize.cached():
-            return self._objective(self.model, seen, self._label_smoothing)
+    @abstractmethod
+    def loss(self, batch: Any) -> Tensor:
+        """What training minimizes: a sum over the batch's tokens to predict, in nats."""
+        raise NotImplementedError
 
-    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+    @abstractmethod
+    def examples(self, batch: Any) -> list[Example]:
+        """The sentences of a batch, for the report on a step that is not finite."""
+        raise NotImplementedError
+
+    def on_train_batch_start(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(batch_seed(self._seed, total, self.global_rank))
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: Batch | MaskedBatch, batch_idx: int) -> Tensor:
         loss = self.loss(batch)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens += batch.tokens
@@ -138,7 +136,7 @@ class TranslationTask(LightningModule):
             return
         norm = get_total_norm(gradients).item() * self._gradient_scale
         if not math.isfinite(norm):
-            examples = self._of_all_processes([example for batch in batches for example in separated(batch)])
+            examples = self._of_all_processes([example for batch in batches for example in self.examples(batch)])
             self._skip(NotFinite(self.global_step + 1, self._step_loss.item(), norm, examples, self._skipped))
             return
         limit = gradient_clip_val if gradient_clip_val and gradient_clip_val > 0 else math.inf
@@ -162,7 +160,7 @@ class TranslationTask(LightningModule):
     def on_validation_epoch_start(self) -> None:
         self._valid_nll, self._valid_tokens = torch.zeros((), device=self.device), 0
 
-    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+    def validation_step(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
         nll = self.nll(batch)
         if not nll.isfinite():
             raise FloatingPointError(
@@ -209,6 +207,51 @@ class TranslationTask(LightningModule):
     def _over_processes(self, value: Tensor | float) -> Tensor:
         tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)
         return self.trainer.strategy.reduce(tensor, reduce_op="sum")
+
+
+class TranslationTask(TrainingTask):
+    """Minimizes -sum log p(target | source) / tokens over all target tokens (including EOS) of an optimizer step.
+
+    Label smoothing (torch's, over all ids), `word_dropout` (the probability that a piece is hidden from the model) and
+    the `objective` act in training only: `valid_loss` is the plain cross entropy.
+    """
+
+    model: Seq2Seq
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        optimizer: Callable[..., Optimizer],
+        schedule: Callable[[Optimizer], LRScheduler],
+        objective: Objective | None = None,
+        *,
+        seed: int,
+        label_smoothing: float = 0.0,
+        word_dropout: float = 0.0,
+        max_skipped_steps: int = 0,
+    ) -> None:
+        super().__init__(model, optimizer, schedule, seed=seed, max_skipped_steps=max_skipped_steps)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing is {label_smoothing}; it must be at least 0 and below 1.")
+        if not 0 <= word_dropout < 1:
+            raise ValueError(f"word_dropout is {word_dropout}; it must be at least 0 and below 1.")
+        self._objective, self._cross_entropy = objective or CrossEntropy(), CrossEntropy()
+        self._label_smoothing, self._word_dropout = label_smoothing, word_dropout
+
+    def nll(self, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
+        """-sum log p of the batch's target tokens, in nats."""
+        with parametrize.cached():
+            return self._cross_entropy(self.model, batch, label_smoothing)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """What training minimizes: the objective's sum over the batch's target tokens, in nats."""
+        seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
+        # With FixNorm, each table is normalized once, however many passes read it.
+        with parametrize.cached():
+            return self._objective(self.model, seen, self._label_smoothing)
+
+    def examples(self, batch: Batch) -> list[Example]:
+        return separated(batch)
 
 
 def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:

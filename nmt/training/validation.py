@@ -6,10 +6,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
+from nmt.config.nodes import make
+from nmt.data.batch import Example
+from nmt.data.documents import read_documents
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
+from nmt.evaluation.scores import Bleu
+from nmt.runs.load import Trained
+from nmt.runs.references import is_tokenized, read_references
+from nmt.runs.search import longest_source
+from nmt.training.attention_probes import AttentionProbes, probe_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -94,3 +104,41 @@ class ValidationBleu(Callback):
             logger.info(
                 "step %d\n  source      %s\n  reference   %s\n  hypothesis  %s", step, source, reference, output
             )
+
+
+def translation_validations(trained: Trained, validation: Sequence[Example]) -> list[Callback]:
+    """What a validation adds to the loss: BLEU of greedy translations of the first sentences, and the probes."""
+    settings = trained.settings
+    valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
+    greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
+    documents = read_documents(settings.data.valid, settings.direction) if trained.window.sentences else None
+    translator = Translator(
+        trained.model,
+        trained.tokenizers,
+        greedy,
+        settings.batching.batch_tokens,
+        longest_source(settings),
+        window=trained.window,
+    )
+    # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
+    of_tokens = is_tokenized(settings.data.tokenized, valid.target)
+    metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
+
+    def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+        return metric.corpus_score(hypotheses, [references]).score
+
+    sentences = slice(settings.validation.sentences)
+    # What decides when to stop and which weights are best must not depend on the clock.
+    fraction = 1.0 if settings.validation.monitor == "bleu" else settings.validation.max_time_fraction
+    probes = probe_pairs(validation, settings.validation.probes)
+    return [
+        ValidationBleu(
+            translator,
+            valid.source[sentences],
+            valid.target[sentences],
+            bleu,
+            fraction,
+            documents and documents[sentences],
+        ),
+        AttentionProbes(trained._replace(device=torch.device("cpu")), probes),
+    ]

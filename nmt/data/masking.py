@@ -1,0 +1,109 @@
+"""Sentences with hidden pieces to predict: the objective of BERT (Devlin et al. 2019, section 3.1)."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from nmt.data.batch import Example, pad, pad_source
+from nmt.data.dataset import TrainingData
+from nmt.data.drawn_pairs import Draw, DrawnPairs
+from nmt.data.plan import Mixing
+from nmt.text import EOS, PAD, UNK
+
+MASK = UNK
+"""The piece in place of a hidden one.
+
+UNK has no other use with byte fallback, and means a hidden piece in word dropout and SimCut too. A new piece would
+change the vocabulary that the translation model takes over.
+"""
+_FIRST_PIECE = EOS + 1
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Which pieces of a sentence are predicted, and what the encoder reads in their place.
+
+    Of n pieces round(share n) are predicted, but at least one, as in the authors' program; EOS never is. Each becomes
+    MASK with probability `mask` and any piece of the vocabulary with probability `random`; otherwise it stays.
+    """
+
+    vocabulary: int
+    """Number of pieces, with the four special ones, which are never drawn at random."""
+    share: float = 0.15
+    mask: float = 0.8
+    random: float = 0.1
+
+    def __call__(self, index: int, ids: Sequence[int], key: str) -> Example:
+        """The pieces that the encoder reads, and the pieces to predict: PAD where none is.
+
+        Both depend only on the arguments; `key` names the draw, such as 'seed/epoch/sentence'.
+        """
+        digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+        random = np.random.default_rng(int.from_bytes(digest, "big"))
+        pieces = np.array(ids)
+        chosen = random.permutation(len(pieces))[: max(1, round(self.share * len(pieces)))]
+        fate = random.random(len(chosen))
+        any_piece = random.integers(_FIRST_PIECE, self.vocabulary, len(chosen))
+        kept = pieces[chosen]
+        read, predicted = pieces.copy(), np.full_like(pieces, PAD)
+        predicted[chosen] = kept
+        read[chosen] = np.where(fate < self.mask, MASK, np.where(fate < self.mask + self.random, any_piece, kept))
+        return Example(index, read.tolist(), predicted.tolist())
+
+
+class MaskedLines(DrawnPairs):
+    """The training lines as an epoch draws them: other pieces are hidden in each epoch, by (seed, epoch, line)."""
+
+    def __init__(self, training: TrainingData, masking: Masking, seed: int, mixing: Mixing) -> None:
+        super().__init__(training, mixing=mixing)
+        self.masking, self.seed = masking, seed
+
+    def __getitems__(self, draws: list[Draw]) -> list[Example]:
+        lines = self.training.__getitems__([draw.pair for draw in draws])
+        return [
+            self.masking(line.number, line.source, f"{self.seed}/{draw.epoch}/{draw.pair}")
+            for draw, line in zip(draws, lines, strict=True)
+        ]
+
+
+class MaskedBatch(NamedTuple):
+    """Sentences with hidden pieces, padded at the end.
+
+    `source` ends in EOS; the mask is True at pieces and EOS. `predicted` is PAD where nothing is predicted.
+    """
+
+    source: Int[Tensor, "batch source"]
+    source_mask: Bool[Tensor, "batch source"]
+    predicted: Int[Tensor, "batch source"]
+    indices: Int[Tensor, " batch"]
+
+    @property
+    def tokens(self) -> int:
+        """Number of pieces to predict."""
+        return int((self.predicted != PAD).sum())
+
+    @property
+    def examples(self) -> list[Example]:
+        """Index, pieces that are read, and pieces that are predicted, of each sentence."""
+        rows = zip(self.indices.tolist(), self.source.tolist(), self.predicted.tolist(), strict=True)
+        return [
+            Example(
+                index,
+                [piece for piece in read if piece not in (PAD, EOS)],
+                [piece for piece in predicted if piece != PAD],
+            )
+            for index, read, predicted in rows
+        ]
+
+
+def collate_masked(examples: Sequence[Example]) -> MaskedBatch:
+    """A batch of `Masking`'s examples. Raises ValueError if there are none."""
+    source, mask = pad_source([example.source for example in examples])
+    predicted = pad([[*example.target, PAD] for example in examples])
+    return MaskedBatch(source, mask, predicted, torch.tensor([example.number for example in examples]))

@@ -1,0 +1,143 @@
+"""Text without translations: the lines of files, normalized, filtered and tokenized once."""
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from datasets import Dataset, Features, List, Value
+from datasets.arrow_writer import ArrowWriter
+
+from nmt.data.cache import cached_folder, content_key, file_digest
+from nmt.data.corpus import iter_lines
+from nmt.data.dataset import TrainingData
+from nmt.text import Tokenizer, normalize
+
+logger = logging.getLogger(__name__)
+
+# Part of the cache key. Raise it when the same files and settings give different rows.
+_FORMAT = 1
+_CHUNK = 10_000
+# A line is stored as a pair without a target, so that pairs and lines are read and batched alike.
+_FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text file from `start` to before `end`, counted from 0."""
+
+    file: Path
+    start: int
+    end: int
+
+    def __iter__(self) -> Iterator[str]:
+        """Each line, normalized."""
+        return map(normalize, islice(iter_lines(self.file), self.start, self.end))
+
+
+class Split(NamedTuple):
+    """The lines of each training file, the lines for validation, and further lines that training must not read."""
+
+    train: list[Lines]
+    valid: list[Lines]
+    excluded: list[Lines]
+
+
+def split_lines(
+    train: Sequence[Path], valid: Sequence[Path] | None, number: int, exclude: Sequence[Path] = ()
+) -> Split:
+    """All lines of the files, or without files for validation the last `number` lines of each training file.
+
+    Reads every line once. Raises the errors of `iter_lines`, and ValueError if a file has too few lines to give up
+    `number`.
+    """
+    lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
+    whole, held_out, excluded = (
+        [Lines(path, 0, lengths[path]) for path in files] for files in (train, valid or [], exclude)
+    )
+    if valid is not None:
+        return Split(whole, held_out, excluded)
+    for path in train:
+        if lengths[path] < 2 * number:
+            raise ValueError(
+                f"{path} has {lengths[path]} lines, and half of them or more would be held out for validation: set "
+                f"data.valid_lines to less than {number}, or name files of their own in data.valid."
+            )
+    return Split(
+        [Lines(path, 0, lengths[path] - number) for path in train],
+        [Lines(path, lengths[path] - number, lengths[path]) for path in train],
+        excluded,
+    )
+
+
+@dataclass(frozen=True)
+class LineFilters:
+    """Which training lines are kept: those of at most `max_tokens` pieces, including EOS, that are not empty.
+
+    drop_duplicates: only the first of equal lines; drop_overlap: no line that is also for validation or excluded.
+    """
+
+    max_tokens: int
+    drop_duplicates: bool
+    drop_overlap: bool
+
+
+def training_lines(
+    split: Split, tokenizer: Tokenizer, filters: LineFilters, cache_dir: Path
+) -> tuple[TrainingData, str]:
+    """The tokenized training lines, as pairs without a target, and a report on them.
+
+    The result is cached under `cache_dir` by the content of all files, the tokenizer and the filters. Raises the errors
+    of `iter_lines`, and ValueError if no line is left.
+    """
+    parts = [[(file_digest(part.file), part.start, part.end) for part in lines] for lines in split]
+    key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])
+    folder = cached_folder(cache_dir / "datasets" / key, partial(_write, split, tokenizer, filters))
+    kept, report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return TrainingData(Dataset.from_file(str(folder / "pairs.arrow")), kept), report
+
+
+def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int]]:
+    """The pieces of each line that is not empty."""
+    return [ids for ids in tokenizer.encode_all([line for part in lines for line in part]) if ids]
+
+
+def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Path) -> None:
+    logger.info("Tokenizing the training lines")
+    held_out = (
+        {line for part in (*split.valid, *split.excluded) for line in part} if filters.drop_overlap else set[str]()
+    )
+    dropped, seen, kept, tokens = Counter[str](), set[bytes](), [0] * len(split.train), 0
+    with ArrowWriter(features=_FEATURES, path=str(folder / "pairs.arrow")) as writer:
+        for number, part in enumerate(split.train):
+            lines = iter(part)
+            while chunk := list(islice(lines, _CHUNK)):
+                for line, ids in zip(chunk, tokenizer.encode_all(chunk), strict=True):
+                    digest = hashlib.blake2b(line.encode(), digest_size=16).digest()
+                    if not ids:
+                        dropped["empty"] += 1
+                    elif filters.drop_duplicates and digest in seen:
+                        dropped["duplicate"] += 1
+                    elif line in held_out:
+                        dropped["overlap"] += 1
+                    elif len(ids) >= filters.max_tokens:
+                        dropped["too long"] += 1
+                    else:
+                        writer.write({"source": ids, "target": []})
+                        kept[number] += 1
+                        tokens += len(ids) + 1
+                    seen.add(digest)
+        writer.finalize()
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
+    lines_read = sum(kept) + sum(dropped.values())
+    report = f"{lines_read:,} lines, {sum(kept):,} kept ({tokens:,} tokens); dropped: {reasons}"
+    if not sum(kept):
+        files = ", ".join(str(part.file) for part in split.train)
+        raise ValueError(f"No training line is left: {report}; check {files} and the filters.")
+    (folder / "report.json").write_text(json.dumps([kept, report]), encoding="utf-8")

@@ -1,0 +1,16 @@
+"""Pretrain a Transformer's encoder on text without translations, for nmt.train to start from.
+
+  python -m nmt.pretrain 'data.train=[my/text.en,my/text.vi]' run_dir=runs/pretrained/both
+  python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid start_from=runs/pretrained/both
+  python -m nmt.pretrain scorer=additive normalizer=sparsemax   other attention in the encoder
+  python -m nmt.pretrain resume=true                            resume the run of the same command
+  python -m nmt.export_attention run_dir=runs/pretrained/both input=my/text.en out=maps
+
+Without data.train it reads both sides of the embedded sample corpus. Prints the run directory, and the loss and the
+accuracy on the validation text. Progress goes to standard error.
+"""
+
+from nmt.cli.command import command
+
+if __name__ == "__main__":
+    command("pretrain", __doc__, "nmt.commands.pretrain:pretrain")

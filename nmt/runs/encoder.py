@@ -1,0 +1,62 @@
+"""Loads a pretrained encoder from its run directory."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from nmt.config.nodes import Node, make
+from nmt.config.schema import EncoderSettings, validated
+from nmt.config.trusted import FOR_LOADING, check_targets
+from nmt.models import MaskedTransformer, VocabularySizes
+from nmt.models.embeddings import with_plain_weights
+from nmt.runs.directory import EncoderDirectory
+from nmt.runs.load import choose_device
+from nmt.text import TokenizerPair
+
+
+class Encoder(NamedTuple):
+    """A finished run of nmt.pretrain in memory; both sides of its tokenizers are the same."""
+
+    run: EncoderDirectory
+    settings: EncoderSettings
+    tokenizers: TokenizerPair
+    model: MaskedTransformer
+    device: torch.device
+
+
+def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
+    """The encoder with fresh weights, for a vocabulary of the tokenizers' size."""
+    sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    encoder: MaskedTransformer = make(model)(vocabulary=sizes)
+    return encoder
+
+
+def load_encoder(path: Path, device: str) -> Encoder:
+    """The pretrained encoder in a folder.
+
+    Raises FileNotFoundError or ValueError if the folder holds no finished one, if its files do not belong together, and
+    for a device that cannot be used.
+    """
+    place = choose_device(device)
+    run = EncoderDirectory(path)
+    run.require_finished()
+    config = run.config()
+    check_targets(config["model"], path / "config.yaml", FOR_LOADING)
+    try:
+        settings = validated(EncoderSettings, config)
+    except ValueError as error:
+        raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
+    tokenizers = run.tokenizers(None, run.metrics())
+    try:
+        model = build_encoder(settings.model, tokenizers)
+        safetensors.torch.load_model(model, run.weights)
+    except (TypeError, RuntimeError, SafetensorError) as error:
+        raise ValueError(
+            f"{run.weights} does not hold the weights of the encoder in {path / 'config.yaml'} with a vocabulary of "
+            f"{tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
+        ) from error
+    with_plain_weights(model)
+    return Encoder(run, settings, tokenizers, model.eval().to(place), place)

@@ -1,0 +1,26 @@
+"""Attention maps of sentences in a pretrained encoder: one recorded forward pass over the whole sentences."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from nmt.data.batch import pad_source
+from nmt.maps.attention_map import SentenceMaps
+from nmt.maps.recorder import Recorder
+from nmt.runs.encoder import Encoder
+from nmt.runs.forced_maps import IdPair
+
+
+def encoder_maps(encoder: Encoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+    """The maps of each source at encoder_self, long sentences first; no piece is hidden, and targets are not read."""
+    waiting = sorted(pairs, key=lambda pair: len(pair.source), reverse=True)
+    while waiting:
+        number = max(1, batch_tokens // (len(waiting[0].source) + 1))
+        rows, waiting = waiting[:number], waiting[number:]
+        source, mask = pad_source([pair.source for pair in rows])
+        recorder = Recorder()
+        with torch.inference_mode():
+            encoder.model(source.to(encoder.device), mask.to(encoder.device), watch=recorder)
+        for row, pair in enumerate(rows):
+            pieces = encoder.tokenizers.source.pieces(pair.source)
+            yield SentenceMaps(pair.line, pair.rank, pieces, [], recorder.sentence(row, pieces, []))

@@ -1,0 +1,100 @@
+"""What a step of masked pretraining computes: the cross entropy per predicted piece, in nats, and the accuracy."""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import parametrize
+from torch.optim import Optimizer
+
+from nmt.config.nodes import make
+from nmt.config.schema import EncoderSettings
+from nmt.data.batch import Example
+from nmt.data.masking import MaskedBatch, collate_masked
+from nmt.data.plan import plan
+from nmt.kernels.vocabulary_loss import summed_nll
+from nmt.models import MaskedTransformer
+from nmt.text import PAD
+from nmt.training.task import TrainingTask
+
+
+class Sums(NamedTuple):
+    """Over the predicted pieces of a batch: -sum log p, in nats, and how many have the largest p."""
+
+    nll: Tensor
+    right: Tensor
+
+
+def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
+    """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the right guesses."""
+    # With FixNorm, the table is normalized once.
+    with parametrize.cached():
+        states = model(batch.source, batch.source_mask)
+        with torch.no_grad():
+            predicted = batch.predicted != PAD
+            guesses = model.output(states[predicted]).argmax(-1)
+            right = (guesses == batch.predicted[predicted]).sum()
+        return Sums(summed_nll(states, model.output, batch.predicted), right)
+
+
+class MaskedTask(TrainingTask):
+    """Minimizes -sum log p(x_i | x~) / pieces over the predicted pieces of an optimizer step.
+
+    Logs the accuracy too: the share of predicted pieces with the largest probability.
+    """
+
+    counted: ClassVar = "predicted pieces"
+    model: MaskedTransformer
+    # Of the batches since the last step or of a validation, which come only between steps.
+    _right: Tensor | float = 0.0
+
+    def nll(self, batch: MaskedBatch) -> Tensor:
+        nll, right = masked_sums(self.model, batch)
+        self._right = self._right + right
+        return nll
+
+    def loss(self, batch: MaskedBatch) -> Tensor:
+        return self.nll(batch)
+
+    def examples(self, batch: MaskedBatch) -> list[Example]:
+        return batch.examples
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        accuracy = self._over_processes(self._right) / self._over_processes(float(self._step_tokens))
+        super().on_before_optimizer_step(optimizer)
+        self.log("train_accuracy", accuracy)
+        self._right = 0.0
+
+    def on_validation_epoch_end(self) -> None:
+        super().on_validation_epoch_end()
+        accuracy = self._over_processes(self._right) / self._over_processes(float(self._valid_tokens))
+        self.log("valid_accuracy", accuracy, prog_bar=True)
+        self._right = 0.0
+
+
+def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> MaskedTask:
+    """What a training step computes."""
+    return MaskedTask(
+        model,
+        make(settings.optimizer),
+        make(settings.schedule),
+        seed=settings.seed,
+        max_skipped_steps=settings.max_skipped_steps,
+    )
+
+
+@torch.inference_mode()
+def masked_score(model: MaskedTransformer, examples: Sequence[Example], batch_tokens: int) -> dict[str, float]:
+    """The loss per predicted piece, in nats, and the accuracy of a model on sentences with hidden pieces."""
+    lengths = np.array([[len(example.source) + 1, len(example.target) + 1] for example in examples])
+    nll = right = number = 0.0
+    for [[chosen]] in plan(0, 0, lengths, max(batch_tokens, int(lengths.max()))):
+        batch = collate_masked([examples[index] for index in chosen.tolist()])
+        on_device = batch._replace(
+            **{name: getattr(batch, name).to(model.device) for name in ("source", "source_mask", "predicted")}
+        )
+        sums = masked_sums(model, on_device)
+        nll, right, number = nll + sums.nll.item(), right + sums.right.item(), number + batch.tokens
+    return {"loss": nll / number, "accuracy": right / number}

@@ -1,0 +1,232 @@
+"""How masked pretraining begins, and how a stopped one continues."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.config.job import Job
+from nmt.config.keys import value_at, with_values
+from nmt.config.nodes import Config, make
+from nmt.config.schema import EncoderSettings, PretrainSettings, TrainSettings, validated
+from nmt.config.trusted import FOR_RESUMING, check_targets
+from nmt.data.batch import Example
+from nmt.data.cache import file_digest
+from nmt.data.corpus import text_file
+from nmt.data.dataset import TrainingData
+from nmt.data.masking import MaskedLines, Masking, collate_masked
+from nmt.data.module import TranslationData
+from nmt.data.monolingual import LineFilters, Split, encoded_lines, split_lines, training_lines
+from nmt.data.plan import Mixing
+from nmt.data.vocabulary import learned_tokenizer
+from nmt.files import cache_folder, check_unlocked
+from nmt.models import MaskedTransformer, VocabularySizes
+from nmt.runs.directory import EncoderDirectory
+from nmt.runs.encoder import build_encoder
+from nmt.runs.record import training_record
+from nmt.text import Tokenizer, TokenizerPair
+from nmt.training.buildable import refusals
+from nmt.training.machine import choose_machine, faster_precision, rank
+from nmt.training.masked_task import build_masked_task
+from nmt.training.prepared import ADAPTED, Prepared, changed_command, steps_of_training
+from nmt.training.resume import (
+    check_continues,
+    check_corpora,
+    check_epochs_left,
+    last_checkpoint,
+    resumed_config,
+    same_steps,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def begin_pretraining(
+    job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
+) -> Prepared[EncoderSettings, MaskedTransformer]:
+    """A new run with the configuration of the command line, and with `changes` that save memory.
+
+    Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
+    """
+    asked = {key: value for key, value in job.config.items() if key not in TrainSettings.NOT_STORED}
+    config = with_values(asked, changes)
+    settings = validated(EncoderSettings, config)
+    check_encoder_buildable(settings)
+    machine = choose_machine(settings.trainer)
+    text = read_text(settings)
+    # With changes, the run to replace is this command's own first attempt.
+    run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
+    if rank() == 0:
+        check_unlocked(run.path)
+    if faster := faster_precision(settings.trainer, machine.device):
+        logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
+    cache = cache_folder(job.settings.cache_dir)
+    tokenizer = text.tokenizer(settings, cache)
+    prepared = assembled(run, config, settings, text, tokenizer, machine.processes, cache)
+    command = changed_command(job.command, asked, config)
+    record = {**prepared.record, "command": command, "asked": {key: value_at(asked, key) for key in ADAPTED}}
+    return replace(prepared, record=record)
+
+
+def resume_pretraining(
+    job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
+) -> Prepared[EncoderSettings, MaskedTransformer]:
+    """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
+
+    Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
+    """
+    if not run.started:
+        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
+    stored, metrics = run.config(), run.metrics()
+    try:
+        validated(EncoderSettings, stored)
+    except ValueError as error:
+        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
+    finished = metrics.get("finished", False) and run.weights.is_file()
+    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
+    config = resumed_config(job, stored, metrics, run.path)
+    if finished:
+        check_continues(stored, config, validated(EncoderSettings, config), run.path, metrics)
+    config = with_values(config, changes)
+    settings = validated(EncoderSettings, config)
+    check_encoder_buildable(settings)
+    machine = choose_machine(settings.trainer)
+    text = read_text(settings)
+    if rank() == 0:
+        check_unlocked(run.path)
+    mine = machine.processes * settings.trainer.accumulate_grad_batches
+    config = same_steps(config, mine if changes else metrics.get("batches_a_step", mine), machine.processes)
+    settings = validated(EncoderSettings, config)
+    check_corpora(metrics.get("corpora", {}), text.hashes)
+    cache = cache_folder(job.settings.cache_dir)
+    checkpoint = last_checkpoint(run, finished)
+    if metrics:
+        tokenizer = run.tokenizers(None, metrics).source
+    else:  # killed while its first files were written
+        files = [*dict.fromkeys(text.files["train"] + text.files["vocabulary"])]
+        tokenizer = learned_tokenizer(
+            files, kind=settings.tokenizer.kind, size=settings.tokenizer.size, cache_dir=cache
+        )
+    prepared = assembled(run, config, settings, text, tokenizer, machine.processes, cache)
+    if finished:
+        check_epochs_left(run.path, metrics, prepared.max_steps)
+    record = {
+        **prepared.record,
+        "command": changed_command(metrics.get("command", job.command), stored, config),
+        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
+    }
+    return replace(prepared, checkpoint=checkpoint, record=record, is_new=False)
+
+
+class Text(NamedTuple):
+    """The files of a run by the keys under data, and the lines that each gives to training and validation."""
+
+    files: dict[str, list[Path]]
+    split: Split
+    hashes: dict[str, str]
+    """SHA-256 of each file, by its name in the configuration."""
+
+    def tokenizer(self, settings: EncoderSettings, cache_dir: Path) -> Tokenizer:
+        """The tokenizer of the training files and those for the vocabulary; it learns from held-out lines too."""
+        files = [*dict.fromkeys(self.files["train"] + self.files["vocabulary"])]
+        kind, size = settings.tokenizer.kind, settings.tokenizer.size
+        return learned_tokenizer(files, kind=kind, size=size, cache_dir=cache_dir)
+
+
+def read_text(settings: EncoderSettings) -> Text:
+    """The text of a run, of which every line is read once.
+
+    Raises FileNotFoundError for a missing file, and ValueError for one that is not text or has too few lines.
+    """
+    data = settings.data
+    names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}
+    files = {key: [text_file(name) for name in named] for key, named in names.items()}
+    split = split_lines(files["train"], files["valid"] or None, data.valid_lines, files["exclude"])
+    hashes = {
+        name: file_digest(path) for key, named in names.items() for name, path in zip(named, files[key], strict=True)
+    }
+    return Text(files, split, hashes)
+
+
+def assembled(
+    run: EncoderDirectory,
+    config: Config,
+    settings: EncoderSettings,
+    text: Text,
+    tokenizer: Tokenizer,
+    processes: int,
+    cache_dir: Path,
+) -> Prepared[EncoderSettings, MaskedTransformer]:
+    """The model with initial weights, the batches and the task of a new run.
+
+    Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
+    """
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
+    torch.manual_seed(settings.seed)
+    model = build_encoder(settings.model, tokenizers)
+    make(settings.initializer)(model)
+    rows, report = training_lines(text.split, tokenizer, LineFilters(**settings.filters.model_dump()), cache_dir)
+    logger.info("Training data: %s", report)
+    mixing = Mixing(tuple(rows.parts), settings.data.sampling_temperature)
+    max_steps = steps_of_training(settings, rows.lengths, mixing, processes)
+    masking = Masking(tokenizer.size, **settings.masking.model_dump())
+    # The same pieces are hidden in every validation, and in every run on this text, whatever its seed.
+    lines = encoded_lines(text.split.valid, tokenizer)
+    valid = [masking(index, ids, f"valid/{index}") for index, ids in enumerate(lines)]
+    if not valid:
+        raise ValueError(
+            "Every line for validation is empty: raise data.valid_lines, or name other files in data.valid."
+        )
+    check_line_lengths(model, rows, valid)
+    data = TranslationData(
+        MaskedLines(rows, masking, settings.seed, mixing),
+        valid,
+        seed=settings.seed,
+        batch_tokens=settings.batching.batch_tokens,
+        max_steps=max_steps,
+        accumulate=settings.trainer.accumulate_grad_batches,
+        workers=settings.batching.workers,
+        collate=collate_masked,
+    )
+    return Prepared(
+        run,
+        config,
+        settings,
+        None,
+        tokenizers,
+        model,
+        build_masked_task(settings, model),
+        (),
+        data,
+        max_steps,
+        None,
+        processes,
+        training_record(settings, None, tokenizers, model, processes, text.hashes),
+        is_new=True,
+    )
+
+
+def check_line_lengths(model: MaskedTransformer, training: TrainingData, valid: list[Example]) -> None:
+    """Raises ValueError if a sentence is longer than the model can read."""
+    lengths = {"training": int(training.lengths[:, 0].max()), "validation": max(len(line.source) + 1 for line in valid)}
+    for split, length in lengths.items():
+        if model.max_source is not None and length > model.max_source:
+            raise ValueError(
+                f"The longest line of the {split} text has {length} pieces with EOS, but scorer=location has weights "
+                f"for {model.max_source}: set its max_length to {length} or more, or leave out long lines."
+            )
+
+
+def check_encoder_buildable(settings: EncoderSettings) -> None:
+    """Builds the model (without memory), initial weights, optimizer and schedule once, and discards them.
+
+    Raises ValueError for the first value that one of them refuses, before the text is read.
+    """
+    with refusals():
+        with torch.device("meta"):
+            model = make(settings.model)(vocabulary=VocabularySizes(8, 8, joint=True))
+            make(settings.initializer)(model)
+        build_masked_task(settings, model).configure_optimizers()

@@ -1,0 +1,81 @@
+"""What scripts/studies/pretraining.py trains, how long, and what it prints."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.arguments import for_hydra
+from nmt.cli.compose import configuration
+from nmt.config.schema import COMMANDS, validated
+from nmt.runs.directory import EncoderDirectory, RunDirectory
+from scripts.studies import pretraining as study
+
+FILES = ["a.en", "a.vi"]
+
+
+def finish(run: RunDirectory, **metrics: object) -> None:
+    run.path.mkdir(parents=True)
+    run.write_config({})
+    run.write_metrics({"finished": True, **metrics})
+    run.weights.touch()
+
+
+@pytest.fixture
+def options(tmp_path: Path):
+    out = str(tmp_path / "out")
+    return study.parse(["corpus", "--out", out, "--seeds", "1,2", "--steps", "50", "--pretrain-steps", "100"])
+
+
+def test_every_command_is_one_that_the_program_reads(options) -> None:
+    commands = [study.pretraining(options, "encoder", steps, 1, FILES) for steps in (100, 1)]
+    commands += [study.training(options, arm, 2, 50) for arm in study.ARMS]
+    for name, *arguments in commands:
+        kind = name.removeprefix("nmt.")
+        read = for_hydra(arguments, COMMANDS[kind])
+        validated(COMMANDS[kind], configuration(kind, read))
+
+
+def test_arms_differ_in_what_they_start_from_alone(options) -> None:
+    random, own = (study.training(options, arm, 2, 50) for arm in ("random", "pretrained"))
+    differing = {word.split("=")[0] for word in set(random) ^ set(own)}
+    assert differing == {"start_from", "run_dir"}
+
+
+def test_the_longer_run_gets_the_steps_of_the_same_time(options) -> None:
+    finish(EncoderDirectory(options.out / "pretrained_encoder"), wall_time_seconds=90.0)
+    finish(RunDirectory(options.out / "pretrained_1"), wall_time_seconds=30.0, steps=50)
+    finish(RunDirectory(options.out / "random_1"), wall_time_seconds=20.0, steps=50)
+    assert study.longer_steps(options, 1) == 50 * (90 + 30) / 20
+
+
+def test_the_table_has_intervals_means_and_the_time_of_pretraining(options) -> None:
+    finish(EncoderDirectory(options.out / "pretrained_encoder"), wall_time_seconds=90.0)
+    for seed, bleu in ((1, 10.0), (2, 12.0)):
+        scores = [{"name": name, "value": bleu, "interval": [bleu - 1, bleu + 1]} for name in ("BLEU", "chrF2")]
+        finish(
+            RunDirectory(options.out / f"pretrained_{seed}"),
+            wall_time_seconds=30.0,
+            steps=50,
+            best={"value": 3.0},
+            scores={"test": scores},
+        )
+    first, _, mean = study.rows(options)
+    assert first == ["pretrained", "1", "50", "120", "3.000", "10.00 [9.00, 11.00]", "10.00"]
+    assert mean[5] == "11.00 ± 1.41"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corpus", "--seeds", "1,x"], "--seeds is '1,x'; write whole numbers with commas"),
+        (["corpus", "--steps", "0"], "--steps and --pretrain-steps must be at least 1"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(arguments: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        study.parse(arguments)
+
+
+def test_a_table_without_an_encoder_says_why(options) -> None:
+    with pytest.raises(ValueError, match="pretrained_encoder is not finished: not started"):
+        study.report(options)
