@@ -2,7 +2,7 @@
 
 from nmt.models.bahdanau import Bahdanau
 from nmt.models.base import Seq2Seq
-from nmt.models.documents import DocumentModel
+from nmt.models.document_model import DocumentModel
 from nmt.models.embeddings import VocabularySizes
 from nmt.models.luong import Luong
 from nmt.models.masked import MaskedTransformer

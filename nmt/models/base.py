@@ -14,7 +14,7 @@ Watch = Callable[[str, int, Tensor, View], None]
 """watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
 View of its window.
 
-The sites are encoder_self, decoder_self and cross, and those of nmt.models.documents; layers count from 0.
+The sites are encoder_self, decoder_self and cross, and those of nmt.models.document_model; layers count from 0.
 """
 
 Source = Int[Tensor, "batch source"]

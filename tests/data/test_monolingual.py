@@ -38,7 +38,7 @@ def test_rows_are_the_lines_in_their_order_and_know_their_file(file: Path, tmp_p
     other.write_text("một\nhai\n", encoding="utf-8")
     tokenizer = tokenizer_of(file, tmp_path)
     rows, report = training_lines(split_lines([file, other], [file], 1), tokenizer, ALL, tmp_path)
-    texts = [tokenizer.decode(source) for _, source, _ in rows.__getitems__(list(range(len(rows))))]
+    texts = [tokenizer.decode(line.source) for line in rows.__getitems__(list(range(len(rows))))]
     assert texts == [*file.read_text(encoding="utf-8").splitlines(), "một", "hai"]
     assert rows.parts == [40, 2]
     assert rows.lengths[:, 0].tolist() == [len(tokenizer.encode(text)) + 1 for text in texts]
