@@ -58,7 +58,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     settings = validated(RunSettings, config)
     if start is not None:
         check_same(start, settings)
-    if settings.data.name != "sample" and "data" in job.given and "experiment" not in job.given:
+    if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
         taken = "Schedule" if start else "Vocabulary, schedule"
         logger.warning(
             "%s and length of training are those of experiment=sample, which suits the embedded corpus: choose an "
