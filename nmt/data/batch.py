@@ -73,8 +73,8 @@ class Batch(NamedTuple):
         return int((self.target_output != PAD).sum())
 
 
-def collate(examples: Sequence[Example]) -> Batch:
-    """A batch of the examples, in their order. Raises ValueError if there are none."""
+def collate(examples: Sequence[Example], *, always_context: bool = False) -> Batch:
+    """A batch of the examples, in their order; see `context_sentences`. Raises ValueError if there are none."""
     source, source_mask = pad_source([example.source for example in examples])
     return Batch(
         source=source,
@@ -82,17 +82,22 @@ def collate(examples: Sequence[Example]) -> Batch:
         target_input=pad([[BOS, *example.target] for example in examples]),
         target_output=pad([[*example.target, EOS] for example in examples]),
         indices=torch.tensor([example.number for example in examples]),
-        context=context_sentences([example.earlier for example in examples]),
+        context=context_sentences([example.earlier for example in examples], always=always_context),
     )
 
 
-def context_sentences(earlier: Sequence[Sequence[TokenizedPair]]) -> ContextSentences | None:
-    """The pairs before each sentence of a batch; None if no sentence has any."""
+def context_sentences(earlier: Sequence[Sequence[TokenizedPair]], *, always: bool = False) -> ContextSentences | None:
+    """The pairs before each sentence of a batch; None if no sentence has any.
+
+    With `always` there is then an empty pair that no sentence reads, so that every process of a distributed training
+    computes the same parts of the model.
+    """
     keys = [[(tuple(source), tuple(target)) for source, target in pairs] for pairs in earlier]
     numbers = {pair: row for row, pair in enumerate(dict.fromkeys(pair for pairs in keys for pair in pairs))}
-    if not numbers:
+    if not numbers and not always:
         return None
-    most = max(map(len, keys))
+    numbers = numbers or {((), ()): 0}
+    most = max(1, *map(len, keys))
     source, source_mask = pad_source([source for source, _ in numbers])
     target_input = pad([[BOS, *target] for _, target in numbers])
     rows = [[*[-1] * (most - len(pairs)), *(numbers[pair] for pair in pairs)] for pairs in keys]

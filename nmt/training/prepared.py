@@ -4,6 +4,7 @@ import logging
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,7 +19,7 @@ from nmt.config.keys import value_at
 from nmt.config.messages import written
 from nmt.config.nodes import Config, make
 from nmt.config.schema import LoopSettings, RunSettings
-from nmt.data.batch import Example
+from nmt.data.batch import Example, collate
 from nmt.data.cache import file_digest
 from nmt.data.corpus import file_pair, read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
@@ -188,6 +189,7 @@ def prepare_data(
         max_steps=max_steps,
         accumulate=settings.trainer.accumulate_grad_batches,
         workers=settings.batching.workers,
+        collate=partial(collate, always_context=isinstance(model, DocumentModel)),
     )
     return data, max_steps
 

@@ -66,3 +66,10 @@ def test_without_earlier_sentences_there_is_no_context():
     assert context_sentences([[], []]) is None
     assert collate(EXAMPLES).context is None
     assert collate([EXAMPLES[0]._replace(earlier=[([5], [6])])]).context is not None
+
+
+def test_an_empty_context_is_read_by_no_sentence():
+    context = collate(EXAMPLES, always_context=True).context
+    assert context is not None
+    assert (context.source.tolist(), context.target_input.tolist()) == ([[EOS]], [[BOS]])
+    assert context.rows.tolist() == [[-1]] * 3

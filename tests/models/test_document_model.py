@@ -49,6 +49,19 @@ def test_a_sentence_without_earlier_ones_is_that_of_the_sentence_model_bit_for_b
     assert torch.equal(model(batch.source, batch.source_mask, batch.target_input), alone)
 
 
+def test_an_empty_context_changes_nothing_and_reaches_every_parameter(model):
+    """So that all processes of a distributed training have gradients of the same parameters."""
+    batch = collate([each._replace(earlier=()) for each in EXAMPLES], always_context=True)
+    inputs = batch.source, batch.source_mask, batch.target_input
+    found = model(*inputs, context=batch.context)
+    assert torch.equal(found, model(*inputs))
+    found.sum().backward()
+    for name, part in model.named_parameters():
+        if "context" in name:
+            assert part.grad is not None, name
+            assert not part.grad.any(), name
+
+
 def test_what_came_before_changes_the_rest(model):
     batch = collate(EXAMPLES)
     alone = model.sentence(batch.source, batch.source_mask, batch.target_input)
