@@ -1,0 +1,129 @@
+"""What the context of a document is worth: models of the embedded documents with different contexts.
+
+  python -m scripts.studies.document_models                  trains the missing runs, then prints the table
+  python -m scripts.studies.document_models --seeds 1 --steps 100 --more 50    a trial of a few minutes
+  python -m scripts.studies.document_models --table-only     only tabulates the finished runs
+
+For each seed a sentence model is trained; all other models continue from it with the same number of updates:
+
+  none         the sentence model itself, trained for as long
+  concatenate  earlier source sentences as part of the source
+  encoder, decoder, both   hierarchical attention at these places
+  shuffled     `both`, trained on documents whose sentences were shuffled over the corpus
+
+Batches hold about as many sentences in each. Finished runs are kept, so after Ctrl-C the same command continues. The
+table has BLEU on documents_test and the accuracy of `scripts.studies.contrastive_test`, means over the seeds with
+standard deviations.
+"""
+
+import argparse
+import random
+import statistics
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from nmt.config.direction import Direction
+from nmt.data.corpus import read_aligned, read_lines
+from nmt.data.documents import document_file
+from nmt.files import check_folder
+from nmt.runs.directory import RunDirectory
+from nmt.runs.load import load_run
+from nmt.tables import Cell, Table
+from scripts.mistakes import report_mistakes
+from scripts.studies.contrastive_test import CORPUS, is_right, read_cases
+from scripts.studies.trainings import resuming, run_logged, run_parallel, threads_each
+
+DIRECTION = Direction("en", "vi")
+TRAIN = "sample:documents_train"
+SETTINGS = {
+    "none": [],
+    "concatenate": ["context=concatenate", "batching.batch_tokens=2048"],
+    "encoder": ["context=hierarchical", "context.model.at=encoder", "batching.batch_tokens=2048"],
+    "decoder": ["context=hierarchical", "context.model.at=decoder", "batching.batch_tokens=3072"],
+    "both": ["context=hierarchical", "batching.batch_tokens=3072"],
+    "shuffled": ["context=hierarchical", "batching.batch_tokens=3072"],
+}
+
+
+def shuffled(out: Path) -> str:
+    """The PREFIX of the training documents with their pairs in random order and their boundaries where they were."""
+    prefix, boundaries = out / "corpus" / "shuffled", document_file(TRAIN, DIRECTION)
+    assert boundaries is not None  # part of the embedded corpus
+    pairs = list(zip(*read_aligned(TRAIN, DIRECTION), strict=True))
+    random.Random(1).shuffle(pairs)
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    sides = zip(("en", "vi", "doc"), (*zip(*pairs, strict=True), read_lines(boundaries)), strict=True)
+    for ending, lines in sides:
+        prefix.with_suffix(f".{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(prefix)
+
+
+def train_seed(out: Path, seed: int, steps: int, more: int, threads: int) -> None:
+    """Trains the missing runs of a seed. Stops at the first that fails."""
+    sentence = out / f"sentence_{seed}"
+    commands = {"sentence": [f"trainer.max_steps={steps}"]}
+    for setting, choices in SETTINGS.items():
+        commands[setting] = [
+            f"start_from={sentence}",
+            f"trainer.max_steps={more}",
+            f"validation.every={min(200, more)}",
+            "optimizer.lr=1e-3",
+            *choices,
+        ]
+    commands["shuffled"].append(f"data.train=[sample:train,{shuffled(out)}]")
+    for name, own in commands.items():
+        run = RunDirectory(out / f"{name}_{seed}")
+        if run.finished:
+            continue
+        command = ["nmt.train", "data=documents", f"seed={seed}", f"run_dir={run.path}", *own, *resuming(run)]
+        if not run_logged(f"{name}_{seed}", command, out / f"{name}_{seed}.log", threads):
+            return
+
+
+def bleu_of(run: RunDirectory) -> float:
+    """BLEU of a finished run on its test split."""
+    return float(next(score["value"] for score in run.metrics()["scores"]["test"] if score["name"] == "BLEU"))
+
+
+def table(out: Path, seeds: Sequence[int]) -> Table:
+    """A row for each setting of which a run is finished."""
+    cases = read_cases(CORPUS, DIRECTION)
+    rows: list[list[Cell]] = []
+    for setting in SETTINGS:
+        runs = [run for seed in seeds if (run := RunDirectory(out / f"{setting}_{seed}")).finished]
+        if not runs:
+            continue
+        loaded = [load_run(run.path, "cpu") for run in runs]
+        right = [is_right(trained, cases, in_context=trained.window.sentences > 0) for trained in loaded]
+        accuracies = [100 * sum(found) / len(found) for found in right]
+        rows.append([setting, str(len(runs)), spread([bleu_of(run) for run in runs]), spread(accuracies)])
+    return Table(["context", "seeds", "BLEU", "contrastive accuracy in %"], rows)
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, with the standard deviation if there are several values."""
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("runs/document_models"))
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--steps", type=int, default=1200, help="updates of the sentence model")
+    parser.add_argument("--more", type=int, default=500, help="updates of the models that continue from it")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds trained at the same time")
+    parser.add_argument("--table-only", action="store_true")
+    options = parser.parse_args(arguments)
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    if not options.table_only:
+        threads = threads_each(options.jobs)
+        check_folder("--out", options.out)
+        tasks = [partial(train_seed, options.out, seed, options.steps, options.more, threads) for seed in seeds]
+        run_parallel(options.jobs, tasks)
+    print(table(options.out, seeds).markdown())
+
+
+if __name__ == "__main__":
+    report_mistakes(main)
