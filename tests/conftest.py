@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import pytest
 from attention_runs import RUNS, train_all
 from forked import Forked, module, signalled_training
+from jobs import HIERARCHICAL, JOINED
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -61,23 +62,6 @@ TINY = [
     "search.beam_size=2",
     "run_dir=run",
 ]
-
-HIERARCHICAL: dict[str, object] = {
-    "context": "hierarchical",
-    "context__sentences": 2,
-    "context__model__num_heads": 2,
-    "context__model__ffn_dim": 11,
-    "trainer__max_steps": 4,
-    "validation__every": 2,
-    "batching__batch_tokens": 211,
-}
-JOINED: dict[str, object] = {
-    "context": "concatenate",
-    "context__sentences": 2,
-    "trainer__max_steps": 4,
-    "validation__every": 2,
-    "batching__batch_tokens": 211,
-}
 
 Start = Callable[..., Forked]
 Command = Callable[..., "Ended"]

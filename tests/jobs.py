@@ -6,6 +6,23 @@ from nmt.cli.compose import configuration
 from nmt.config.job import Job
 from nmt.config.schema import COMMANDS, RunSettings, validated
 
+HIERARCHICAL: dict[str, object] = {
+    "context": "hierarchical",
+    "context__sentences": 2,
+    "context__model__num_heads": 2,
+    "context__model__ffn_dim": 11,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+JOINED: dict[str, object] = {
+    "context": "concatenate",
+    "context__sentences": 2,
+    "trainer__max_steps": 4,
+    "validation__every": 2,
+    "batching__batch_tokens": 211,
+}
+
 
 def job_of(name: str, config: dict[str, Any], given: tuple[str, ...] = (), command: str = "") -> Job[Any]:
     """The job of a command with a composed configuration."""

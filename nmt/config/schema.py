@@ -419,6 +419,12 @@ class EncoderSettings(LoopSettings):
     masking: MaskingSettings
 
     @check(mode="after")
+    def check_exclusion(self) -> "EncoderSettings":
+        if self.data.exclude and not self.filters.drop_overlap:
+            raise ValueError("data.exclude has no effect with filters.drop_overlap=false: leave out one of the two.")
+        return self
+
+    @check(mode="after")
     def check_vocabulary(self) -> "EncoderSettings":
         if not self.tokenizer.joint:
             raise ValueError("tokenizer.joint is false, but pretraining has one vocabulary: leave it out.")
@@ -633,12 +639,17 @@ class ExportAttentionSettings(DrawingSettings, MapFileSettings):
 
 
 class AttributeSettings(LookSettings, MapFileSettings):
-    method: AttributionMethod | Literal["p_cxmi"]
+    method: Literal[AttributionMethod, "p_cxmi"]
     contrast: Text | None
     steps: Annotated[Positive | None, expects("a whole number of at least 1, or null for 8")]
 
     @check(mode="after")
     def check_method(self) -> "AttributeSettings":
+        if self.method != "p_cxmi" and self.documents is not None:
+            raise ValueError(
+                f"documents has no effect on method={self.method}, which explains each sentence without the earlier "
+                "ones; leave it out, or use method=p_cxmi."
+            )
         if self.method == "p_cxmi":
             if self.documents is None:
                 raise ValueError(

@@ -23,6 +23,15 @@ class Example(NamedTuple):
     earlier: Sequence[TokenizedPair] = ()
     """The pairs before it in its document that the model reads, in their order."""
 
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The pieces of both sides and of the earlier pairs, including EOS: what a batch's budget counts."""
+        source, target = (
+            len(side) + 1 + sum(len(pair[number]) + 1 for pair in self.earlier)
+            for number, side in enumerate((self.source, self.target))
+        )
+        return source, target
+
 
 class ContextSentences(NamedTuple):
     """The sentences before those of a batch in their documents, each distinct pair once; masks are True at tokens.

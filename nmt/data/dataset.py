@@ -9,6 +9,7 @@ from functools import partial
 from itertools import compress, count, groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -159,8 +160,7 @@ def _write(
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
-    reason = filters.text_filter((_held_out(prefix, direction, documents) for prefix in exclude), direction)
-    kept = _kept_by_text(prefixes, direction, documents, reason, dropped, changed)
+    kept = _kept_by_text(prefixes, direction, _text_filters(filters, exclude, direction, documents), dropped, changed)
     features = Features(_FEATURES | ({"document": Value("int32")} if documents else {}))
     with ArrowWriter(features=features, path=str(folder / "pairs.arrow")) as writer:
         while chunk := list(islice(kept, _CHUNK)):
@@ -189,37 +189,52 @@ def _write(
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 
-def _held_out(prefix: str, direction: Direction, documents: bool) -> Pairs:
-    """What training pairs must not repeat: the lines of a corpus, or its documents if it has boundaries."""
-    pairs, numbers = read_pairs(prefix, direction), read_documents(prefix, direction) if documents else None
-    if numbers is None:
-        return pairs
-    texts = [
-        ["\n".join(lines) for lines in zip(*(pair for _, pair in group), strict=True)]
-        for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
-    ]
-    return Pairs(*(list(side) for side in zip(*texts, strict=True)))
+class _TextFilters(NamedTuple):
+    """Why to drop a line, a whole document or a line of a document; see `Filters.text_filter`."""
+
+    line: Callable[..., str]
+    """Of a corpus without boundaries: may not repeat any held-out line."""
+    document: Callable[..., str] | None
+    """May not repeat a held-out document; None if boundaries are not read."""
+    line_of_document: Callable[..., str]
+    """May not repeat a held-out line, but those of held-out documents."""
+
+
+def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction, documents: bool) -> _TextFilters:
+    lines, singles, texts = list[Pairs](), list[Pairs](), list[Pairs]()
+    for prefix in exclude:
+        pairs, numbers = read_pairs(prefix, direction), read_documents(prefix, direction) if documents else None
+        lines.append(pairs)
+        if numbers is None:
+            singles.append(pairs)
+            continue
+        joined = [
+            ["\n".join(of_side) for of_side in zip(*(pair for _, pair in group), strict=True)]
+            for _, group in groupby(zip(numbers, zip(*pairs, strict=True), strict=True), key=itemgetter(0))
+        ]
+        texts.append(Pairs(*(list(side) for side in zip(*joined, strict=True))))
+    line, document, line_of_document = (filters.text_filter(each, direction) for each in (lines, texts, singles))
+    return _TextFilters(line, document if documents else None, line_of_document)
 
 
 def _kept_by_text(
     prefixes: Sequence[str],
     direction: Direction,
-    documents: bool,
-    reason: Callable[..., str],
+    filters: _TextFilters,
     dropped: Counter[str],
     changed: Counter[str],
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Normalized source and target, corpus number and document number of each pair that `reason` does not drop.
+    """Normalized source and target, corpus number and document number of each pair that the filters keep.
 
     Adds to two counters: `dropped` pairs by reason, and lines `changed` by normalization, by language and kind.
     """
     read = number = 0
     for corpus, prefix in enumerate(prefixes):
-        boundaries = document_file(prefix, direction) if documents else None
+        boundaries = document_file(prefix, direction) if filters.document else None
         numbers = iter_documents(boundaries) if boundaries else count()
-        for _, group in groupby(zip(numbers, iter_pairs(prefix, direction), strict=False), key=itemgetter(0)):
+        for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
             pairs = []
-            for _, (source, target) in group:
+            for (source, target), _ in group:
                 changed.update(f"{direction.source} {kind}" for kind in changes(source))
                 changed.update(f"{direction.target} {kind}" for kind in changes(target))
                 read += 1
@@ -228,10 +243,11 @@ def _kept_by_text(
                 pairs.append((normalize(source), normalize(target)))
             number += 1
             why_whole = ""
-            if boundaries:
-                why_whole = reason(*("\n".join(side) for side in zip(*pairs, strict=True)))
+            if boundaries and filters.document:
+                why_whole = filters.document(*("\n".join(side) for side in zip(*pairs, strict=True)))
             for source, target in pairs:
-                if why := why_whole or reason(source, target, may_repeat=boundaries is not None):
+                of_line = filters.line_of_document(source, target, True) if boundaries else filters.line(source, target)
+                if why := why_whole or of_line:
                     dropped[why] += 1
                 else:
                     yield source, target, corpus, number

@@ -1,6 +1,6 @@
 """Documents: PREFIX.doc names the document of each line of a corpus, and sentences are read with those before them."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,8 +76,8 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
             raise ValueError(f"{path}, line {count} is empty; it must name the document of line {count} of the text.")
         if name != last and name in first:
             raise ValueError(
-                f"{path}, line {count}: document '{name}' has ended before, after its lines from {first[name]}; the "
-                "lines of a document must be consecutive."
+                f"{path}, line {count}: document '{name}' appears again; its first lines start at line {first[name]}, "
+                "and the lines of a document must be consecutive."
             )
         first.setdefault(name, count)
         last = name
@@ -88,21 +88,38 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
     return list(iter_documents(path))
 
 
-def earlier_pairs(
-    documents: Sequence[Hashable], pairs: Sequence[TokenizedPair], window: ContextWindow
-) -> list[list[TokenizedPair]]:
-    """The pairs before each line in its document, as many as the window has, in their order.
+def check_named(documents: Sequence[Hashable], lines: int) -> None:
+    """Raises ValueError unless `documents` is a list of a name for each line, with equal names next to each other."""
+    if isinstance(documents, str):
+        raise ValueError(f"documents must be a list with the name of each line's document, not {documents!r}.")
+    if len(documents) != lines:
+        raise ValueError(f"{lines} lines but {len(documents)} documents: name the document of each line.")
+    seen: set[Hashable] = set()
+    for line, name in enumerate(documents):
+        if (line == 0 or name != documents[line - 1]) and name in seen:
+            raise ValueError(f"documents[{line}] is {name!r} again; the lines of a document must be consecutive.")
+        seen.add(name)
 
-    `documents` has something equal for the lines of one document, which are consecutive. Empty sources are skipped.
+
+def earlier_pairs(
+    documents: Sequence[Hashable],
+    pairs: Sequence[TokenizedPair],
+    window: ContextWindow,
+    lines: Iterable[int] | None = None,
+) -> list[list[TokenizedPair]]:
+    """The pairs before each line in its document, as many as the window has, in their order; of all lines, or some.
+
+    `documents` names the document of each line; its lines are consecutive. Empty sources are skipped.
     """
-    found: list[list[TokenizedPair]] = []
-    recent: list[TokenizedPair] = []
-    for line, (document, pair) in enumerate(zip(documents, pairs, strict=True)):
-        if line == 0 or document != documents[line - 1]:
-            recent = []
-        found.append(recent[-window.sentences :] if window.sentences else [])
-        if pair[0]:
-            recent = [*recent, pair][-window.sentences :]
+    found = []
+    for line in range(len(pairs)) if lines is None else lines:
+        recent: list[TokenizedPair] = []
+        back = line - 1
+        while len(recent) < window.sentences and back >= 0 and documents[back] == documents[line]:
+            if pairs[back][0]:
+                recent.insert(0, pairs[back])
+            back -= 1
+        found.append(recent)
     return found
 
 

@@ -120,7 +120,7 @@ class TranslationData(lightning.LightningDataModule):
         Raises ValueError for fewer pairs than processes.
         """
         rank, world = self._process()
-        lengths = np.array([[len(example.source) + 1, len(example.target) + 1] for example in self.validation])
+        lengths = np.array([example.lengths for example in self.validation])
         try:
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
         except ValueError as error:

@@ -95,8 +95,8 @@ def _side_hashes(
     """Hashes of the normalized source and target of each pair, or document, keyed by the seed; 0 for an empty line."""
     key, hashes = str(seed).encode(), array("Q")
     numbers = count() if documents is None else documents
-    for _, group in groupby(zip(numbers, iter_pairs(prefix, direction), strict=False), key=itemgetter(0)):
-        for lines in zip(*(map(normalize, pair) for _, pair in group), strict=True):
+    for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
+        for lines in zip(*(map(normalize, pair) for pair, _ in group), strict=True):
             text = "\n".join(lines)
             digest = hashlib.blake2b(text.encode(), digest_size=8, key=key).digest()
             hashes.append(int.from_bytes(digest, "big") if text else 0)

@@ -11,7 +11,7 @@ import torch
 from torch.nn.utils import parametrize
 
 from nmt.data.batch import Example, TokenizedPair, context_sentences, pad, pad_source
-from nmt.data.documents import NO_CONTEXT, ContextWindow, earlier_pairs
+from nmt.data.documents import NO_CONTEXT, ContextWindow, check_named, earlier_pairs
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.context import InContext
 from nmt.decoding.segments import split_line
@@ -103,8 +103,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """All translations that the search finds for each line, best first; an empty list for an empty line.
 
-        `documents` has something equal for the lines of one document, which are consecutive; without it, or with a
-        model that reads no context, each line is translated by itself.
+        `documents` names the document of each line; without it, or with a model that reads no context, each line is
+        translated by itself.
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
         longer than `max_source_tokens` is translated in parts, which are joined by a space; a warning is logged. Raises
@@ -116,8 +116,8 @@ class Translator:
             raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
             raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, '' for none.")
-        if documents is not None and len(documents) != len(lines):
-            raise ValueError(f"{len(lines)} lines but {len(documents)} documents: name the document of each line.")
+        if documents is not None:
+            check_named(documents, len(lines))
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
 
     def stream(
@@ -164,7 +164,10 @@ class Translator:
             sources = [self._joined_source(*each) for each in zip(sources, earlier, strict=True)]
             earlier = None
         most = self.model.max_source or math.inf
-        lengths = [len(ids) + 1 if 0 < len(ids) < most else 0 for ids in sources]
+        contexts = [sum(len(pair[0]) + 1 for pair in pairs) for pairs in earlier] if earlier else [0] * len(sources)
+        lengths = [
+            len(ids) + 1 + context if 0 < len(ids) < most else 0 for ids, context in zip(sources, contexts, strict=True)
+        ]
         device = self.model.device
         # Parametrized weights (FixNorm) are computed once here, instead of at every use.
         with _evaluating(self.model), torch.inference_mode(), parametrize.cached():
@@ -191,9 +194,14 @@ class Translator:
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
 
-        `documents` has something equal for the sources of one document, which are consecutive; without it, each is
-        searched by itself. `before` are the last pairs of the first document, if it has begun before.
+        `documents` names the document of each source; without it, each is searched by itself. `before` are the last
+        pairs of the first document, if it has begun before.
         """
+        if documents is not None and self.choose and self.window.translations:
+            raise ValueError(
+                "minimum_bayes_risk=true chooses after the search, but this run reads the translations of earlier "
+                "sentences: leave it out, or translate single sentences."
+            )
         nothing: list[list[TokenizedPair]] = [[] for _ in sources]
         if documents is None or not self.window.sentences or not sources:
             return self.search_ids(sources, prefixes, report), nothing
@@ -202,13 +210,12 @@ class Translator:
         # The translations are filled in as they are found.
         pairs: list[TokenizedPair] = [*recent, *((source, []) for source in sources)]
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        for turn in self._turns(documents):
-            earlier = earlier_pairs(every, pairs, self.window)[len(recent) :]
+        for turn in self._search_order(documents):
             hypotheses = self.search_ids(
                 [sources[index] for index in turn],
                 [prefixes[index] for index in turn] if prefixes else None,
                 report and (lambda new, _: report(new, len(sources))),
-                [earlier[index] for index in turn],
+                earlier_pairs(every, pairs, self.window, [len(recent) + index for index in turn]),
             )
             for index, of_source in zip(turn, hypotheses, strict=True):
                 found[index] = of_source
@@ -216,8 +223,8 @@ class Translator:
                     pairs[len(recent) + index] = sources[index], of_source[0].ids
         return found, earlier_pairs(every, pairs, self.window)[len(recent) :]
 
-    def _turns(self, documents: Sequence[Hashable]) -> list[list[int]]:
-        """The sources that can be searched at the same time, in turn: all, unless they need earlier translations."""
+    def _search_order(self, documents: Sequence[Hashable]) -> list[list[int]]:
+        """Groups of sources to search one after another: one group, unless sources need earlier translations."""
         if not self.window.translations:
             return [[*range(len(documents))]]
         turns: list[list[int]] = []

@@ -26,7 +26,7 @@ Logits = Float[Tensor, "batch target vocab"]
 
 
 @runtime_checkable
-class ContextSentences(Protocol):
+class ReadableContext(Protocol):
     """What a DocumentModel reads of a batch's context: see nmt.data.batch.ContextSentences."""
 
     @property
@@ -100,7 +100,7 @@ class Seq2Seq(Attending):
         source_mask: SourceMask,
         target_input: Target,
         watch: Watch | None = None,
-        context: ContextSentences | None = None,
+        context: ReadableContext | None = None,
     ) -> Logits:
         """Logits of each target piece given the pieces before it (teacher forcing)."""
         memory = self.encode(source, source_mask, watch, context)
@@ -112,7 +112,7 @@ class Seq2Seq(Attending):
         source: Source,
         source_mask: SourceMask,
         watch: Watch | None = None,
-        context: ContextSentences | None = None,
+        context: ReadableContext | None = None,
     ) -> Any:
         """The Memory of the sources: projected keys and values, and the mask.
 
@@ -125,7 +125,7 @@ class Seq2Seq(Attending):
         embedded: Embedded,
         source_mask: SourceMask,
         watch: Watch | None = None,
-        context: ContextSentences | None = None,
+        context: ReadableContext | None = None,
     ) -> Any:
         """The Memory of the rows of `source_embedding`, or of other vectors in their place, before dropout.
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import Attention
-from nmt.models.base import Annotations, ContextSentences, Embedded, Seq2Seq, SourceMask, Target, Watch
+from nmt.models.base import Annotations, Embedded, ReadableContext, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 from nmt.models.recurrent import check_kind
 
@@ -116,7 +116,7 @@ class DocumentModel(Seq2Seq):
         embedded: Embedded,
         source_mask: SourceMask,
         watch: Watch | None = None,
-        context: ContextSentences | None = None,
+        context: ReadableContext | None = None,
     ) -> Memory:
         annotations, first = self.annotate(embedded, source_mask, watch)
         if context is None:

@@ -138,7 +138,7 @@ def conditions(
         test_set.sources,
         test_set.references,
         test_set.tokenized,
-        test_set.documents,
+        *([test_set.documents] if test_set.documents is not None else []),
         [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]

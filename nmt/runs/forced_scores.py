@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.batch import Batch, Example, TokenizedPair, collate
-from nmt.data.documents import earlier_pairs
+from nmt.data.documents import check_named, earlier_pairs
 from nmt.decoding.translator import batches_by_length
 from nmt.runs.load import Trained
 from nmt.text import PAD, normalize
@@ -58,8 +58,8 @@ def readable_batches(
     examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
     sides = [(example.source, example.target) for example in examples]
     lengths = [
-        max(map(len, pair)) + 1 if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
-        for pair in sides
+        max(example.lengths) if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
+        for example, pair in zip(examples, sides, strict=True)
     ]
     for indices in batches_by_length(lengths, batch_tokens):
         yield indices, collate([examples[index] for index in indices])
@@ -80,6 +80,8 @@ def log_probs(
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
+    if documents is not None:
+        check_named(documents, len(sources))
     source_ids, target_ids = (
         tokenizer.encode_all([normalize(line) for line in lines])
         for tokenizer, lines in zip(runs[0].tokenizers, (sources, targets), strict=True)

@@ -16,7 +16,7 @@ from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
 from nmt.data.documents import ContextWindow
 from nmt.files import atomic_write
-from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
@@ -42,7 +42,8 @@ class Trained(NamedTuple):
 
     @property
     def window(self) -> ContextWindow:
-        return context_window(self.settings, self.model)
+        """The earlier sentences that the model reads."""
+        return context_window(self.settings)
 
 
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
@@ -52,12 +53,13 @@ def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = N
     return sentence if context is None else make(context)(sentence)
 
 
-def context_window(settings: RunSettings, model: Seq2Seq) -> ContextWindow:
-    """The earlier sentences that a run's model reads."""
+def context_window(settings: RunSettings) -> ContextWindow:
+    """The earlier sentences that the model of these settings reads."""
+    context = settings.context
     return ContextWindow(
-        settings.context.sentences,
-        joined=settings.context.model is None and settings.context.sentences > 0,
-        translations=isinstance(model, DocumentModel) and model.decoder_context is not None,
+        context.sentences,
+        joined=context.model is None and context.sentences > 0,
+        translations=context.model is not None and context.model.get("at") != "encoder",
     )
 
 

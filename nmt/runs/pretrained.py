@@ -38,8 +38,7 @@ class Pretrained:
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
-        `documents` has something equal for the lines of one document, which are consecutive; a run with context reads
-        the lines before each line of it.
+        `documents` names the document of each line; a run with context reads the lines before each line of it.
         `search` is 'beam' or 'sampling' with its defaults; without it, the search stored with the run.
         `settings` replace some of its settings: beam_size=1, samples=32. With `minimum_bayes_risk` the best translation
         is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
@@ -54,12 +53,14 @@ class Pretrained:
         lines: Sequence[str],
         *,
         prefixes: Sequence[str] | None = None,
+        documents: Sequence[Hashable] | None = None,
         search: str | None = None,
         **settings: Any,
     ) -> list[list[Translation]]:
         """Several translations of each line (n_best=5) with their log_prob and score, best first."""
         begins = None if prefixes is None else _strings("prefixes", prefixes)
-        return self._translator(search, settings).n_best(_strings("lines", lines), begins)
+        self._check_context(documents)
+        return self._translator(search, settings).n_best(_strings("lines", lines), begins, documents=documents)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
@@ -71,9 +72,11 @@ class Pretrained:
         self._check_context(documents)
         return log_probs(self.runs, *_pairs(sources, targets), documents=documents)
 
-    def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> Perplexity:
+    def perplexity(
+        self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
+    ) -> Perplexity:
         """The perplexity of the targets per piece, word and character, over the pairs not too long for the model."""
-        return perplexity(self.score(sources, targets), self.runs[0], targets)
+        return perplexity(self.score(sources, targets, documents=documents), self.runs[0], targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
         """The attention maps of each pair at every site: arrays (layers, heads, rows, columns) with labels.

@@ -189,8 +189,8 @@ def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
     context = start.settings.context.model if isinstance(start.settings, RunSettings) else None
     if context is not None and without_dropout(context) != without_dropout(settings.context.model or {}):
         raise ValueError(
-            f"start_from={settings.start_from} reads the earlier sentences of a document in another way: leave out "
-            "context= and its settings to use those of the run."
+            f"start_from={settings.start_from} was trained with different context settings: leave out context= and its "
+            "settings to use those of the run."
         )
     if not differing:
         return

@@ -11,7 +11,7 @@ from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.errors import is_mistake
 from nmt.kernels.dropout import Dropout
-from nmt.models import Seq2Seq, VocabularySizes
+from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.task import build_task
 
@@ -33,6 +33,12 @@ def check_buildable(settings: RunSettings) -> None:
                 model = make(settings.context.model)(model)
             make(settings.initializer)(model)
         _check_sites(settings, model)
+        most = model.max_context if isinstance(model, DocumentModel) else None
+        if most is not None and settings.context.sentences > most:
+            raise ValueError(
+                f"context.sentences is {settings.context.sentences}, but the scorer at a site of sentences has weights "
+                f"for {most}: lower context.sentences, or raise the scorer's max_length."
+            )
         build_task(settings, model).configure_optimizers()
         _warn_of_equal_passes(make(settings.objective), model)
     make(settings.search)

@@ -32,11 +32,13 @@ def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
     # With FixNorm, the table is normalized once.
     with parametrize.cached():
         states = model(batch.source, batch.source_mask)
+        # First, because the cached table would have no gradient if it were made without one.
+        nll = summed_nll(states, model.output, batch.predicted)
         with torch.no_grad():
             predicted = batch.predicted != PAD
             guesses = model.output(states[predicted]).argmax(-1)
             right = (guesses == batch.predicted[predicted]).sum()
-        return Sums(summed_nll(states, model.output, batch.predicted), right)
+        return Sums(nll, right)
 
 
 class MaskedTask(TrainingTask):

@@ -66,8 +66,14 @@ def with_words_dropped(batch: Batch, probability: float) -> Batch:
     As in Nguyen & Salazar (2019); Bowman et al. (2016), section 3.1, did so only in the decoder. The pieces to be
     predicted, BOS, EOS and PAD are unchanged.
     """
+    context = batch.context and batch.context._replace(
+        source=_with_unknown(batch.context.source, probability),
+        target_input=_with_unknown(batch.context.target_input, probability),
+    )
     return batch._replace(
-        source=_with_unknown(batch.source, probability), target_input=_with_unknown(batch.target_input, probability)
+        source=_with_unknown(batch.source, probability),
+        target_input=_with_unknown(batch.target_input, probability),
+        context=context,
     )
 
 

@@ -154,7 +154,7 @@ def prepare_data(
 
     Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
     """
-    window = context_window(settings, model)
+    window = context_window(settings)
     rows, report = training_dataset(
         corpora.train,
         settings.direction,
@@ -296,13 +296,16 @@ def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Train
     if isinstance(model, DocumentModel) and start is not None and not isinstance(start.model, DocumentModel):
         into = model.sentence
     if start is None or isinstance(start, Encoder):
-        make(settings.initializer)(model)
+        # The gates of hierarchical attention keep their own initial bias.
+        make(settings.initializer)(model.sentence if isinstance(model, DocumentModel) else model)
     if isinstance(start, Encoder):
         logger.info("The encoder and the embeddings are those of %s; initializer is for the rest", start.run.path)
         pretrained = build_encoder(start.settings.model, start.tokenizers)
         safetensors.torch.load_model(pretrained, start.run.weights)
         # Not strict, because only the encoder's weights are there; their names are those of the model.
-        into.load_state_dict(pretrained.state_dict(), strict=False)
+        unexpected = into.load_state_dict(pretrained.state_dict(), strict=False).unexpected_keys
+        if unexpected:
+            raise ValueError(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
     elif start is not None:
         logger.info("The weights are those of %s; initializer has no effect", start.run.path)
         safetensors.torch.load_model(into, start.run.weights)

@@ -69,7 +69,7 @@ def measure(
     made = make(config["model"])(vocabulary=VocabularySizes(vocabulary, vocabulary, joint=True))
     task = build_task(validated(TrainSettings, config), made).to(device).train()
     optimizer = make(config["optimizer"])(task.model.parameters())
-    batch = Batch(*(part.to(device) for part in made_up(length, vocabulary, tokens)))
+    batch = made_up(length, vocabulary, tokens).to(device)
     step(task, optimizer, batch)
     seconds = [step(task, optimizer, batch) for _ in range(steps)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -139,7 +139,7 @@ def operations_per_token(task: TranslationTask, batches: Sequence[Batch]) -> flo
     counter = FlopCounterMode(display=False)
     with counter:
         for batch in batches:
-            task.loss(Batch(*(part.to(task.device) for part in batch))).backward()
+            task.loss(batch.to(task.device)).backward()
     return counter.get_total_flops() / sum(batch.tokens for batch in batches)
 
 
@@ -148,7 +148,7 @@ def profile(trainer: lightning.Trainer, task: TranslationTask, batches: Sequence
     with torch.profiler.profile() as found:
         for batch in batches:
             with trainer.precision_plugin.forward_context():
-                loss = task.loss(Batch(*(part.to(task.device) for part in batch)))
+                loss = task.loss(batch.to(task.device))
             loss.backward()
     order = "self_cpu_time_total" if task.device.type == "cpu" else "self_device_time_total"
     return found.key_averages().table(sort_by=order, row_limit=rows)

@@ -27,13 +27,14 @@ class Upper(Translator):
     def __init__(self) -> None:
         pass
 
-    def _translate(self, lines: Any, first_line: int) -> list[list[Translation]]:
-        return [
+    def _translate(self, lines: Any, first_line: int, *_: Any) -> tuple[list[list[Translation]], None]:
+        found = [
             [Translation(prefix + line.upper(), -1.5, -1.25), Translation(prefix + line.title(), -2.0, -1.75)]
             if line
             else []
             for line, prefix in lines
         ]
+        return found, None
 
 
 @pytest.fixture
@@ -41,7 +42,13 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(nmt.commands.translate, "load_runs", lambda *_: [RUN])
     monkeypatch.setattr(nmt.commands.translate, "build_translator", lambda *_: Upper())
     config = {"run_dir": str(tmp_path), "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
-    config |= {"format": "text", "prefixes": None, "minimum_bayes_risk": False, "precision": "float32"}
+    config |= {
+        "format": "text",
+        "prefixes": None,
+        "document": False,
+        "minimum_bayes_risk": False,
+        "precision": "float32",
+    }
     return job_of("translate", {**config, "read_ahead": 4})
 
 

@@ -34,6 +34,7 @@ def test_every_key_of_every_command_is_declared(configurations: dict[str, dict[s
         settings = validated(COMMANDS[name], config)
         declared = {field.alias or key for key, field in type(settings).model_fields.items()}
         sites = {"encoder_self", "decoder_self", "cross"}
+        sites |= {f"{place}_{level}" for place in ("encoder", "decoder") for level in ("words", "sentences")}
         assert set(config) - sites == declared - sites, name
 
 

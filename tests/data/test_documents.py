@@ -108,6 +108,15 @@ def test_documents_are_dropped_whole(documents, pair, direction, tmp_path):
     assert (alone.kept, alone.dropped) == (1, {"overlap": 3, "duplicate": 3})
 
 
+def test_a_line_without_boundaries_may_not_repeat_one_of_a_held_out_document(
+    documents, write, pair, direction, tmp_path
+):
+    valid = documents("valid", ["x y", "w"], ["5", "5"])
+    plain = write("plain", ["x y en", "r en"], ["s vi", "t vi"])
+    _, report = training_dataset([plain], direction, pair, Filters(), [valid], tmp_path / "cache", documents=True)
+    assert (report.kept, report.dropped) == (1, {"overlap": 1})
+
+
 def test_other_boundaries_are_another_cached_dataset(documents, pair, direction, tmp_path):
     prefix = documents("train", LINES, NAMES)
     build = lambda: training_dataset(  # noqa: E731
@@ -124,7 +133,10 @@ def test_other_boundaries_are_another_cached_dataset(documents, pair, direction,
     [
         (["a", "a"], "train.doc has 2 lines but the text has 6; line n must name the document of line n of the text"),
         (["a", "", "a", "b", "b", "b"], "train.doc, line 2 is empty; it must name the document of line 2"),
-        (["a", "b", "a", "a", "a", "a"], "line 3: document 'a' has ended before, after its lines from 1; the lines of"),
+        (
+            ["a", "b", "a", "a", "a", "a"],
+            "line 3: document 'a' appears again; its first lines start at line 1",
+        ),
     ],
 )
 def test_boundaries_that_do_not_fit(documents, direction, names, message):

@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt.attention import Attention, windows
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import ScaledDot
-from nmt.models import Transformer, VocabularySizes, transformer
+from nmt.models import Transformer, VocabularySizes, transformer_layers
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.models.transformer_layers import Norm, Sublayer
 
@@ -77,7 +77,7 @@ def test_gradients_differ_from_float32_only_by_rounding(
     exact = gradients()
     with torch.autocast("cpu", torch.bfloat16):
         rounded = gradients()
-        monkeypatch.setattr(transformer, "cast_residual", lambda x: x)
+        monkeypatch.setattr(transformer_layers, "cast_residual", lambda x: x)
         plain = gradients()
     assert 0 < relative_error(plain, exact) < bound(2 * FORWARD)
     assert not rounded.equal(plain)

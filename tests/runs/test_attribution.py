@@ -143,8 +143,11 @@ class Linear(Seq2Seq):
     def sites(self) -> dict:
         return {}
 
-    def encode_embedded(self, embedded: Tensor, source_mask: Tensor, watch: object = None) -> Tensor:
-        return embedded * source_mask[..., None]
+    def annotate(self, embedded: Tensor, source_mask: Tensor, watch: object = None) -> tuple[Tensor, None]:
+        return embedded * source_mask[..., None], None
+
+    def remember(self, annotations: Tensor, source_mask: Tensor, first: None) -> Tensor:
+        return annotations
 
     def decode(self, target_input: Tensor, memory: Tensor, watch: object = None) -> Tensor:
         slopes = self.slopes[: target_input.shape[1], : memory.shape[1]]
@@ -153,7 +156,7 @@ class Linear(Seq2Seq):
     def start(self, memory: Tensor, beams: int) -> None:
         raise NotImplementedError
 
-    def step(self, tokens: Tensor, state: object, memory: Tensor, watch: object = None) -> tuple[Tensor, Tensor]:
+    def advance_features(self, tokens: Tensor, state: object, memory: Tensor, watch: object = None) -> None:
         raise NotImplementedError
 
 

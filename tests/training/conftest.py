@@ -24,9 +24,12 @@ class Bag(Seq2Seq):
     def sites(self) -> dict[str, Any]:
         return {}
 
-    def encode_embedded(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+    def annotate(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> tuple[Tensor, None]:
         weights = source_mask.to(embedded) / source_mask.sum(1, keepdim=True)
-        return (embedded * weights.unsqueeze(-1)).sum(1)
+        return (embedded * weights.unsqueeze(-1)).sum(1), None
+
+    def remember(self, annotations: Tensor, source_mask: Tensor, first: None) -> Tensor:
+        return annotations
 
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
         return self.source_embedding(target_input) + memory.unsqueeze(1)
@@ -34,8 +37,10 @@ class Bag(Seq2Seq):
     def start(self, memory: Tensor, beams: int) -> Tensor:
         return memory.new_zeros(len(memory) * beams)
 
-    def step(self, tokens: Tensor, state: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        return self.output(self.decode(tokens, memory)).log_softmax(-1), state
+    def advance_features(
+        self, tokens: Tensor, state: Tensor, memory: Tensor, watch: Any = None
+    ) -> tuple[Tensor, Tensor]:
+        return self.decode(tokens, memory), state
 
 
 @pytest.fixture

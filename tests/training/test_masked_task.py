@@ -135,6 +135,20 @@ def test_a_translation_model_with_the_weights_encodes_alike_bit_by_bit(
     torch.testing.assert_close(model.output.weight, pretrained.output.weight, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("fix_norm", [False, True])
+def test_counting_the_right_guesses_changes_no_gradient(fix_norm: bool) -> None:
+    model = encoder(fix_norm=fix_norm).double()
+    batch = collate_masked([Masking(VOCABULARY, share=0.6)(0, [4, 9, 22, 7, 12], "key")])
+    nll = model.output(model(batch.source, batch.source_mask)).log_softmax(-1)
+    predicted = batch.predicted != PAD
+    expected = -nll[predicted].gather(1, batch.predicted[predicted].unsqueeze(1)).sum()
+    gradients = [
+        torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+        for loss in (expected, masked_sums(model, batch).nll)
+    ]
+    torch.testing.assert_close(gradients[1], gradients[0])
+
+
 def test_two_vocabularies_are_refused() -> None:
     with pytest.raises(ValueError, match="pieces of one vocabulary; make it joint"):
         MaskedTransformer(attention(), **SIZES, vocabulary=VocabularySizes(9, 9, joint=False))

@@ -29,11 +29,14 @@ class Scripted(Seq2Seq):
     def sites(self) -> dict[str, Any]:
         return {}
 
-    def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+    def encode(self, source: Tensor, source_mask: Tensor, watch: Any = None, context: Any = None) -> Tensor:
         self.sources.append(source)
         return source
 
-    def encode_embedded(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> Tensor:
+    def annotate(self, embedded: Tensor, source_mask: Tensor, watch: Any = None) -> Any:
+        raise NotImplementedError
+
+    def remember(self, annotations: Tensor, source_mask: Tensor, first: Any) -> Any:
         raise NotImplementedError
 
     def decode(self, target_input: Tensor, memory: Tensor, watch: Any = None) -> Tensor:
@@ -42,7 +45,7 @@ class Scripted(Seq2Seq):
     def start(self, memory: Tensor, beams: int) -> Any:
         raise NotImplementedError
 
-    def step(self, tokens: Tensor, state: Any, memory: Tensor, watch: Any = None) -> Any:
+    def advance_features(self, tokens: Tensor, state: Any, memory: Tensor, watch: Any = None) -> Any:
         raise NotImplementedError
 
 

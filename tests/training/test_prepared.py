@@ -24,7 +24,7 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
     rows = TrainingData.__new__(TrainingData)
     rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     steps = [len(plan(1, epoch, rows.lengths, 101, 1, processes)) for epoch in range(3)]
-    assert steps_of_training(settings, rows, Mixing(), processes) == sum(steps)
+    assert steps_of_training(settings, rows.lengths, Mixing(), processes) == sum(steps)
 
 
 def test_devices_that_cannot_exist_are_refused(job: Callable[..., Job]) -> None:
@@ -86,12 +86,12 @@ def test_a_learning_rate_that_will_not_fall_to_the_end_is_told(
     rows = TrainingData.__new__(TrainingData)
     rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     settings = job("train", trainer__max_epochs=1, trainer__max_steps=50, schedule="cosine").settings
-    steps = steps_of_training(settings, rows, Mixing(), 1)
+    steps = steps_of_training(settings, rows.lengths, Mixing(), 1)
     assert f"Training ends at step {steps}, but the learning rate decays over 50 steps" in caplog.text
     assert f"to let it decay fully, start a new run with schedule.steps={steps}." in caplog.text
     caplog.clear()
     for own in ({"trainer__max_steps": steps, "schedule": "cosine"}, {"trainer__max_steps": 50}):
-        steps_of_training(job("train", trainer__max_epochs=1, **own).settings, rows, Mixing(), 1)
+        steps_of_training(job("train", trainer__max_epochs=1, **own).settings, rows.lengths, Mixing(), 1)
     assert "learning rate" not in caplog.text
 
 
@@ -123,7 +123,7 @@ def test_epochs_beyond_the_last_step_are_not_planned(job: Callable[..., Job], mo
     rows.lengths, rows.parts = np.full((101, 2), 7), [101]
     first = len(plan(1, 0, rows.lengths, 101, 1, 1))
     settings = job("train", trainer__max_epochs=1000, trainer__max_steps=first + 1).settings
-    assert steps_of_training(settings, rows, Mixing(), 1) == first + 1
+    assert steps_of_training(settings, rows.lengths, Mixing(), 1) == first + 1
     assert planned == [0, 1]
 
 

@@ -162,7 +162,9 @@ def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
 def poisoned(model: Seq2Seq, token: int) -> Seq2Seq:
     """The model, whose gradient is NaN for a batch with a certain source token."""
     own = model.encode
-    model.encode = lambda source, mask: own(source, mask) * (torch.nan if (source == token).any() else 1)
+    model.encode = lambda source, mask, **given: (
+        own(source, mask, **given) * (torch.nan if (source == token).any() else 1)
+    )
     return model
 
 

@@ -30,7 +30,7 @@ class Scripted(Translator):
     def __init__(self, clock: Clock, seconds: float, outputs: list[str]) -> None:
         self.clock, self.seconds, self.outputs = clock, seconds, outputs
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Sequence[str], *, documents: object = None) -> list[str]:
         self.clock.now += self.seconds
         return self.outputs
 
