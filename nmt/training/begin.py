@@ -137,7 +137,7 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
                 new[group] = copy.deepcopy(start[group])
         single = [key for key in given if key.split(".")[0] in bundle]
         new = with_values(new, {key: value_at(config, key) for key in single})
-    return new
+    return with_width(new, given)
 
 
 def without_dropout(node: Node) -> Node:
@@ -163,7 +163,15 @@ def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
     if not chosen & {"tokenizer", "experiment"}:
         new["tokenizer"] = copy.deepcopy(start["tokenizer"])
     single = [key for key in given if key.split(".")[0] in ("model", "tokenizer") and "." in key]
-    return with_values(new, {key: value_at(config, key) for key in single})
+    return with_width(with_values(new, {key: value_at(config, key) for key in single}), given)
+
+
+def with_width(config: Config, given: Sequence[str]) -> Config:
+    """The configuration whose schedule and initializer have the model's width, unless the command line sets another."""
+    model = config["model"]
+    width = model.get("dim", model.get("decoder_dim"))
+    dims = [f"{group}.dim" for group in ("schedule", "initializer") if "dim" in config.get(group, {})]
+    return with_values(config, {key: width for key in dims if key not in given})
 
 
 def check_same(start: Trained | Encoder, settings: RunSettings) -> None:

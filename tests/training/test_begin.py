@@ -136,6 +136,14 @@ def test_the_model_and_the_tokenizers_of_the_run_are_taken_over(job: Callable[..
     unchanged(weights(corpus_copy / "new"), weights(corpus_copy / "first"))
 
 
+def test_a_schedule_and_an_initializer_have_the_width_of_the_run(job: Callable[..., Job], corpus_copy: Path) -> None:
+    train(job("train", run_dir="first", model__dim=24, trainer__max_steps=2))
+    given = {"schedule": "noam", "initializer": "small", "trainer__max_steps": 2}
+    train(job("train", run_dir="new", start_from="first", **given))
+    config = yaml.safe_load((corpus_copy / "new" / "config.yaml").read_text(encoding="utf-8"))
+    assert (config["model"]["dim"], config["schedule"]["dim"], config["initializer"]["dim"]) == (24, 24, 24)
+
+
 @pytest.mark.parametrize(("data", "warned"), [("sample", False), ("envi", True)])
 def test_a_recipe_for_another_corpus_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, data: str, warned: bool
