@@ -6,7 +6,7 @@ A row's verdict may depend on seconds, so with the real server these tests read 
 
 import asyncio
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,7 +26,10 @@ def http(status, body):
 async def answering(reply):
     """A server that sends reply(path) to each request and closes the connection if it is not whole; its port."""
 
+    handlers = set()
+
     async def handle(reader, writer):
+        handlers.add(asyncio.current_task())
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = [
@@ -40,11 +43,18 @@ async def answering(reply):
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
-        writer.close()
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     listening = await asyncio.start_server(handle, "127.0.0.1", 0)
     async with listening:
         yield listening.sockets[0].getsockname()[1]
+        # A connection that outlives the event loop is a warning in another test.
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
 
 
 def test_the_real_server_bears_every_fault(here: Path, tmp_path: Path):

@@ -163,10 +163,19 @@ def _tiny_overrides(plain: Job) -> list[str]:
 def test_a_run_that_starts_from_it_is_trained_and_resumed(
     pretrained: Path, job: Callable[..., Job], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(job("train", start_from="pretrained", trainer__max_steps=2, validation__every=2))
-    assert load_run(Path("run"), "cpu").run.metrics()["start_weights"]
-    train(job("train", start_from="pretrained", trainer__max_steps=4, validation__every=2, resume="true"))
-    assert capsys.readouterr().out.splitlines()[0] == "run"
+    train(job("train", run_dir="continued", start_from="pretrained", trainer__max_steps=2, validation__every=2))
+    assert load_run(Path("continued"), "cpu").run.metrics()["start_weights"]
+    train(
+        job(
+            "train",
+            run_dir="continued",
+            start_from="pretrained",
+            trainer__max_steps=4,
+            validation__every=2,
+            resume="true",
+        )
+    )
+    assert capsys.readouterr().out.splitlines()[0] == "continued"
 
 
 @pytest.mark.parametrize(
