@@ -10,6 +10,7 @@ from nmt.config.schema import EncoderSettings, PretrainSettings
 from nmt.models import MaskedTransformer
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
+from nmt.runs.load import choose_device
 from nmt.runs.record import peak_memory_mib
 from nmt.training.masked_task import masked_score
 from nmt.training.prepared import Prepared
@@ -32,6 +33,7 @@ def measure(prepared: Prepared[EncoderSettings, MaskedTransformer], found: Confi
     memory = None if in_sweep else peak_memory_mib()
     model = prepared.model.eval()
     with_plain_weights(model)
+    model.to(choose_device("cpu" if prepared.settings.trainer.accelerator == "cpu" else "auto"))
     score = masked_score(model, prepared.data.validation, prepared.settings.batching.batch_tokens)
     scores = {"valid": {name: round(value, 4) for name, value in score.items()}}
     prepared.run.write_metrics(

@@ -29,11 +29,8 @@ def translate(job: Job[TranslateSettings]) -> None:
     settings = job.settings
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
     runs = load_runs(settings.run_dir, settings.device, settings.precision)
-    if settings.document and not runs[0].window.sentences:
-        raise ValueError(
-            f"document=true has no effect on {runs[0].run.path}, which reads each sentence by itself; leave it out, or "
-            "use a run trained with context=hierarchical or context=concatenate."
-        )
+    if settings.document:
+        runs[0].require_context("document=true")
     translator = build_translator(
         runs, settings.search, settings.batch_tokens, settings.max_source_tokens, settings.minimum_bayes_risk
     )

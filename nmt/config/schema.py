@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
 from pydantic import model_validator as check
@@ -278,7 +278,7 @@ class TrainerSettings(Keys):
 
 
 class LoopSettings(Keys):
-    """What every training has, whatever its task."""
+    """Settings common to all training runs."""
 
     seed: NonNegative
     batching: Batching
@@ -351,10 +351,8 @@ class RunSettings(LoopSettings):
         return self
 
 
-class TrainSettings(RunSettings):
-    """The keys of nmt.train: what the run stores, and where and how it starts."""
-
-    NOT_STORED: ClassVar = ("run_dir", "resume", "overwrite", "cache_dir")
+class StartSettings(Keys):
+    """Where and how a training run starts, which it does not store."""
 
     run_dir: Text
     resume: bool
@@ -362,14 +360,17 @@ class TrainSettings(RunSettings):
     cache_dir: Text
 
     @check(mode="after")
-    def check_start(self) -> "TrainSettings":
-        _check_start(self.resume, self.overwrite)
+    def check_start(self) -> "StartSettings":
+        if self.resume and self.overwrite:
+            raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
         return self
 
 
-def _check_start(resume: bool, overwrite: bool) -> None:
-    if resume and overwrite:
-        raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
+NOT_STORED = tuple(StartSettings.model_fields)
+
+
+class TrainSettings(RunSettings, StartSettings):
+    """The keys of nmt.train: what the run stores, and where and how it starts."""
 
 
 class LineData(Keys):
@@ -390,7 +391,7 @@ class LineData(Keys):
         return self
 
 
-class LineFilters(Keys):
+class LineFilterSettings(Keys):
     max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2; it counts EOS")]
     drop_duplicates: bool
     drop_overlap: bool
@@ -415,7 +416,7 @@ class EncoderSettings(LoopSettings):
     """What the run directory of a pretrained encoder stores."""
 
     data: LineData
-    filters: LineFilters
+    filters: LineFilterSettings
     masking: MaskingSettings
 
     @check(mode="after")
@@ -431,18 +432,8 @@ class EncoderSettings(LoopSettings):
         return self
 
 
-class PretrainSettings(EncoderSettings):
+class PretrainSettings(EncoderSettings, StartSettings):
     """The keys of nmt.pretrain: what the run stores, and where and how it starts."""
-
-    run_dir: Text
-    resume: bool
-    overwrite: bool
-    cache_dir: Text
-
-    @check(mode="after")
-    def check_start(self) -> "PretrainSettings":
-        _check_start(self.resume, self.overwrite)
-        return self
 
 
 PairsOrShare = Annotated[

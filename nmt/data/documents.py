@@ -19,7 +19,7 @@ class ContextWindow(NamedTuple):
     sentences: int = 0
     """The largest number of earlier sentences; 0: none."""
     joined: bool = False
-    """Whether the earlier source sentences are part of the source, each with its EOS; the model needs no context."""
+    """Whether the earlier source sentences become part of the source, each with its EOS; the model needs no context."""
     translations: bool = False
     """Whether earlier translations are read too, so that a document is translated sentence by sentence."""
 
@@ -35,7 +35,7 @@ NO_CONTEXT = ContextWindow()
 
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
-    """PREFIX.doc, or None if there is none. Raises FileNotFoundError if the corpus does not exist."""
+    """The path of a corpus's PREFIX.doc; None without boundaries. Raises FileNotFoundError without the corpus."""
     path = corpus_files(prefix, direction)[0].with_suffix(".doc")
     return path if path.is_file() else None
 
@@ -70,7 +70,8 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
     consecutive.
     """
     first: dict[str, int] = {}
-    last, count = "", 0
+    numbers: list[int] = []
+    last = ""
     for count, name in enumerate(iter_lines(path), start=1):
         if not name.strip():
             raise ValueError(f"{path}, line {count} is empty; it must name the document of line {count} of the text.")
@@ -80,12 +81,14 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
                 "and the lines of a document must be consecutive."
             )
         first.setdefault(name, count)
+        numbers.append(len(first) - 1)
         last = name
-    if count != lines:
+    if len(numbers) != lines:
         raise ValueError(
-            f"{path} has {count} lines but the text has {lines}; line n must name the document of line n of the text."
+            f"{path} has {len(numbers)} lines but the text has {lines}; line n must name the document of line n of the "
+            "text."
         )
-    return list(iter_documents(path))
+    return numbers
 
 
 def check_named(documents: Sequence[Hashable], lines: int) -> None:

@@ -58,7 +58,7 @@ class Masking:
 
 
 class MaskedLines(DrawnPairs):
-    """The training lines as an epoch draws them: other pieces are hidden in each epoch, by (seed, epoch, line)."""
+    """Training lines; each epoch hides different pieces, keyed by (seed, epoch, line)."""
 
     def __init__(self, training: TrainingData, masking: Masking, seed: int, mixing: Mixing) -> None:
         super().__init__(training, mixing=mixing)

@@ -52,16 +52,16 @@ class DocumentModel(Seq2Seq):
         self.sentence, self.at, self.annotation_dim = sentence, at, sentence.annotation_dim
         sizes = {"ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout}
         places = _PLACES[at]
-        self.encoder_context = (
-            HierarchicalAttention(encoder_words, encoder_sentences, dim=sentence.annotation_dim, **sizes)
-            if "encoder" in places
-            else None
-        )
-        self.decoder_context = (
-            HierarchicalAttention(decoder_words, decoder_sentences, dim=sentence.output.in_features, **sizes)
-            if "decoder" in places
-            else None
-        )
+        levels = {
+            "encoder": (encoder_words, encoder_sentences, sentence.annotation_dim),
+            "decoder": (decoder_words, decoder_sentences, sentence.output.in_features),
+        }
+        contexts = {
+            place: HierarchicalAttention(words, sentences, dim=dim, **sizes)
+            for place, (words, sentences, dim) in levels.items()
+            if place in places
+        }
+        self.encoder_context, self.decoder_context = contexts.get("encoder"), contexts.get("decoder")
         reads = {
             "encoder": "every source position after the encoder",
             "decoder": "every target position before the output layer",

@@ -54,7 +54,7 @@ class RunDirectory:
         if not self.path.is_dir():
             exists = os.path.lexists(self.path)
             reason = f"{self.path} is {not_a_folder(self.path)}" if exists else f"There is no folder {self.path}"
-            raise FileNotFoundError(f"{reason}; run_dir is the folder that nmt.train printed.")
+            raise FileNotFoundError(f"{reason}; run_dir is the folder that training printed.")
         if not self.started:
             raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")
         if not (self.path / _METRICS).is_file() and self.weights.is_file():
@@ -114,7 +114,7 @@ class RunDirectory:
         if missing:
             raise ValueError(
                 f"{self.path / _CONFIG} is not the configuration of a run: it lacks {', '.join(missing)}; "
-                "run_dir is the folder that nmt.train printed."
+                "run_dir is the folder that training printed."
             )
         return normal_form(config)
 

@@ -40,6 +40,14 @@ class Trained(NamedTuple):
     def direction(self) -> Direction:
         return self.settings.direction
 
+    def require_context(self, key: str) -> None:
+        """Raises ValueError if the run reads no earlier sentences; `key` is the setting that would then do nothing."""
+        if not self.window.sentences:
+            raise ValueError(
+                f"{key} has no effect on {self.run.path}, which reads each sentence by itself; leave it out, or use a "
+                "run trained with context=hierarchical or context=concatenate."
+            )
+
     @property
     def window(self) -> ContextWindow:
         """The earlier sentences that the model reads."""

@@ -44,7 +44,8 @@ class Pretrained:
         is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
-        self._check_context(documents)
+        if documents is not None:
+            self.runs[0].require_context("documents")
         translator = self._translator(search, settings, minimum_bayes_risk)
         return translator.translate(_strings("lines", lines), begins, documents=documents)
 
@@ -59,7 +60,8 @@ class Pretrained:
     ) -> list[list[Translation]]:
         """Several translations of each line (n_best=5) with their log_prob and score, best first."""
         begins = None if prefixes is None else _strings("prefixes", prefixes)
-        self._check_context(documents)
+        if documents is not None:
+            self.runs[0].require_context("documents")
         return self._translator(search, settings).n_best(_strings("lines", lines), begins, documents=documents)
 
     def score(
@@ -69,7 +71,8 @@ class Pretrained:
 
         With the `documents` of the lines, a run with context reads the pairs before each pair of its document.
         """
-        self._check_context(documents)
+        if documents is not None:
+            self.runs[0].require_context("documents")
         return log_probs(self.runs, *_pairs(sources, targets), documents=documents)
 
     def perplexity(
@@ -140,13 +143,6 @@ class Pretrained:
         else:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
         return first_ranked(source_ids, target_ids)
-
-    def _check_context(self, documents: Sequence[Hashable] | None) -> None:
-        if documents is not None and not self.runs[0].window.sentences:
-            raise ValueError(
-                f"documents has no effect on {self.runs[0].run.path}, which reads each sentence by itself; leave it "
-                "out."
-            )
 
     def _single(self) -> Trained:
         if len(self.runs) > 1:

@@ -76,11 +76,7 @@ def documents_to_read(trained: Trained, documents: str | None, lines: int) -> li
     """
     if documents is None:
         return None
-    if not trained.window.sentences:
-        raise ValueError(
-            f"documents has no effect on {trained.run.path}, which reads each sentence by itself; leave it out, or use "
-            "a run trained with context=hierarchical or context=concatenate."
-        )
+    trained.require_context("documents")
     return documents_of_file(existing_file("documents", documents), lines)
 
 

@@ -9,7 +9,7 @@ from nmt.config.job import Job
 from nmt.config.keys import leaves, value_at, with_values
 from nmt.config.messages import written
 from nmt.config.nodes import Config, Node
-from nmt.config.schema import RunSettings, TrainSettings, validated
+from nmt.config.schema import NOT_STORED, RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_unlocked
@@ -118,7 +118,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
 
 def stored_keys(config: Config) -> Config:
     """The keys of a configuration that a run directory stores."""
-    return {key: value for key, value in config.items() if key not in TrainSettings.NOT_STORED}
+    return {key: value for key, value in config.items() if key not in NOT_STORED}
 
 
 def inherited(config: Config, given: Sequence[str], start: Config) -> Config:

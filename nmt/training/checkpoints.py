@@ -155,7 +155,7 @@ def tidy(folder: Path, whole: Path | None) -> None:
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
     """The content of a checkpoint, memory-mapped. Raises ValueError if it is damaged or another kind of file."""
-    damaged = f"{file} is damaged or not a checkpoint of nmt.train: train again."
+    damaged = f"{file} is damaged or not a checkpoint of a training run: train again."
     if not is_whole(file):
         raise ValueError(damaged)
     try:

@@ -125,7 +125,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
             sys.exit(INTERRUPTED)
         raise
     except pickle.UnpicklingError as error:
-        raise ValueError(f"{last} is not a checkpoint of nmt.train; start over with overwrite=true.") from error
+        raise ValueError(f"{last} is not a checkpoint of a training run; start over with overwrite=true.") from error
     if not trainer.is_global_zero:
         return {}
 

@@ -49,7 +49,7 @@ class MaskedTask(TrainingTask):
 
     counted: ClassVar = "predicted pieces"
     model: MaskedTransformer
-    # Of the batches since the last step or of a validation, which come only between steps.
+    # Right guesses since the last optimizer step, or in the current validation: validations come between steps.
     _right: Tensor | float = 0.0
 
     def nll(self, batch: MaskedBatch) -> Tensor:
@@ -77,7 +77,7 @@ class MaskedTask(TrainingTask):
 
 
 def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> MaskedTask:
-    """What a training step computes."""
+    """The task of masked pretraining, with its optimizer and schedule."""
     return MaskedTask(
         model,
         make(settings.optimizer),

@@ -11,8 +11,7 @@ import torch
 from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config, make
-from nmt.config.schema import EncoderSettings, PretrainSettings, TrainSettings, validated
-from nmt.config.trusted import FOR_RESUMING, check_targets
+from nmt.config.schema import EncoderSettings, PretrainSettings, validated
 from nmt.data.batch import Example
 from nmt.data.cache import file_digest
 from nmt.data.corpus import text_file
@@ -28,17 +27,18 @@ from nmt.runs.directory import EncoderDirectory
 from nmt.runs.encoder import build_encoder
 from nmt.runs.record import training_record
 from nmt.text import Tokenizer, TokenizerPair
+from nmt.training.begin import stored_keys
 from nmt.training.buildable import refusals
 from nmt.training.machine import choose_machine, faster_precision, rank
 from nmt.training.masked_task import build_masked_task
 from nmt.training.prepared import ADAPTED, Prepared, changed_command, steps_of_training
 from nmt.training.resume import (
-    check_continues,
     check_corpora,
     check_epochs_left,
     last_checkpoint,
-    resumed_config,
+    resumed_command,
     same_steps,
+    stored_run,
 )
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def begin_pretraining(
 
     Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
     """
-    asked = {key: value for key, value in job.config.items() if key not in TrainSettings.NOT_STORED}
+    asked = stored_keys(job.config)
     config = with_values(asked, changes)
     settings = validated(EncoderSettings, config)
     check_encoder_buildable(settings)
@@ -65,7 +65,7 @@ def begin_pretraining(
         logger.info("This CPU trains faster, and equally well, with trainer.precision=%s", faster)
     cache = cache_folder(job.settings.cache_dir)
     tokenizer = text.tokenizer(settings, cache)
-    prepared = assembled(run, config, settings, text, tokenizer, machine.processes, cache)
+    prepared = prepared_pretraining(run, config, settings, text, tokenizer, machine.processes, cache)
     command = changed_command(job.command, asked, config)
     record = {**prepared.record, "command": command, "asked": {key: value_at(asked, key) for key in ADAPTED}}
     return replace(prepared, record=record)
@@ -74,24 +74,12 @@ def begin_pretraining(
 def resume_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
-    """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
+    """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
     """
-    if not run.started:
-        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
-    stored, metrics = run.config(), run.metrics()
-    try:
-        validated(EncoderSettings, stored)
-    except ValueError as error:
-        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
-    finished = metrics.get("finished", False) and run.weights.is_file()
-    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
-    config = resumed_config(job, stored, metrics, run.path)
-    if finished:
-        check_continues(stored, config, validated(EncoderSettings, config), run.path, metrics)
-    config = with_values(config, changes)
-    settings = validated(EncoderSettings, config)
+    found = stored_run(job, run, changes, EncoderSettings)
+    config, settings, metrics = found.config, found.settings, found.metrics
     check_encoder_buildable(settings)
     machine = choose_machine(settings.trainer)
     text = read_text(settings)
@@ -102,26 +90,20 @@ def resume_pretraining(
     settings = validated(EncoderSettings, config)
     check_corpora(metrics.get("corpora", {}), text.hashes)
     cache = cache_folder(job.settings.cache_dir)
-    checkpoint = last_checkpoint(run, finished)
-    if metrics:
-        tokenizer = run.tokenizers(None, metrics).source
-    else:  # killed while its first files were written
-        files = [*dict.fromkeys(text.files["train"] + text.files["vocabulary"])]
-        tokenizer = learned_tokenizer(
-            files, kind=settings.tokenizer.kind, size=settings.tokenizer.size, cache_dir=cache
-        )
-    prepared = assembled(run, config, settings, text, tokenizer, machine.processes, cache)
-    if finished:
+    checkpoint = last_checkpoint(run, found.finished)
+    # Without metrics the run was killed while its first files were written.
+    tokenizer = run.tokenizers(None, metrics).source if metrics else text.tokenizer(settings, cache)
+    prepared = prepared_pretraining(run, config, settings, text, tokenizer, machine.processes, cache)
+    if found.finished:
         check_epochs_left(run.path, metrics, prepared.max_steps)
     record = {
         **prepared.record,
-        "command": changed_command(metrics.get("command", job.command), stored, config),
-        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
+        **resumed_command(job, found.stored, config, metrics),
     }
     return replace(prepared, checkpoint=checkpoint, record=record, is_new=False)
 
 
-class Text(NamedTuple):
+class PretrainingText(NamedTuple):
     """The files of a run by the keys under data, and the lines that each gives to training and validation."""
 
     files: dict[str, list[Path]]
@@ -136,7 +118,7 @@ class Text(NamedTuple):
         return learned_tokenizer(files, kind=kind, size=size, cache_dir=cache_dir)
 
 
-def read_text(settings: EncoderSettings) -> Text:
+def read_text(settings: EncoderSettings) -> PretrainingText:
     """The text of a run, of which every line is read once.
 
     Raises FileNotFoundError for a missing file, and ValueError for one that is not text or has too few lines.
@@ -148,14 +130,14 @@ def read_text(settings: EncoderSettings) -> Text:
     hashes = {
         name: file_digest(path) for key, named in names.items() for name, path in zip(named, files[key], strict=True)
     }
-    return Text(files, split, hashes)
+    return PretrainingText(files, split, hashes)
 
 
-def assembled(
+def prepared_pretraining(
     run: EncoderDirectory,
     config: Config,
     settings: EncoderSettings,
-    text: Text,
+    text: PretrainingText,
     tokenizer: Tokenizer,
     processes: int,
     cache_dir: Path,

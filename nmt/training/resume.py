@@ -3,13 +3,14 @@
 import copy
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
-from nmt.config.schema import LoopSettings, RunSettings, TrainSettings, validated
+from nmt.config.schema import NOT_STORED, LoopSettings, RunSettings, TrainSettings, validated
 from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
@@ -40,26 +41,16 @@ from nmt.training.validation import translation_validations
 
 logger = logging.getLogger(__name__)
 
+SettingsT = TypeVar("SettingsT", bound=LoopSettings)
+
 
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
-    """Prepares a run to continue from its last checkpoint, or from its first step if there is none.
+    """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
 
     Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
     """
-    if not run.started:
-        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
-    stored, metrics = run.config(), run.metrics()
-    try:
-        validated(RunSettings, stored)
-    except ValueError as error:
-        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
-    finished = metrics.get("finished", False) and run.weights.is_file()
-    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
-    config = resumed_config(job, stored, metrics, run.path)
-    if finished:
-        check_continues(stored, config, validated(RunSettings, config), run.path, metrics)
-    config = with_values(config, changes)
-    settings = validated(RunSettings, config)
+    found = stored_run(job, run, changes, RunSettings)
+    config, settings, metrics = found.config, found.settings, found.metrics
     check_buildable(settings)
     machine = choose_machine(settings.trainer)
     files = [*settings.data.train, *settings.data.held_out.values()]
@@ -75,7 +66,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
 
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
-    checkpoint = last_checkpoint(run, finished)
+    checkpoint = last_checkpoint(run, found.finished)
     # A checkpoint has its own weights, and the run that training started from may be gone.
     start = None if checkpoint else finished_run(settings, run.path)
     if metrics:
@@ -86,13 +77,12 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
         tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache)
     model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
-    if finished:
+    if found.finished:
         check_epochs_left(run.path, metrics, max_steps)
     record = {
         **training_record(settings, settings.direction, tokenizers, model, machine.processes, hashes),
         **start_weights(start, metrics),
-        "command": changed_command(metrics.get("command", job.command), stored, config),
-        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
+        **resumed_command(job, found.stored, config, metrics),
     }
     return Prepared(
         run,
@@ -112,6 +102,52 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     )
 
 
+@dataclass(frozen=True)
+class Stored(Generic[SettingsT]):
+    """What a run directory says of a run that is to continue."""
+
+    config: Config
+    """Its configuration, with what the command line changes."""
+    settings: SettingsT
+    """The same, validated."""
+    stored: Config
+    """The configuration before these changes."""
+    metrics: Config
+    finished: bool
+
+
+def stored_run(
+    job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], kind: type[SettingsT]
+) -> Stored[SettingsT]:
+    """Reads and checks the run; `kind` are the settings that it stores.
+
+    Raises ValueError and FileNotFoundError if there is none, if it cannot be used, and for a command line that changes
+    what must stay.
+    """
+    if not run.started:
+        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
+    stored, metrics = run.config(), run.metrics()
+    try:
+        validated(kind, stored)
+    except ValueError as error:
+        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
+    finished = metrics.get("finished", False) and run.weights.is_file()
+    check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
+    config = resumed_config(job, stored, metrics, run.path)
+    if finished:
+        check_continues(stored, config, validated(kind, config), run.path, metrics)
+    config = with_values(config, changes)
+    return Stored(config, validated(kind, config), stored, metrics, finished)
+
+
+def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Config) -> Config:
+    """What the metrics of a resumed run say of its command and of the values that it may adapt."""
+    return {
+        "command": changed_command(metrics.get("command", job.command), stored, config),
+        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
+    }
+
+
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
     """The stored configuration with the training length and the machine that the command line gives.
 
@@ -121,7 +157,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
     config = copy.deepcopy(stored)
     for given, key in _given_keys(job, stored):
         value = value_at(job.config, key)
-        if key.split(".")[0] in TrainSettings.NOT_STORED or value == value_at(stored, key):
+        if key.split(".")[0] in NOT_STORED or value == value_at(stored, key):
             continue
         # The run itself changed the value: to save memory, or for a different number of processes or a small corpus.
         if key in asked and value == asked[key]:

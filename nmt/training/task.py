@@ -255,7 +255,7 @@ class TranslationTask(TrainingTask):
 
 
 def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:
-    """What a training step computes."""
+    """The task of training a translation model, with its optimizer, schedule and objective."""
     return TranslationTask(
         model,
         make(settings.optimizer),

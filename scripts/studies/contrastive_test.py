@@ -75,15 +75,10 @@ def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[
     lines = [(number, source) for number, case in enumerate(cases) for source in case.sources]
     documents = [number for number, _ in lines] if in_context else None
     ends = np.cumsum([len(case.sources) for case in cases]) - 1
-    right, wrong = (
-        log_probs(
-            [trained],
-            [source for _, source in lines],
-            [target for case in cases for target in (*case.targets[:-1], last(case))],
-            documents=documents,
-        )
-        for last in (lambda case: case.targets[-1], lambda case: case.wrong)
-    )
+    sources = [source for _, source in lines]
+    targets = [target for case in cases for target in case.targets]
+    with_wrong = [target for case in cases for target in (*case.targets[:-1], case.wrong)]
+    right, wrong = (log_probs([trained], sources, side, documents=documents) for side in (targets, with_wrong))
     return [right[end] > wrong[end] for end in ends]
 
 

@@ -1,8 +1,10 @@
 """What masked pretraining gains for a translation model that has few pairs.
 
-  python -m scripts.studies.pretraining data/envi                                   hours on one core
-  python -m scripts.studies.pretraining data/envi --seeds 1 --pretrain-steps 40 --steps 20   a trial of a minute or two
-  python -m scripts.studies.pretraining data/envi --table-only                      only tabulates the finished runs
+  python -m scripts.studies.pretraining data/envi                hours on one core
+  python -m scripts.studies.pretraining data/envi --table-only   only tabulates the finished runs
+
+  A trial of a few minutes, with a folder of its own, because finished runs are kept:
+  python -m scripts.studies.pretraining data/envi --seeds 1 --pretrain-steps 40 --steps 20 --out runs/trial
 
 CORPUS is a folder with the files of data=envi. The encoder is pretrained once, on both sides of all training corpora
 without their pairing; lines of news_dev and news_test are left out, and news_dev is the validation text. Then a
@@ -66,7 +68,7 @@ def plain_files(corpus: Path, direction: Direction, cache: Path) -> list[str]:
     return [f"{prefix}.{language}" for prefix in prefixes for language in (direction.source, direction.target)]
 
 
-def written(files: Sequence[str]) -> str:
+def as_list(files: Sequence[str]) -> str:
     return f"[{','.join(files)}]"
 
 
@@ -77,9 +79,9 @@ def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, f
     every = max(1, min(steps, options.pretrain_steps) // 5)
     return [
         "nmt.pretrain",
-        f"data.train={written(files)}",
-        f"data.valid={written(dev)}",
-        f"data.exclude={written(test)}",
+        f"data.train={as_list(files)}",
+        f"data.valid={as_list(dev)}",
+        f"data.exclude={as_list(test)}",
         *MODEL,
         *TRAINING,
         *schedule(steps),
@@ -99,7 +101,7 @@ def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> li
         "nmt.train",
         "data=files",
         f"direction={options.direction}",
-        f"data.train={written([str(options.corpus / 'news')])}",
+        f"data.train={as_list([str(options.corpus / 'news')])}",
         f"data.valid={options.corpus / 'news_dev'}",
         f"data.test={options.corpus / 'news_test'}",
         "data.tokenized=false",

@@ -82,9 +82,9 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_loaded(
             file.writestr("archive/version", "3\n")
             file.writestr("archive/byteorder", "little")
         (trained / "checkpoints" / name).write_bytes(content.getvalue())
-    with pytest.raises(ValueError, match=r"is damaged or not a checkpoint of nmt\.train"):
+    with pytest.raises(ValueError, match=r"is damaged or not a checkpoint of a training run"):
         average(job("average", run_dir="run", out="averaged", number=2))
-    with pytest.raises(ValueError, match=r"last\.ckpt is not a checkpoint of nmt\.train"):
+    with pytest.raises(ValueError, match=r"last\.ckpt is not a checkpoint of a training run"):
         train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
 

@@ -55,7 +55,7 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.write_text(""), r"^.*run is a file; run_dir is the folder that nmt\.train printed"),
+        (lambda path: path.write_text(""), r"^.*run is a file; run_dir is the folder that training printed"),
         (lambda path: path.symlink_to("absent"), r"^.*run is a broken symbolic link; run_dir is the folder"),
         (
             lambda path: path.symlink_to(path.name),
@@ -156,7 +156,7 @@ def test_clearing_deletes_a_run_and_nothing_else(run: RunDirectory) -> None:
         ("a: [", r"config\.yaml is damaged: it is not YAML"),
         ("", r"config\.yaml is not the configuration of a run: it lacks model, search, direction, data"),
         ("- model", "it lacks model, search, direction, data"),
-        ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; run_dir is the folder that nmt.train"),
+        ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; run_dir is the folder that training"),
     ],
 )
 def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:
