@@ -1,0 +1,109 @@
+"""Transformers in the one form that other programs know: scaled dot-product attention with softmax at every site."""
+
+import math
+import re
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nmt.attention import Attention, MultiHeadAttention
+from nmt.attention.normalizers import Softmax
+from nmt.attention.scorers import Dot, General, NoScore, ScaledDot
+from nmt.attention.windows import Global
+from nmt.models import Transformer
+from nmt.runs.load import Trained
+
+FOLDABLE = (ScaledDot, Dot, General, NoScore)
+
+
+class Projection(NamedTuple):
+    """x -> weight x + bias. The tensors are copies, because CTranslate2 quantizes its arrays in place."""
+
+    weight: Float[Tensor, "width input_dim"]
+    bias: Float[Tensor, " width"]
+
+
+class Folded(NamedTuple):
+    """The projections of a multi-head attention whose score is q . k / sqrt(d), with d the width of a head."""
+
+    query: Projection
+    key: Projection
+    value: Projection
+    output: Projection
+
+
+def require_plain_transformer(trained: Trained, format: str) -> Transformer:
+    """The run's model, if its attention can be folded at every site.
+
+    Raises ValueError, naming the choice, its site and the format that can hold it.
+    """
+    model = trained.model
+    require_no_context(trained, format)
+    if not isinstance(model, Transformer):
+        raise ValueError(
+            f"format={format} holds Transformers only, and {trained.run.path} has model={type(model).__name__.lower()}: "
+            "use format=onnx, which holds every model."
+        )
+    for site, attentions in model.sites.items():
+        for choice, part, held in _choices(attentions[0]):
+            if not isinstance(part, held):
+                known = ", ".join(_option(each) for each in held)
+                raise ValueError(
+                    f"format={format} cannot hold {choice}={_option(type(part))}, which {trained.run.path} has at "
+                    f"{site}, but only {known}: use format=onnx, which holds every {choice}."
+                )
+    return model
+
+
+def require_no_context(trained: Trained, format: str) -> None:
+    """Raises ValueError for a run that reads earlier sentences."""
+    if trained.window.sentences:
+        raise ValueError(
+            f"format={format} holds models of single sentences, but {trained.run.path} also reads earlier ones "
+            "(context); export the run that it started from, or one trained with context=none."
+        )
+
+
+def folded(attention: MultiHeadAttention) -> Folded:
+    """The projections of an attention, with its scorer folded into those of the queries and keys.
+
+    q . k of the dot score and q . W k of the general score are multiplied by sqrt(d) on the side of the queries, and W
+    becomes part of the key projection. A score of 0 has queries of 0.
+    """
+    scorer, heads = attention.attention.scorer, attention.num_heads
+    query, key, value, output = (
+        _copied(part) for part in (attention.query, attention.key, attention.value, attention.output)
+    )
+    root = math.sqrt(query.weight.shape[0] // heads)
+    if isinstance(scorer, NoScore):
+        query = Projection(torch.zeros_like(query.weight), torch.zeros_like(query.bias))
+    elif isinstance(scorer, General):
+        matrices = scorer.weight.detach()  # (heads, key_dim, query_dim), multiplied from the right
+        by_head = key.weight.unflatten(0, (heads, -1)), key.bias.unflatten(0, (heads, -1))
+        key = Projection(
+            torch.einsum("hki,hkq->hqi", by_head[0], matrices).flatten(0, 1),
+            torch.einsum("hk,hkq->hq", by_head[1], matrices).flatten(),
+        )
+    if not isinstance(scorer, ScaledDot):
+        query = Projection(query.weight * root, query.bias * root)
+    return Folded(query, key, value, output)
+
+
+def _copied(linear: nn.Linear) -> Projection:
+    return Projection(linear.weight.detach().clone(), linear.bias.detach().clone())
+
+
+def _choices(attention: Attention) -> list[tuple[str, nn.Module, tuple[type[nn.Module], ...]]]:
+    """Each axis of an attention: its name, what it has, and what can be folded."""
+    return [
+        ("scorer", attention.scorer, FOLDABLE),
+        ("window", attention.window, (Global,)),
+        ("normalizer", attention.normalizer, (Softmax,)),
+    ]
+
+
+def _option(choice: type[nn.Module]) -> str:
+    """The word that chooses a class on the command line."""
+    return "none" if choice is NoScore else re.sub(r"(?<!^)(?=[A-Z])", "_", choice.__name__).lower()
