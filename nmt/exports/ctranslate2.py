@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ctranslate2
 import numpy as np
@@ -115,7 +115,7 @@ def _write_linear(spec: Any, *parts: Projection) -> None:
 def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
     """A layer norm, or g x / |x| as an RMS norm, which divides by |x| / sqrt(dim)."""
     if isinstance(norm, ScaleNorm):
-        spec.gamma = np.full(dim, float(norm.length) / math.sqrt(dim), np.float32)
+        spec.gamma = np.full(dim, float(norm.length.detach()) / math.sqrt(dim), np.float32)
     elif isinstance(norm, nn.LayerNorm):
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
@@ -153,9 +153,8 @@ class CTranslate2Model:
         except RuntimeError as error:
             raise ValueError(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
         source, target = trained.tokenizers
-        self.source_pieces = _pieces(source)
-        self.target_pieces = self.source_pieces if source is target else _pieces(target)
-        self.target_ids = {piece: number for number, piece in enumerate(self.target_pieces)}
+        self._source, self._target = _pieces(source), _pieces(target)
+        self._target_ids = {piece: number for number, piece in enumerate(self._target)}
 
     def train(self, mode: bool = True) -> "CTranslate2Model":
         return self
@@ -163,16 +162,21 @@ class CTranslate2Model:
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
         scored = self.translator.score_batch(
-            [self.pieces_of(ids) for ids in sources],
-            [[self.target_pieces[i] for i in ids] for ids in targets],
+            [self.source_pieces_of(ids) for ids in sources],
+            [self.target_pieces_of(ids) for ids in targets],
             max_batch_size=2048,
             batch_type="tokens",
         )
         return [list(each.log_probs) for each in scored]
 
-    def pieces_of(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of source ids."""
-        return [self.source_pieces[i] for i in ids]
+    def source_pieces_of(self, ids: Sequence[int]) -> list[str]:
+        return [self._source[i] for i in ids]
+
+    def target_pieces_of(self, ids: Sequence[int]) -> list[str]:
+        return [self._target[i] for i in ids]
+
+    def target_ids_of(self, pieces: Sequence[str]) -> list[int]:
+        return [self._target_ids[piece] for piece in pieces]
 
     def encode(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(_NO_STEPS)
@@ -190,23 +194,26 @@ class CTranslate2Model:
 _NO_STEPS = "CTranslate2 searches whole sentences; it has no single steps."
 
 
+class _Scored(NamedTuple):
+    ids: list[int]
+    log_prob: float
+
+
 class CTranslate2Search:
     """A BeamSearch as CTranslate2 computes it: without length penalty, which then ranks what it found.
 
-    CTranslate2's own penalty is another one. Its maximum length is that of the batch's longest sentence, and a
-    hypothesis that reaches it ends without EOS. Raises ValueError for settings that CTranslate2 lacks.
+    CTranslate2's own penalty is another one. Raises ValueError for settings that CTranslate2 lacks.
     """
 
     def __init__(self, model: CTranslate2Model, search: Search) -> None:
         if not isinstance(search, BeamSearch):
             raise ValueError(
-                f"engine=ctranslate2 has beam search only, not {type(search).__name__}: use engine=torch or "
-                "engine=onnx."
+                f"engine=ctranslate2 has beam search only, not {type(search).__name__}: use engine=torch or onnx."
             )
         if search.coverage_penalty:
             raise ValueError(
                 f"search.coverage_penalty is {search.coverage_penalty}, which engine=ctranslate2 lacks: set it to 0, "
-                "or use engine=torch or engine=onnx."
+                "or use engine=torch or onnx."
             )
         self.model, self.beam = model, search
         self.constraints = search.constraints
@@ -227,42 +234,56 @@ class CTranslate2Search:
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
         """Between 1 and `n_best` hypotheses per sentence, best first, beginning with the sentence's row of `prefix`."""
-        own = self.model
         begins = source.new_empty(len(source), 0) if prefix is None else prefix
-        longest = self.constraints.longest(source_mask, own.max_target, begins)
-        lines = [
-            row[: length - 1]  # CTranslate2 adds EOS
-            for row, length in zip(source.tolist(), source_mask.sum(dim=1).tolist(), strict=True)
-        ]
+        most = [limit - 1 for limit in self.constraints.longest(source_mask, self.model.max_target, begins).tolist()]
+        lengths = source_mask.sum(dim=1).tolist()
+        sources = [row[: length - 1] for row, length in zip(source.tolist(), lengths, strict=True)]
         starts = [[piece for piece in row if piece != PAD] for row in begins.tolist()]
-        found = own.translator.translate_batch(
-            [own.pieces_of(ids) for ids in lines],
-            [[own.target_pieces[i] for i in ids] for ids in starts] if any(starts) else None,
+        found = self._search(sources, starts, max(most))
+        # CTranslate2 has one limit for all; it is exceeded by translations that repeat themselves without end.
+        longer = [i for i, hypotheses in enumerate(found) if any(len(each.ids) > most[i] for each in hypotheses)]
+        for limit in {most[i] for i in longer}:
+            again = [i for i in longer if most[i] == limit]
+            shorter = self._search([sources[i] for i in again], [starts[i] for i in again], limit)
+            for index, hypotheses in zip(again, shorter, strict=True):
+                found[index] = hypotheses
+        return [self._ranked(*parts) for parts in zip(sources, found, most, strict=True)]
+
+    def _search(
+        self, sources: Sequence[Sequence[int]], starts: Sequence[Sequence[int]], most: int
+    ) -> list[list[_Scored]]:
+        """What CTranslate2 finds, with at most that many pieces before EOS."""
+        model = self.model
+        found = model.translator.translate_batch(
+            [model.source_pieces_of(ids) for ids in sources],
+            [model.target_pieces_of(ids) for ids in starts] if any(starts) else None,
             beam_size=self.beam.beam_size,
             num_hypotheses=self.beam.beam_size,
             length_penalty=0,
             no_repeat_ngram_size=self.constraints.no_repeat_ngram,
             max_input_length=0,
             min_decoding_length=self.constraints.min_length - 1,
-            max_decoding_length=int(longest.max()) - 1,
+            max_decoding_length=most,
             return_scores=True,
         )
-        before = [0.0] * len(lines)  # log p of the prefix, which CTranslate2 leaves out
+        before = [0.0] * len(sources)  # log p of the prefix, which CTranslate2 leaves out
         if any(starts):
-            before = [sum(each[:-1]) for each in own.forced_log_probs(lines, starts)]
+            before = [sum(each[:-1]) for each in model.forced_log_probs(sources, starts)]
         return [
-            self._ranked(
-                [[own.target_ids[piece] for piece in pieces] for pieces in each.hypotheses],
-                [log_prob + given for log_prob in each.scores],
-            )
+            [
+                _Scored(model.target_ids_of(pieces), log_prob + given)
+                for pieces, log_prob in zip(each.hypotheses, each.scores, strict=True)
+            ]
             for each, given in zip(found, before, strict=True)
         ]
 
-    def _ranked(self, hypotheses: Sequence[list[int]], log_probs: Sequence[float]) -> list[Hypothesis]:
-        scored = [
-            Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1))
-            for ids, log_prob in zip(hypotheses, log_probs, strict=True)
-        ]
+    def _ranked(self, source: Sequence[int], found: Sequence[_Scored], most: int) -> list[Hypothesis]:
         # CTranslate2 could block these pieces, but would then change the probabilities of all others.
-        usual = [each for each in scored if not {PAD, UNK, BOS} & set(each.ids)]
-        return sorted(usual or scored, key=lambda each: -each.score)[: self.n_best]
+        usual = [each for each in found if not {PAD, UNK, BOS} & set(each.ids)] or found
+        complete = []
+        for ids, log_prob in usual:
+            if len(ids) == most:  # cut there, without EOS
+                [row] = self.model.forced_log_probs([source], [ids])
+                log_prob = sum(row)
+            complete.append(Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1)))
+        return sorted(complete, key=lambda each: -each.score)[: self.n_best]

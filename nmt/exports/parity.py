@@ -1,7 +1,7 @@
 """Whether an exported model computes the same as the run: forced log-probabilities and translations of both."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -26,6 +26,7 @@ the mean difference. CTranslate2 computes int16 as int8 on processors without 16
 IdPairs = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]
 
 
+@runtime_checkable
 class Exported(Protocol):
     """An exported model as its users run it."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
-from nmt.serving.engine import Task
+from nmt.serving.batcher import Task
 from nmt.serving.languages import NAMES
 from nmt.serving.requests import Body, failures, read, takes, within
 from nmt.serving.service import Service, ThisService
@@ -231,7 +231,7 @@ async def translated(
                         400,
                         f"Invalid request: {len(sentences)} sentences exceed the limit of {service.limits.sentences}",
                     )
-                found = await service.engine.translate(Task(run, n_best=alternatives + 1), sentences)
+                found = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
                 return [[each.text for each in translations] or [""] for translations in found]
 
             found = await way([texts[place] for place in places], source, alternatives + 1, translate)
