@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,7 +51,10 @@ class _Encoder(nn.Module):
         state = self.model.start(memory, beams=1)
         if isinstance(memory, RecurrentMemory):
             memory = memory._replace(first=())
-        return memory, state
+        # ONNX cannot reshape a tensor without elements, so those that have no positions yet are made anew.
+        return memory, _mapped(
+            lambda leaf: leaf if leaf.ndim < 4 else leaf.new_zeros(len(source), *leaf.shape[1:]), state
+        )
 
 
 class _Step(nn.Module):
@@ -270,17 +274,19 @@ def _description(trained: Trained) -> dict[str, Any]:
         "special_ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
         "max_source": trained.model.max_source,
         "max_target": trained.model.max_target,
-        "max_source_tokens": longest_source(trained.settings),
+        "max_source_tokens": min(longest_source(trained.settings), trained.model.max_source or math.inf),
         "attention": {
             site: {"layers": len(layers), "heads": layers[0].num_heads} for site, layers in trained.model.sites.items()
         },
         "search": {
             "beam_size": beam.beam_size,
             "length_penalty": beam.length_penalty,
+            "coverage_penalty": beam.coverage_penalty,
             "min_length": limits.min_length,
             "max_length": limits.max_length,
             "max_length_ratio": limits.max_length_ratio,
             "max_length_offset": limits.max_length_offset,
+            "no_repeat_ngram": limits.no_repeat_ngram,
         },
     }
 
