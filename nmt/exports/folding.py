@@ -52,7 +52,7 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
                 known = ", ".join(_option(each) for each in held)
                 raise ValueError(
                     f"format={format} cannot hold {choice}={_option(type(part))}, which {trained.run.path} has at "
-                    f"{site}, but only {known}: use format=onnx, which holds every {choice}."
+                    f"{site}; it holds {known}. Use format=onnx, which holds every {choice}."
                 )
     return model
 

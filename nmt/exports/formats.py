@@ -27,6 +27,10 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
         from nmt.exports.ctranslate2 import write_ctranslate2
 
         write_ctranslate2(trained, folder, quantization)
+    elif format == "onnx":
+        from nmt.exports.onnx import write_onnx
+
+        write_onnx(trained, folder, None if quantization == "float32" else quantization)
     else:
         raise ValueError(f"format is '{format}'; it must be one of {', '.join(FORMATS)}.")
 
@@ -40,6 +44,10 @@ def open_engine(trained: Trained, format: str, folder: Path, precision: str) -> 
 
         model = CTranslate2Model(folder, trained, threads)
         return Engine(format, precision, model, partial(CTranslate2Search, model))
+    if format == "onnx":
+        from nmt.exports.onnx_model import OnnxModel
+
+        return Engine(format, precision, OnnxModel(folder, threads), lambda search: search)
     raise ValueError(f"engine is '{format}'; it must be torch or one of {', '.join(ENGINES)}.")
 
 

@@ -23,8 +23,6 @@ float32 adds in another order only, so this bounds the largest difference; the o
 the mean difference. CTranslate2 computes int16 as int8 on processors without 16-bit products.
 """
 
-IdPairs = tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]
-
 
 @runtime_checkable
 class Exported(Protocol):
@@ -81,26 +79,40 @@ def compare(trained: Trained, exported: Exported, sources: Sequence[str], refere
         tokenizer.encode_all([normalize(line) for line in side])
         for tokenizer, side in zip(trained.tokenizers, (sources, references), strict=True)
     )
+    differences = log_prob_differences(trained, exported, source_ids, target_ids)
+    if not differences:
+        raise ValueError("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
+    chosen = [lines[index] for index in differences]
+    pairs = zip(build_translator([trained]).translate(chosen), exported.translate(chosen), strict=True)
+    every = [difference for row in differences.values() for difference in row]
+    return Parity(
+        sentences=len(differences),
+        pieces=len(every),
+        largest_difference=max(every),
+        mean_difference=sum(every) / len(every),
+        equal_translations=sum(a == b for a, b in pairs) / len(differences),
+    )
+
+
+def log_prob_differences(
+    trained: Trained, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> dict[int, list[float]]:
+    """|difference of log p| of each target piece and EOS, in nats, by the index of the pair; ids without BOS and EOS.
+
+    Pairs too long for the model are left out.
+    """
     ours: dict[int, list[float]] = {}
-    for indices, batch in readable_batches([trained], source_ids, target_ids, batch_tokens=4096):
-        lengths = (len(target_ids[index]) + 1 for index in indices)
+    for indices, batch in readable_batches([trained], sources, targets, batch_tokens=4096):
+        lengths = (len(targets[index]) + 1 for index in indices)
         for index, row, length in zip(indices, piece_log_probs([trained], batch).tolist(), lengths, strict=True):
             ours[index] = row[:length]
     if not ours:
-        raise ValueError("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
-    theirs = exported.forced_log_probs([source_ids[index] for index in ours], [target_ids[index] for index in ours])
-    differences = [
-        abs(a - b) for mine, other in zip(ours.values(), theirs, strict=True) for a, b in zip(mine, other, strict=True)
-    ]
-    chosen = [lines[index] for index in ours]
-    pairs = zip(build_translator([trained]).translate(chosen), exported.translate(chosen), strict=True)
-    return Parity(
-        sentences=len(ours),
-        pieces=len(differences),
-        largest_difference=max(differences),
-        mean_difference=sum(differences) / len(differences),
-        equal_translations=sum(a == b for a, b in pairs) / len(ours),
-    )
+        return {}
+    theirs = exported.forced_log_probs([sources[index] for index in ours], [targets[index] for index in ours])
+    return {
+        index: [abs(a - b) for a, b in zip(mine, other, strict=True)]
+        for (index, mine), other in zip(ours.items(), theirs, strict=True)
+    }
 
 
 @torch.inference_mode()
