@@ -8,14 +8,18 @@ if TYPE_CHECKING:
     from nmt.runs.pretrained import Pretrained
 
 
-def load(run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32") -> "Pretrained":
+def load(
+    run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32", engine: str = "torch"
+) -> "Pretrained":
     """A finished run, or several as an ensemble, with the methods translate, attend and score.
 
-    `precision` is float32, bfloat16, or int8 on a CPU.
-    Raises FileNotFoundError or ValueError if a folder is not the directory of a finished run, or the device or the
-    precision cannot be used.
+    `precision` is float32, bfloat16, or int8 on a CPU. `engine` is torch, ctranslate2 or onnx, and computes the
+    translations; everything else is always computed by torch. Raises FileNotFoundError or ValueError if a folder is not
+    the directory of a finished run, or if the device, the precision or the engine cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
+    from nmt.exports.engines import load_with_engine
     from nmt.runs.pretrained import Pretrained
 
-    return Pretrained(run_dir, device, precision)
+    paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
+    return Pretrained(*load_with_engine(paths, device, precision, engine))

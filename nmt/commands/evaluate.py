@@ -5,8 +5,8 @@ from nmt.config.schema import EvaluateSettings
 from nmt.errors import CheckFailed
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
+from nmt.exports.engines import load_with_engine
 from nmt.runs.evaluation import evaluate_runs
-from nmt.runs.load import load_runs
 from nmt.runs.test_sets import chosen_test_set
 
 
@@ -16,7 +16,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
     Raises CheckFailed if `expect` is given and the headline score is further than `band` from it.
     """
     settings = job.settings
-    runs = load_runs(settings.run_dir, settings.device, settings.precision)
+    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
     if len(runs) > 1 and settings.out is None:
         raise ValueError("An ensemble has no folder of its own; set out=FOLDER.")
     if len(runs) > 1 and settings.alignment is not None:
@@ -43,6 +43,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         max_source_tokens=settings.max_source_tokens,
         minimum_bayes_risk=settings.minimum_bayes_risk,
         comet=comet,
+        engine=engine,
     )
     for score in found.scores:
         print(score)

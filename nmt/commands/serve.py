@@ -22,7 +22,7 @@ def serve(job: Job[ServeSettings]) -> None:
         import uvicorn
 
         from nmt.serving.application import application
-        from nmt.serving.engine import Engine
+        from nmt.serving.batcher import Batcher
         from nmt.serving.gallery import Gallery
         from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
@@ -37,7 +37,11 @@ def serve(job: Job[ServeSettings]) -> None:
         if not keys:
             raise ValueError(f"{file} has no API keys; write one per line.")
     gallery = Gallery(
-        [Path(folder) for folder in settings.run_dirs], settings.device, settings.precision, settings.max_models
+        [Path(folder) for folder in settings.run_dirs],
+        settings.device,
+        settings.precision,
+        settings.max_models,
+        settings.engine,
     )
     gallery.preload(next(iter(gallery.offered)))  # so that an error is reported before the first request
     limits = Limits(
@@ -49,9 +53,9 @@ def serve(job: Job[ServeSettings]) -> None:
     )
     _allow_connections()
     listening = _listening(settings.host, settings.port)
-    engine = Engine(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
+    batcher = Batcher(gallery, settings.batch_tokens, settings.batch_window, settings.max_waiting)
     access = Access(keys, settings.metrics_token, settings.allow_origins)
-    app = application(Service(gallery, engine, limits, access))
+    app = application(Service(gallery, batcher, limits, access))
     for run in gallery.offered.values():
         logger.info("%s translates %s", run.name, run.direction)
     host, port = listening.getsockname()[:2]

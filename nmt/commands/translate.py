@@ -12,8 +12,8 @@ from nmt.config.schema import TranslateSettings
 from nmt.data.corpus import text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
+from nmt.exports.engines import load_with_engine
 from nmt.files import existing_file
-from nmt.runs.load import load_runs
 from nmt.runs.search import build_translator
 
 logger = logging.getLogger(__name__)
@@ -28,11 +28,16 @@ def translate(job: Job[TranslateSettings]) -> None:
         raise ValueError("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
     settings = job.settings
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
-    runs = load_runs(settings.run_dir, settings.device, settings.precision)
+    runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
     if settings.document:
         runs[0].require_context("document=true")
     translator = build_translator(
-        runs, settings.search, settings.batch_tokens, settings.max_source_tokens, settings.minimum_bayes_risk
+        runs,
+        settings.search,
+        settings.batch_tokens,
+        settings.max_source_tokens,
+        settings.minimum_bayes_risk,
+        engine=engine,
     )
     lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
     if prefix_file is None:

@@ -100,6 +100,8 @@ Duration = Annotated[
 ]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "int8"]
+EngineName = Literal["torch", "ctranslate2", "onnx"]
+"""What computes translations; see nmt.exports."""
 SourceTokens = Annotated[
     Annotated[int, Field(ge=2, le=_LARGEST)] | None, expects("a whole number of at least 2, or null")
 ]
@@ -494,6 +496,7 @@ class TranslateSettings(Keys):
     batch_tokens: Positive
     max_source_tokens: SourceTokens
     read_ahead: Positive
+    engine: EngineName
     device: Device
     precision: Precision
 
@@ -513,6 +516,7 @@ class EvaluateSettings(OwnFiles):
     band: Annotated[float, Field(ge=0, allow_inf_nan=False), expects("a finite number of at least 0")]
     batch_tokens: Positive
     max_source_tokens: SourceTokens
+    engine: EngineName
     device: Device
     precision: Precision
 
@@ -689,6 +693,16 @@ class AblateAttentionSettings(OwnFiles):
         return self
 
 
+class ExportSettings(OwnFiles):
+    """The format of another program, and where a run is exported to."""
+
+    run_dir: Text
+    format: Literal["ctranslate2", "hugging_face", "onnx", "argos"]
+    out: Text
+    overwrite: bool
+    quantization: Literal["float32", "int8", "int16", "float16", "bfloat16"]
+
+
 class ExplainSettings(Keys):
     model: Node
     scorer: Node
@@ -706,6 +720,7 @@ class ServeSettings(Keys):
     run_dirs: Texts
     host: Text
     port: Annotated[int, Field(ge=0, le=65535), expects("a port from 1 to 65535, or 0 for a free one")]
+    engine: EngineName
     device: Device
     precision: Precision
     max_models: Positive
@@ -754,6 +769,7 @@ COMMANDS: dict[str, type[Keys]] = {
     "draw_attention": DrawAttentionSettings,
     "attribute": AttributeSettings,
     "ablate_attention": AblateAttentionSettings,
+    "export": ExportSettings,
     "explain": ExplainSettings,
     "download": DownloadSettings,
     "serve": ServeSettings,

@@ -214,7 +214,7 @@ class BeamSearch:
         log_probs = candidates.log_probs[:, : self.beam_size]
         ending = (candidates.tokens[:, : self.beam_size] == EOS) & (log_probs > -math.inf)
         length = rows.history.shape[1] + 1
-        scores = log_probs / self._penalty(length)
+        scores = log_probs / self.length_factor(length)
         if self.coverage_penalty:
             scores = scores + self._coverage(live, candidates.parents[:, : self.beam_size], rows.covered)
         sentences, ranks = ending.nonzero(as_tuple=True)
@@ -255,7 +255,8 @@ class BeamSearch:
         bound = live.log_probs.amax(dim=1) / ((5 + reach) / 6) ** self.length_penalty
         return (live.finished >= self.beam_size) | (live.longest <= length) | (live.best[:, -1] >= bound)
 
-    def _penalty(self, length: int) -> float:
+    def length_factor(self, length: int) -> float:
+        """((5 + length) / 6)^alpha, by which the log-probability of a hypothesis of `length` pieces is divided."""
         return float(((5 + length) / 6) ** self.length_penalty)
 
     def _ranked(self, index: int, hypotheses: list[Hypothesis]) -> list[Hypothesis]:

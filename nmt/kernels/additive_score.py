@@ -88,6 +88,11 @@ def additive_score(
     keys: Float[Tensor, "batch heads keys hidden"],
     vector: Float[Tensor, "heads hidden"],
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """v . tanh(q + k) for every query and key; v is `vector`, one per head."""
+    """v . tanh(q + k) for every query and key; v is `vector`, one per head.
+
+    An exported graph computes it in one piece, because the number of blocks depends on the sizes.
+    """
+    if torch.compiler.is_exporting():
+        return torch.tanh(queries.unsqueeze(3) + keys.unsqueeze(2)).matmul(vector[:, None, :, None]).squeeze(-1)
     scores: Tensor = AdditiveScore.apply(queries, keys.to(queries.dtype), vector.to(queries.dtype))
     return scores

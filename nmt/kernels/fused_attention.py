@@ -10,8 +10,11 @@ def prefers_fused(queries: Tensor, dropout: float) -> bool:
     """Whether the fused kernel is faster than the explicit formula (measured in docs/reference/speed.md).
 
     On a GPU it always is. On the CPU it is only in float32 and without dropout: with dropout torch falls back to the
-    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower.
+    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. In an
+    exported graph, which has no such kernel, it would become more steps than the explicit formula.
     """
+    if torch.compiler.is_exporting():
+        return False
     on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
     return queries.is_cuda or on_cpu
 

@@ -1,11 +1,21 @@
 """A decoder's cache of past positions that grows in blocks."""
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 CACHE_BLOCK = 16
 """Number of positions by which a full cache grows: more waste memory, fewer copy more often."""
+
+
+def length_with_next(position: Int[Tensor, " rows"], cache: Float[Tensor, "rows heads size dim"]) -> int:
+    """max(position) + 1: the positions in use once each row has read its next piece.
+
+    An exported graph has caches of exactly max(position) positions, because a number read from a tensor would be for
+    one position only.
+    """
+    return cache.shape[2] + 1 if torch.compiler.is_exporting() else int(position.max()) + 1
 
 
 def append(
@@ -16,8 +26,11 @@ def append(
 ) -> Float[Tensor, "rows heads _ dim"]:
     """Writes the new vector of each row to the row's `position` in the cache, in place.
 
-    A cache of fewer than `longest` = max(position) + 1 positions is first extended by CACHE_BLOCK positions.
+    A cache of fewer than `longest` = max(position) + 1 positions is first extended by CACHE_BLOCK positions. In an
+    exported graph, where the rows are equally long, the result is a new cache of exactly `longest` positions.
     """
+    if torch.compiler.is_exporting():
+        return torch.cat([cache, new], dim=2)
     if longest > cache.shape[2]:
         cache = F.pad(cache, (0, 0, 0, CACHE_BLOCK))
     index = position.view(-1, 1, 1, 1).expand_as(new)

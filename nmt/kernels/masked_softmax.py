@@ -33,7 +33,8 @@ class MaskedSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, mask: Tensor) -> Tensor:
         on_cpu = scores.device.type == "cpu"
-        keep_dtype = on_cpu and scores.shape[-1] >= _LONG
+        # The size is read last, because an exported graph would be for one size only.
+        keep_dtype = scores.dtype.itemsize > 2 or (on_cpu and scores.shape[-1] >= _LONG)
         dtype = scores.dtype if keep_dtype else torch.promote_types(scores.dtype, torch.float32)
         weights = scores.to(dtype, copy=True)
         weights.masked_fill_(~mask, torch.finfo(weights.dtype).min)

@@ -1,7 +1,8 @@
 """The long short-term memory-network (Cheng et al. 2016): an LSTM that attends to all its past states."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +21,20 @@ class Tape(NamedTuple):
     summary: Float[Tensor, "rows hidden_dim"]
 
 
-class LSTMN(nn.Module):
+class Recurrence(nn.Module, ABC):
+    """A recurrent network that takes the lengths of the sentences, whereas torch's own take packed sequences."""
+
+    @abstractmethod
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch source input_dim"],
+        lengths: Int[Tensor, " batch"],
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "batch source hidden_dim"], Any]:
+        """The outputs, and the final states (directions, batch, _) as torch's LSTM or GRU returns them."""
+
+
+class LSTMN(Recurrence):
     """An LSTM that continues from a weighted mean of all its past states (Cheng et al. 2016, section 3.1).
 
     s = normalizer(score(q_t, h_i)) over i < t with q_t = W_q [x_t; h~_{t-1}] (equations 4 and 5);

@@ -16,7 +16,7 @@ from nmt.kernels.dropout import Dropout
 from nmt.kernels.lstm import lstm_supported
 from nmt.models.base import Annotations, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
-from nmt.models.lstmn import LSTMN, WatchedRows
+from nmt.models.lstmn import Recurrence, WatchedRows
 
 
 class Memory(NamedTuple):
@@ -111,12 +111,12 @@ def annotate(
     lengths: Int[Tensor, " batch"],
     watch: SiteWatch | None = None,
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """The outputs and final states of a GRU, LSTM or LSTMN over sentences of the given lengths (a CPU tensor).
+    """The outputs and final states of a GRU, LSTM or Recurrence over sentences of the given lengths (a CPU tensor).
 
     Packing lets the backward direction start at each sentence's last piece instead of its padding. `watch` receives
     the weights of an LSTMN.
     """
-    if isinstance(network, LSTMN):
+    if isinstance(network, Recurrence):
         return network(embedded, lengths, watch)
     packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
     with lstm_supported(network):

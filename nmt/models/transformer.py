@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.key_value_cache import append
+from nmt.kernels.key_value_cache import append, length_with_next
 from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, token_embeddings, with_rows_of_length
@@ -145,7 +145,7 @@ class Transformer(Seq2Seq):
         positions = state.position.view(sentences, beams)
         x = self._with_positions(self.target_embedding(tokens), positions)
         source_mask, self_attention = memory.mask[:, None, None, :], []
-        longest = int(state.position.max()) + 1
+        longest = length_with_next(state.position, state.self_attention[0].keys)
         seen = lengths_to_mask(state.position + 1, longest)[:, None, None, :]
         for index, (layer, past, cross) in enumerate(
             zip(self.decoder, state.self_attention, memory.cross, strict=True)

@@ -18,7 +18,7 @@ from nmt.text import Tokenizer, TokenizerPair
 
 _CONFIG, _WEIGHTS, _METRICS, _JOINT = "config.yaml", "model.safetensors", "metrics.json", "tokenizer.model"
 _MASKING = "masking"
-_FOLDERS = ("checkpoints", "logs", "evaluation", "probes")
+_FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
 class RunDirectory:
@@ -31,6 +31,7 @@ class RunDirectory:
         self.path = path
         self.weights = path / _WEIGHTS
         self.checkpoints = path / "checkpoints"
+        self.exports = path / "exports"
         self.nonfinite = path / "nonfinite.json"
         self.logs = path / "logs"
 

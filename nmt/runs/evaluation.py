@@ -20,7 +20,7 @@ from nmt.pace import Pace
 from nmt.runs.alignment_error import Gold, Links, alignment_error
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.load import Trained
-from nmt.runs.search import build_translator, longest_source, search_config
+from nmt.runs.search import Engine, build_translator, longest_source, search_config
 from nmt.runs.test_sets import TestSet, split_test_set
 from nmt.text import detokenizer, normalize
 
@@ -50,13 +50,14 @@ def evaluate_runs(
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
+    engine: Engine | None = None,
 ) -> Evaluation:
     """Translates and scores, logs warnings, and writes the results to the folder of the test set.
 
     These are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. Only a single run has an alignment error
     rate. COMET, perplexity and warnings use the first references.
     """
-    translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk)
+    translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine=engine)
     start = time.monotonic()
     hypotheses = translator.translate(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
@@ -82,7 +83,8 @@ def evaluate_runs(
         ),
         len(hypotheses) / seconds,
     )
-    _save(test_set, found, conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk))
+    made_with = conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine)
+    _save(test_set, found, made_with)
     logger.info("Written to %s", test_set.out)
     return found
 
@@ -122,6 +124,7 @@ def conditions(
     batch_tokens: int = 4096,
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:
     """What the scores depend on. `made_with` is a hash of all of it, including weights, sources and references."""
     found = {
@@ -132,6 +135,8 @@ def conditions(
         "device": runs[0].device.type,
         "precision": runs[0].precision,
     }
+    if engine is not None:
+        found |= {"engine": engine.name, "precision": engine.precision}
     hashed = [
         found,
         [file_digest(run.run.weights) for run in runs],

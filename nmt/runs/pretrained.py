@@ -1,7 +1,6 @@
 """Finished runs in Python: text in; text, numbers and arrays out."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from nmt.decoding.translator import Translation, Translator
@@ -10,17 +9,16 @@ from nmt.runs.attribution_maps import attribution_maps, chosen_method
 from nmt.runs.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.interventions import Comparison, Intervention, intervene
-from nmt.runs.load import Trained, load_runs
-from nmt.runs.search import build_translator, named_search, search_config
+from nmt.runs.load import Trained
+from nmt.runs.search import Engine, build_translator, named_search, search_config
 from nmt.text import normalize
 
 
 class Pretrained:
     """What nmt.load returns: a finished run, or several of them as an ensemble."""
 
-    def __init__(self, run_dir: str | Path | Sequence[str | Path], device: str, precision: str) -> None:
-        paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
-        self.runs = load_runs(paths, device, precision)
+    def __init__(self, runs: Sequence[Trained], engine: Engine | None = None) -> None:
+        self.runs, self.engine = list(runs), engine
 
     def __repr__(self) -> str:
         described = [_description(run) for run in self.runs]
@@ -153,7 +151,7 @@ class Pretrained:
         self, search: str | None, settings: Mapping[str, Any], minimum_bayes_risk: bool = False
     ) -> Translator:
         asked = search_config(named_search(search), settings) if search else settings
-        return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk)
+        return build_translator(self.runs, asked, minimum_bayes_risk=minimum_bayes_risk, engine=self.engine)
 
 
 def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[AttentionMap]]:

@@ -1,8 +1,8 @@
 """Builds the search and the translator of a loaded run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -12,10 +12,22 @@ from nmt.config.schema import RunSettings, check_node
 from nmt.decoding import consensus
 from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.state import Search
+from nmt.decoding.state import Decodable, Search
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.evaluation.scores import sentence_chrf
 from nmt.runs.load import Trained
+
+
+class Engine(NamedTuple):
+    """What translates in place of torch: an exported model, and the search that fits it.
+
+    `with_search` raises ValueError for a search that the engine cannot do.
+    """
+
+    name: str
+    precision: str
+    model: Decodable
+    with_search: Callable[[Search], Search]
 
 
 def build_translator(
@@ -25,17 +37,21 @@ def build_translator(
     max_source_tokens: int | None = None,
     minimum_bayes_risk: bool = False,
     observe: Observe | None = None,
+    engine: Engine | None = None,
 ) -> Translator:
-    """The translator of a run, or of several as an ensemble.
+    """The translator of a run, or of several as an ensemble; `engine` replaces the models.
 
     `search` is as in `search_config`, and changes the first run's search; `max_source_tokens` defaults to
     `longest_source`. With `minimum_bayes_risk` the best translation of a line is the one most similar to the others by
-    chrF. `observe` receives every step of a beam search; sampling has none. Raises ValueError if the search finds only
-    one translation, and for a min_length that no source allows.
+    chrF. `observe` receives every step of our beam search; sampling and the searches of engines have none. Raises
+    ValueError if the search finds only one translation, for a min_length that no source allows, and for a search that
+    the engine lacks.
     """
     first = runs[0]
-    model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
+    model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found: Search = make(search_config(first.settings.search, search or {}))
+    if engine is not None:
+        model, found = engine.model, engine.with_search(found)
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:

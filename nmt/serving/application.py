@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving import api_page, lab, libretranslate, page
-from nmt.serving.engine import Engine, Full
+from nmt.serving.batcher import Batcher, Full
 from nmt.serving.gallery import Unavailable
 from nmt.serving.requests import DEFECT, failures, sentence
 from nmt.serving.service import Limits, Service, ThisService, check_secret
@@ -32,16 +32,16 @@ router = APIRouter(tags=["monitoring"])
 
 
 def application(service: Service) -> FastAPI:
-    """The application of a service; its engine starts and stops with it."""
+    """The application of a service; its batcher starts and stops with it."""
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        service.engine.start()
+        service.batcher.start()
         yield
-        await service.engine.stop()
+        await service.batcher.stop()
 
     app = FastAPI(title="nmt-attention", docs_url=None, redoc_url=None, lifespan=running)
-    app.state.service, app.state.metrics = service, Metrics(service.engine)
+    app.state.service, app.state.metrics = service, Metrics(service.batcher)
     for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
         app.include_router(each)
     described = api_page.description(app)
@@ -115,14 +115,14 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
 class Metrics:
     """The counts and times at /metrics."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, batcher: Batcher) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=self.registry)
         self.seconds = Histogram("nmt_request_seconds", "Seconds until the answer.", ["path"], registry=self.registry)
         gauges: dict[tuple[str, str], Callable[[], float]] = {
-            ("nmt_queue_load", "Share of the places to wait that are taken."): lambda: engine.load,
-            ("nmt_sentences_per_second", "Running mean of the batches' speed."): lambda: engine.sentences_per_second,
-            ("nmt_models_loaded", "Models in memory."): lambda: engine.gallery.number_loaded,
+            ("nmt_queue_load", "Share of the places to wait that are taken."): lambda: batcher.load,
+            ("nmt_sentences_per_second", "Running mean of the batches' speed."): lambda: batcher.sentences_per_second,
+            ("nmt_models_loaded", "Models in memory."): lambda: batcher.gallery.number_loaded,
         }
         for (name, text), value in gauges.items():
             Gauge(name, text, registry=self.registry).set_function(value)

@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.direction import Direction
+from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import Trained
+from nmt.runs.search import Engine
 
 logger = logging.getLogger(__name__)
 
-_Loaded = tuple[tuple[bytes, ...], Trained]
+
+class _Loaded(NamedTuple):
+    state: tuple[bytes, ...]
+    trained: Trained
+    engine: Engine | None
+
+
 _SECONDS_TO_RETRY = 2.0
 
 
@@ -38,9 +46,12 @@ class Gallery:
     Each folder is a run, or holds runs at any depth; unfinished runs are left out. A name is the end of a path, as long
     as is needed to distinguish the runs. Raises FileNotFoundError if a folder holds no finished run, and ValueError if
     `max_models` is below 1.
+    `engine` translates; see nmt.exports.engines.
     """
 
-    def __init__(self, folders: Sequence[Path], device: str, precision: str, max_models: int) -> None:
+    def __init__(
+        self, folders: Sequence[Path], device: str, precision: str, max_models: int, engine: str = "torch"
+    ) -> None:
         if max_models < 1:
             raise ValueError(f"max_models is {max_models}; it must be at least 1.")
         paths = list(dict.fromkeys(path for folder in folders for path in _finished_runs(folder)))
@@ -48,7 +59,7 @@ class Gallery:
             name: Offered(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
             for name, path in zip(_names(paths), paths, strict=True)
         }
-        self.device, self.precision, self.max_models = device, precision, max_models
+        self.device, self.precision, self.max_models, self.engine = device, precision, max_models, engine
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
@@ -88,13 +99,20 @@ class Gallery:
         if kept is None:
             raise Unavailable(name)
         self._loaded[name] = kept
-        return kept[1]
+        return kept.trained
+
+    def engine_of(self, name: str) -> Engine | None:
+        """What translates for a loaded run in place of torch."""
+        return self._loaded[name].engine
 
     def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:
         """The state of a run's folder, and the run; the one in memory if that has the same state."""
         path = self.offered[name].path
         state = RunDirectory(path).state()
-        return kept if kept and kept[0] == state else (state, load_run(path, self.device, self.precision))
+        if kept and kept.state == state:
+            return kept
+        [trained], engine = load_with_engine([path], self.device, self.precision, self.engine)
+        return _Loaded(state, trained, engine)
 
 
 def _finished_runs(folder: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from nmt.runs.interventions import Decoded, forced, intervene
 from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation, check_index, check_length
-from nmt.serving.engine import Full, Task
+from nmt.serving.batcher import Full, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlignQuestion,
@@ -81,7 +81,7 @@ async def translate(request: Request, service: ThisService, question: TranslateQ
     if question.n_best > most:
         raise HTTPException(400, f"n_best is {question.n_best}; it must be at most {most}.")
     task = Task(run_name(service, question.run), question.n_best, question.beam_size)
-    work = service.engine.translate(task, [question.text], [question.prefix])
+    work = service.batcher.translate(task, [question.text], [question.prefix])
     [found] = await within(request, service.limits.seconds, work)
     return {"translations": [each._asdict() for each in found]}
 
@@ -105,7 +105,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
+        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         decoded = forced(trained, source, target)
         return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
 
@@ -117,7 +117,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
     """log p of each piece of a translation, in nats."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        return shown(forced(trained, *sentence_pair(trained, question, service.engine.stop_if_abandoned)), maps=False)
+        return shown(forced(trained, *sentence_pair(trained, question, service.batcher.stop_if_abandoned)), maps=False)
 
     return await computed(request, service, question, action)
 
@@ -127,7 +127,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
     """The most likely pieces at each position of the run's own translation or a given one."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
+        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         found = alternatives(trained, source, target, question.number)
         return {
             "pieces": [*trained.tokenizers.target.pieces(target), EOS],
@@ -143,8 +143,8 @@ async def compare_intervention(request: Request, service: ThisService, question:
     changes = [change.intervention() for change in question.changes]
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
-        prefix, stop = question.prefix_ids or [], service.engine.stop_if_abandoned
+        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
+        prefix, stop = question.prefix_ids or [], service.batcher.stop_if_abandoned
         found = intervene(trained, source, changes, target, prefix, question.search, observe=stop)
         return {
             "source_pieces": found.source_pieces,
@@ -161,7 +161,7 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
     def action(trained: Trained) -> dict[str, Any]:
-        source, target = sentence_pair(trained, question, service.engine.stop_if_abandoned)
+        source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
 
@@ -208,7 +208,7 @@ def check(request: Request, service: Service, question: Question) -> None:
 async def computed(request: Request, service: Service, question: Question, action: Callable[[Trained], T]) -> T:
     """The result of an action on the run of a question, within the limits of the service."""
     check(request, service, question)
-    work = service.engine.compute(run_name(service, question.run), action)
+    work = service.batcher.compute(run_name(service, question.run), action)
     return await within(request, service.limits.seconds, work)
 
 
@@ -261,7 +261,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         check_ids(trained, question)
 
         def watch(beams: list[Beam]) -> None:
-            service.engine.stop_if_abandoned()
+            service.batcher.stop_if_abandoned()
             hypotheses = [{"pieces": tokenizer.pieces(ids), "log_prob": round(value, _DIGITS)} for ids, value in beams]
             step: dict[str, Any] = {"text": normalize(tokenizer.decode(beams[0].ids)), "beams": hypotheses}
             if question.site is not None:
@@ -271,7 +271,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         best = watched_search(trained, source, watch, question.prefix_ids or [], question.search)[0]
         return {**shown(forced(trained, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
 
-    work = asyncio.ensure_future(service.engine.compute(run, action))
+    work = asyncio.ensure_future(service.batcher.compute(run, action))
     work.add_done_callback(lambda _: steps.put_nowait(None))  # the last one
     deadline = loop.time() + service.limits.seconds
     try:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from nmt.config.direction import LANGUAGES
-from nmt.serving.engine import Task
+from nmt.serving.batcher import Task
 from nmt.serving.requests import Body, failures, read, takes, within
 from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
@@ -232,7 +232,7 @@ async def translated(
                         400,
                         f"Invalid request: {len(sentences)} sentences exceed the limit of {service.limits.sentences}",
                     )
-                found = await service.engine.translate(Task(run, n_best=alternatives + 1), sentences)
+                found = await service.batcher.translate(Task(run, n_best=alternatives + 1), sentences)
                 return [[each.text for each in translations] or [""] for translations in found]
 
             found = await way([texts[place] for place in places], source, alternatives + 1, translate)

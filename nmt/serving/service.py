@@ -1,4 +1,4 @@
-"""What every endpoint uses: the runs, the engine, the limits, and the check of API keys."""
+"""What every endpoint uses: the runs, the batcher, the limits, and the check of API keys."""
 
 import hmac
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
-from nmt.serving.engine import Engine
+from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.languages import Languages
 
@@ -38,8 +38,8 @@ class Access:
 class Service:
     """The server as its endpoints see it."""
 
-    def __init__(self, gallery: Gallery, engine: Engine, limits: Limits, access: Access) -> None:
-        self.gallery, self.engine, self.limits, self.access = gallery, engine, limits, access
+    def __init__(self, gallery: Gallery, batcher: Batcher, limits: Limits, access: Access) -> None:
+        self.gallery, self.batcher, self.limits, self.access = gallery, batcher, limits, access
         self.languages = Languages(gallery)
 
     def check_key(self, request: Request, key: str | None = None) -> None:

@@ -1,4 +1,7 @@
-"""Speed and memory of whole translation commands, ours and others', in alternating rounds, start-up included."""
+"""Speed, memory and quality of whole translation commands, ours and others', in alternating rounds.
+
+Each round also translates the first sentence alone; that time is start-up, and is not counted in sentences per second.
+"""
 
 import argparse
 import os
@@ -12,6 +15,8 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.data.corpus import read_lines
+from nmt.evaluation.scores import corpus_scores, headline_metrics
+from nmt.tables import Cell, Table
 
 
 class Run(NamedTuple):
@@ -46,50 +51,72 @@ def translate(command: str, source: Path) -> Run:
     return Run(seconds, used.ru_maxrss * 1024, lines)
 
 
-def measure(systems: dict[str, str], source: Path, rounds: int, tokenizer: Path) -> dict[str, Any]:
-    """Runs all rounds. The output of every system is counted in pieces of the same tokenizer."""
+def measure(
+    systems: dict[str, str], source: Path, rounds: int, tokenizer: Path, reference: Path | None
+) -> dict[str, Any]:
+    """Runs all rounds. The output of every system is counted in pieces of the same tokenizer, and compared with the
+    first system's.
+    """
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer))
     except RuntimeError as error:
         raise ValueError(f"--tokenizer is {tokenizer}, which is not a SentencePiece model.") from error
     found: dict[str, list[Run]] = {name: [] for name in systems}
-    for _ in range(rounds):
-        for name, command in systems.items():
-            found[name].append(translate(command, source))
-    return {
-        "sentences": len(read_lines(source)),
-        "systems": {
-            name: {
-                "command": systems[name],
-                "seconds": [round(run.seconds, 2) for run in runs],
-                "peak_bytes": max(run.peak_bytes for run in runs),
-                "pieces": sum(map(len, pieces.encode(runs[-1].lines))),
-            }
-            for name, runs in found.items()
-        },
-    }
+    first: dict[str, list[float]] = {name: [] for name in systems}
+    with tempfile.TemporaryDirectory() as folder:
+        one = Path(folder) / "one"
+        one.write_text(f"{read_lines(source)[0]}\n", encoding="utf-8")
+        for _ in range(rounds):
+            for name, command in systems.items():
+                first[name].append(translate(command, one).seconds)
+                found[name].append(translate(command, source))
+    ours = next(iter(found.values()))[-1].lines
+    references = None if reference is None else [read_lines(reference)]
+    record: dict[str, Any] = {"sentences": len(ours), "systems": {}}
+    for name, runs in found.items():
+        lines = runs[-1].lines
+        record["systems"][name] = {
+            "command": systems[name],
+            "first_seconds": [round(seconds, 2) for seconds in first[name]],
+            "seconds": [round(run.seconds, 2) for run in runs],
+            "peak_bytes": max(run.peak_bytes for run in runs),
+            "pieces": sum(map(len, pieces.encode(lines))),
+            "equal": sum(a == b for a, b in zip(lines, ours, strict=True)) / len(ours),
+            "bleu": None if references is None else str(corpus_scores(lines, references, headline_metrics(False))[0]),
+        }
+    return record
 
 
 def table(record: dict[str, Any]) -> str:
-    """The measurements as a Markdown table. Time ratios are medians over rounds."""
-    systems = record["systems"]
-    first = next(iter(systems.values()))["seconds"]
-    lines = [
-        f"{record['sentences']} sentences, {len(first)} alternating rounds, start-up included",
-        "",
-        "| system | sentences/s, median | slowest to fastest | output pieces/s | time / first system's | peak memory |",
-        "|---|---|---|---|---|---|",
-    ]
+    """The measurements as a Markdown table. Ratios of speeds are medians over rounds."""
+    systems, others = record["systems"], record["sentences"] - 1
+    seconds = {
+        name: [whole - first for whole, first in zip(each["seconds"], each["first_seconds"], strict=True)]
+        for name, each in systems.items()
+    }
+    reference = next(iter(seconds.values()))
+    rows: list[list[Cell]] = []
     for name, each in systems.items():
-        seconds = each["seconds"]
-        rates = [record["sentences"] / value for value in seconds]
-        ratio = statistics.median(own / other for own, other in zip(seconds, first, strict=True))
-        lines.append(
-            f"| {name} | {statistics.median(rates):.2f} | {min(rates):.2f} to {max(rates):.2f} "
-            f"| {each['pieces'] / statistics.median(seconds):,.0f} | {ratio:.2f} "
-            f"| {each['peak_bytes'] / 2**20:,.0f} MiB |"
+        rates = [others / value for value in seconds[name]]
+        ratio = statistics.median(other / own for own, other in zip(seconds[name], reference, strict=True))
+        rows.append(
+            [
+                name,
+                f"{statistics.median(each['first_seconds']):.1f}",
+                f"{statistics.median(rates):.2f}",
+                f"{min(rates):.2f} to {max(rates):.2f}",
+                f"{ratio:.2f}",
+                f"{each['pieces'] / statistics.median(each['seconds']):,.0f}",
+                f"{each['peak_bytes'] / 2**20:,.0f} MiB",
+                f"{100 * each['equal']:.1f}%",
+                *([each["bleu"]] if each["bleu"] else []),
+            ]
         )
-    return "\n".join(lines)
+    header = ["system", "first sentence with start-up, s", "sentences/s after it, median", "slowest to fastest"]
+    header += ["speed / first system's", "output pieces/s", "peak memory", "translations equal to the first's"]
+    header += ["BLEU"] if len(rows[0]) > len(header) else []
+    rounds = len(reference)
+    return f"{record['sentences']} sentences, {rounds} alternating rounds\n\n{Table(header, rows).markdown()}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="shell command that writes one line per input line to standard output; repeat for each system, ours first",
     )
     parser.add_argument("--tokenizer", type=Path, required=True, help="SentencePiece model used to count output pieces")
+    parser.add_argument("--reference", type=Path, help="file of reference translations, for BLEU")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: %(default)s)")
 
 
@@ -112,9 +140,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     for name, command in systems.items():
         if not name or not command:
             raise ValueError(f"--system '{name}' has no command; write NAME=COMMAND.")
-    for file in (options.source, options.tokenizer):
-        if not file.is_file():
+    for file in (options.source, options.tokenizer, options.reference):
+        if file is not None and not file.is_file():
             raise FileNotFoundError(f"File not found: {file}.")
     if options.rounds < 1:
         raise ValueError(f"--rounds is {options.rounds}; it must be at least 1.")
-    return measure(systems, options.source, options.rounds, options.tokenizer)
+    return measure(systems, options.source, options.rounds, options.tokenizer, options.reference)

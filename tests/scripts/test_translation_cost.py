@@ -12,11 +12,13 @@ from scripts.bench.translation_cost import run, table
 
 @pytest.fixture
 def options(tmp_path: Path) -> Namespace:
-    lines = ["một hai ba", "bốn năm", "sáu"] * 7
+    lines = ["một hai ba bốn năm", "bốn năm", "sáu"] * 7
     tokenizer = tmp_path / "tokenizer.model"
     tokenizer.write_bytes(train_tokenizer(lines, kind="bpe", size=280))
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return Namespace(source=tmp_path / "in", system=["a=cat", "b=sed s/một/hai/"], tokenizer=tokenizer, rounds=3)
+    return Namespace(
+        source=tmp_path / "in", system=["a=cat", "b=sed s/một/hai/"], tokenizer=tokenizer, rounds=3, reference=None
+    )
 
 
 def test_each_command_runs_in_each_round(options: Namespace) -> None:
@@ -27,14 +29,42 @@ def test_each_command_runs_in_each_round(options: Namespace) -> None:
     assert all(system["peak_bytes"] > 100_000 for system in record["systems"].values())
 
 
+def test_outputs_are_compared_with_the_first_systems_and_with_references(options: Namespace, tmp_path: Path) -> None:
+    (tmp_path / "reference").write_text((tmp_path / "in").read_text())
+    options.reference = tmp_path / "reference"
+    systems = run(options)["systems"]
+    assert [each["equal"] for each in systems.values()] == [1.0, pytest.approx(2 / 3)]
+    assert systems["a"]["bleu"].startswith("BLEU 100.00")
+    assert not systems["b"]["bleu"].startswith("BLEU 100.00")
+
+
 def test_the_table_has_medians_and_ratios_within_rounds() -> None:
+    same = {"command": "x", "pieces": 50, "peak_bytes": 3 * 2**20, "equal": 0.5, "bleu": None}
     systems = {
-        "ours": {"command": "x", "seconds": [2.0, 4.0, 1.0], "peak_bytes": 3 * 2**20, "pieces": 50},
-        "other": {"command": "y", "seconds": [6.0, 8.0, 5.0], "peak_bytes": 5 * 2**20, "pieces": 60},
+        "ours": {**same, "first_seconds": [1.0, 1.0, 1.0], "seconds": [3.0, 5.0, 2.0]},
+        "other": {**same, "first_seconds": [0.0, 2.0, 1.0], "seconds": [6.0, 10.0, 6.0]},
     }
-    rows = table({"sentences": 10, "systems": systems}).splitlines()
-    assert rows[-2] == "| ours | 5.00 | 2.50 to 10.00 | 25 | 1.00 | 3 MiB |"
-    assert rows[-1] == "| other | 1.67 | 1.25 to 2.00 | 10 | 3.00 | 5 MiB |"
+    rows = table({"sentences": 11, "systems": systems}).splitlines()
+    assert [cell.strip() for cell in rows[-2].strip("|").split("|")] == [
+        "ours",
+        "1.0",
+        "5.00",
+        "2.50 to 10.00",
+        "1.00",
+        "17",
+        "3 MiB",
+        "50.0%",
+    ]
+    assert [cell.strip() for cell in rows[-1].strip("|").split("|")] == [
+        "other",
+        "1.0",
+        "1.67",
+        "1.25 to 2.00",
+        "0.33",
+        "8",
+        "3 MiB",
+        "50.0%",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from nmt.serving.application import application
-from nmt.serving.engine import Engine
+from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.service import Access, Limits, Service
 
@@ -36,9 +36,9 @@ def serve(gallery: Gallery) -> Iterator[Serve]:
         origins: tuple[str, ...] = (),
         max_waiting: int = 100,
     ) -> TestClient:
-        engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=max_waiting)
+        batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=max_waiting)
         access = Access(keys, metrics_token, origins)
-        client = TestClient(application(Service(gallery, engine, limits, access)), raise_server_exceptions=False)
+        client = TestClient(application(Service(gallery, batcher, limits, access)), raise_server_exceptions=False)
         clients.append(client.__enter__())
         return client
 
@@ -57,8 +57,8 @@ def client(serve: Serve) -> TestClient:
 def address(gallery: Gallery) -> Iterator[str]:
     """The address of a server in a thread, for clients that need a real connection."""
     limits = replace(LIMITS, characters=1000, body_bytes=100_000)
-    engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
-    app = application(Service(gallery, engine, limits, Access(frozenset(), None, ())))
+    batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
+    app = application(Service(gallery, batcher, limits, Access(frozenset(), None, ())))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

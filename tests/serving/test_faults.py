@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from nmt.serving import gallery as galleries
 from nmt.serving.application import application
-from nmt.serving.engine import Engine
+from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery, Unavailable
 from nmt.serving.service import Access, Limits, Service
 
@@ -52,7 +52,7 @@ def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
 def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[Gallery, Path]) -> None:
     gallery, run = changed
     away = run.rename(run.with_name("away"))
-    service = Service(gallery, Engine(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
+    service = Service(gallery, Batcher(gallery, 400, 0.0, 100), LIMITS, Access(frozenset(), None, ()))
     with TestClient(application(service)) as client:
         answers = [client.post("/translate", json=ASKED), client.post("/v1/attend", json={"text": "one"})]
         for answer in answers:
@@ -93,7 +93,7 @@ def test_a_missing_run_is_reported_at_the_start(changed: tuple[Gallery, Path]) -
 @pytest.mark.parametrize("path", ["/translate", "/v1/attend"])
 def test_a_body_that_does_not_arrive_is_given_up(gallery: Gallery, path: str) -> None:
     limits = replace(LIMITS, seconds=0.1)
-    app = application(Service(gallery, Engine(gallery, 400, 0.0, 100), limits, Access(frozenset(), None, ())))
+    app = application(Service(gallery, Batcher(gallery, 400, 0.0, 100), limits, Access(frozenset(), None, ())))
     sent: list[dict[str, Any]] = []
     parts = [{"type": "http.request", "body": b"{", "more_body": True}]
 

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nmt.serving.application import SECURITY_HEADERS, application
-from nmt.serving.engine import Engine
+from nmt.serving.batcher import Batcher
 from nmt.serving.gallery import Gallery
 from nmt.serving.requests import STATUSES
 from nmt.serving.service import Access, Limits, Service
@@ -64,15 +64,15 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
         gallery = Gallery([run], "cpu", "float32", max_models=1)
         gallery.preload("maps_luong")
         (run / "metrics.json").write_text("{", encoding="utf-8")
-    engine = Engine(gallery, batch_tokens=400, batch_window=0.0, max_waiting=most)
+    batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=most)
     release = threading.Event()
-    app = application(Service(gallery, engine, limits, Access(keys, token, ())))
+    app = application(Service(gallery, batcher, limits, Access(keys, token, ())))
     with TestClient(app, raise_server_exceptions=False) as client:
         if what == "a defect":
-            engine.translate = None  # type: ignore[assignment]
+            batcher.translate = None  # type: ignore[assignment]
         if what.endswith("and one waits"):
             computing = threading.Event()
-            client.portal.start_task_soon(engine.compute, "maps_luong", lambda _: (computing.set(), release.wait(60)))
+            client.portal.start_task_soon(batcher.compute, "maps_luong", lambda _: (computing.set(), release.wait(60)))
             assert computing.wait(60)
         yield client
         release.set()

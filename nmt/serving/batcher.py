@@ -61,7 +61,7 @@ class _Waiting:
         return len(self.sentence.encode()) + 1
 
 
-class Engine:
+class Batcher:
     """Computes in one thread everything that requests need, and lets at most `max_waiting` sentences or other
     computations wait.
 
@@ -139,7 +139,7 @@ class Engine:
             self._computing -= 1
 
     def stop_if_abandoned(self, step: Step | None = None) -> None:
-        """Observes a beam search in the engine's thread. Raises Abandoned if no client waits for the result."""
+        """Observes a beam search in the batcher's thread. Raises Abandoned if no client waits for the result."""
         if not self._wanted():
             raise Abandoned
 
@@ -230,7 +230,11 @@ class Engine:
             settings = {"n_best": task.n_best, "beam_size": task.beam_size or max(own, task.n_best)}
         if self._last is None or self._last[:2] != (task, trained):
             translator = build_translator(
-                [trained], settings, batch_tokens=self.batch_tokens, observe=self.stop_if_abandoned
+                [trained],
+                settings,
+                batch_tokens=self.batch_tokens,
+                observe=self.stop_if_abandoned,
+                engine=self.gallery.engine_of(task.run),
             )
             self._last = task, trained, translator
         return self._last[2].n_best([each.sentence for each in batch], [each.prefix for each in batch])

@@ -1,4 +1,4 @@
-"""The engine: batches across requests, a bounded queue, cancellation."""
+"""The batcher: batches across requests, a bounded queue, cancellation."""
 
 import asyncio
 import gc
@@ -14,25 +14,25 @@ from nmt.decoding.beam import Step
 from nmt.decoding.translator import Translation
 from nmt.runs.load import Trained
 from nmt.runs.sentence_pair import best_translation
-from nmt.serving import engine as engines
-from nmt.serving.engine import Abandoned, Engine, Full, Task, _Waiting
+from nmt.serving import batcher as batchers
+from nmt.serving.batcher import Abandoned, Batcher, Full, Task, _Waiting
 from nmt.serving.gallery import Gallery
 
 T = TypeVar("T")
 
 
-def with_engine(gallery: Gallery, action: Callable[[Engine, list[int]], Awaitable[T]], **changes: float) -> T:
-    """Runs an action with an engine and the sizes of the batches that it computes."""
+def with_batcher(gallery: Gallery, action: Callable[[Batcher, list[int]], Awaitable[T]], **changes: float) -> T:
+    """Runs an action with a batcher and the sizes of the batches that it computes."""
 
     async def run() -> T:
-        engine = Engine(gallery, **{"batch_tokens": 400, "batch_window": 0.0, "max_waiting": 100, **changes})
-        sizes, own = [], engine._translated
-        engine._translated = lambda batch: sizes.append(len(batch)) or own(batch)
-        engine.start()
+        batcher = Batcher(gallery, **{"batch_tokens": 400, "batch_window": 0.0, "max_waiting": 100, **changes})
+        sizes, own = [], batcher._translated
+        batcher._translated = lambda batch: sizes.append(len(batch)) or own(batch)
+        batcher.start()
         try:
-            return await action(engine, sizes)
+            return await action(batcher, sizes)
         finally:
-            await engine.stop()
+            await batcher.stop()
 
     return asyncio.run(run())
 
@@ -43,42 +43,42 @@ def task(gallery: Gallery) -> Task:
 
 
 def test_sentences_that_wait_together_are_one_batch(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> list[str]:
+    async def action(batcher: Batcher, sizes: list[int]) -> list[str]:
         lines = ["one two.", "three", "four five six."]
-        found = await asyncio.gather(*(engine.translate(task, [line]) for line in lines))
+        found = await asyncio.gather(*(batcher.translate(task, [line]) for line in lines))
         assert sizes == [3]
         return [each[0][0].text for each in found]
 
-    async def alone(engine: Engine, sizes: list[int]) -> list[str]:
-        return [(await engine.translate(task, [line]))[0][0].text for line in ["one two.", "three", "four five six."]]
+    async def alone(batcher: Batcher, sizes: list[int]) -> list[str]:
+        return [(await batcher.translate(task, [line]))[0][0].text for line in ["one two.", "three", "four five six."]]
 
-    assert with_engine(gallery, action) == with_engine(gallery, alone)
+    assert with_batcher(gallery, action) == with_batcher(gallery, alone)
 
 
 def test_a_batch_has_one_run_and_search_and_a_limit(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
         other, greedy = Task("maps_transformer"), Task("maps_luong", beam_size=1)
         tasks = [task, other, task, greedy, task]
-        await asyncio.gather(*(engine.translate(each, ["one"]) for each in tasks))
+        await asyncio.gather(*(batcher.translate(each, ["one"]) for each in tasks))
         assert sizes == [3, 1, 1]
-        await engine.translate(task, ["one two three four five six seven"] * 100)
+        await batcher.translate(task, ["one two three four five six seven"] * 100)
         # 34 bytes with the end, 4 * 400 at most.
         assert max(sizes) <= 1600 // 34
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
         batches: list[list[int]] = []
 
         def translated(batch: Sequence[_Waiting]) -> list[list[Translation]]:
             batches.append([int(each.prefix) for each in batch])
             return [[] for _ in batch]
 
-        engine._translated = translated
+        batcher._translated = translated
         lengths = random.Random(0).choices(range(1, 60), k=200)
-        await engine.translate(task, ["x" * length for length in lengths], [str(place) for place in range(200)])
+        await batcher.translate(task, ["x" * length for length in lengths], [str(place) for place in range(200)])
         left = set(range(200))
         for batch in batches:
             assert batch[0] == min(left)
@@ -94,86 +94,86 @@ def test_every_batch_has_the_oldest_sentence_and_those_of_most_similar_length(ga
                     assert (len(batch) + 1) * max(longest, lengths[place] + 1) > 400
         assert not left
 
-    with_engine(gallery, action, batch_tokens=100)
+    with_batcher(gallery, action, batch_tokens=100)
 
 
 def test_clients_that_were_answered_together_share_the_next_batch_too(
     gallery: Gallery, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "_SHARE_TO_WAIT", 1e6)
+    monkeypatch.setattr(batchers, "_SHARE_TO_WAIT", 1e6)
 
-    async def action(engine: Engine, sizes: list[int]) -> None:
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
         async def client(slowness: int) -> None:
             for _ in range(3):
-                await engine.translate(task, ["one"])
+                await batcher.translate(task, ["one"])
                 for _ in range(slowness):  # turns of the event loop until its next request is there
                     await asyncio.sleep(0)
 
         await asyncio.gather(*map(client, range(0, 20, 5)))
         assert sizes == [4, 4, 4]
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        first = asyncio.ensure_future(engine.translate(task, ["one"] * 5))
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        first = asyncio.ensure_future(batcher.translate(task, ["one"] * 5))
         await asyncio.sleep(0)
-        assert engine.load == 1.0
+        assert batcher.load == 1.0
         with pytest.raises(Full, match="The server is busy; try again in 1 s") as refused:
-            await engine.translate(task, ["two"])
+            await batcher.translate(task, ["two"])
         assert refused.value.retry_after == 1
         assert len(await first) == 5
-        assert engine.load == 0.0
-        await engine.translate(task, ["two"])
+        assert batcher.load == 0.0
+        await batcher.translate(task, ["two"])
 
-    with_engine(gallery, action, max_waiting=5)
+    with_batcher(gallery, action, max_waiting=5)
 
 
 def test_other_computations_take_places_in_the_queue_too(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        first = [asyncio.ensure_future(engine.compute("maps_luong", lambda trained: None)) for _ in range(2)]
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        first = [asyncio.ensure_future(batcher.compute("maps_luong", lambda trained: None)) for _ in range(2)]
         await asyncio.sleep(0)
-        assert engine.load == 1.0
-        for refused in (engine.compute("maps_luong", lambda trained: None), engine.translate(task, ["one"])):
+        assert batcher.load == 1.0
+        for refused in (batcher.compute("maps_luong", lambda trained: None), batcher.translate(task, ["one"])):
             with pytest.raises(Full):
                 await refused
         assert await asyncio.gather(*first) == [None, None]
-        assert engine.load == 0.0
+        assert batcher.load == 0.0
 
-    with_engine(gallery, action, max_waiting=2)
+    with_batcher(gallery, action, max_waiting=2)
 
 
 def test_more_translations_than_the_run_searches_for_widen_the_beam(gallery: Gallery) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        [found] = await engine.translate(Task("maps_luong", n_best=4), ["one two"])  # the run's own beam is 2
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        [found] = await batcher.translate(Task("maps_luong", n_best=4), ["one two"])  # the run's own beam is 2
         assert len(found) == 4
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_what_is_cancelled_while_it_waits_costs_nothing(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        gone = asyncio.ensure_future(engine.translate(task, ["one"] * 3))
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        gone = asyncio.ensure_future(batcher.translate(task, ["one"] * 3))
         await asyncio.sleep(0)
         gone.cancel()
-        await engine.translate(task, ["two"])
+        await batcher.translate(task, ["two"])
         assert sizes == [1]
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 class Steps:
-    """Holds the engine's searches in their first step until `go_on`, and says whether one was stopped."""
+    """Holds the batcher's searches in their first step until `go_on`, and says whether one was stopped."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, batcher: Batcher) -> None:
         self.begun, self.go_on, self.stopped, self._check = (
             threading.Event(),
             threading.Event(),
             False,
-            engine.stop_if_abandoned,
+            batcher.stop_if_abandoned,
         )
-        engine.stop_if_abandoned = self
+        batcher.stop_if_abandoned = self
 
     def __call__(self, step: Step) -> None:
         self.begun.set()
@@ -187,9 +187,9 @@ class Steps:
 
 @pytest.mark.parametrize("how_many_leave", [1, 2])
 def test_a_batch_stops_when_all_its_clients_have_left(gallery: Gallery, task: Task, how_many_leave: int) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        steps = Steps(engine)
-        both = [asyncio.ensure_future(engine.translate(task, ["one two three"])) for _ in range(2)]
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
+        both = [asyncio.ensure_future(batcher.translate(task, ["one two three"])) for _ in range(2)]
         await asyncio.to_thread(steps.begun.wait, 10)
         for each in both[:how_many_leave]:
             each.cancel()
@@ -197,39 +197,39 @@ def test_a_batch_stops_when_all_its_clients_have_left(gallery: Gallery, task: Ta
         steps.go_on.set()
         found = await asyncio.gather(*both, return_exceptions=True)
         assert [isinstance(each, asyncio.CancelledError) for each in found] == [True, how_many_leave == 2]
-        assert len(await engine.translate(task, ["two"])) == 1, "the engine goes on"
+        assert len(await batcher.translate(task, ["two"])) == 1, "the batcher goes on"
         assert sizes == [2, 1]
         assert steps.stopped == (how_many_leave == 2)
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        steps = Steps(engine)
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        steps = Steps(batcher)
 
         def search(trained: Trained) -> list[int]:
-            return best_translation(trained, [5, 6, 7], observe=engine.stop_if_abandoned)
+            return best_translation(trained, [5, 6, 7], observe=batcher.stop_if_abandoned)
 
-        gone = asyncio.ensure_future(engine.compute("maps_luong", search))
+        gone = asyncio.ensure_future(batcher.compute("maps_luong", search))
         await asyncio.to_thread(steps.begun.wait, 10)
         gone.cancel()
         await asyncio.sleep(0)
         steps.go_on.set()
-        assert isinstance(await engine.compute("maps_luong", search), list)
+        assert isinstance(await batcher.compute("maps_luong", search), list)
         assert steps.stopped
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_an_error_reaches_only_those_who_asked_for_it(gallery: Gallery, task: Task) -> None:
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        wrong = engine.translate(Task("maps_luong", beam_size=-1), ["one"])
-        found = await asyncio.gather(wrong, engine.translate(task, ["one"]), return_exceptions=True)
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        wrong = batcher.translate(Task("maps_luong", beam_size=-1), ["one"])
+        found = await asyncio.gather(wrong, batcher.translate(task, ["one"]), return_exceptions=True)
         assert isinstance(found[0], ValueError)
         assert found[1][0][0].text is not None
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)
 
 
 def test_the_least_recently_used_model_is_dropped(gallery: Gallery) -> None:
@@ -243,11 +243,11 @@ def test_the_least_recently_used_model_is_dropped(gallery: Gallery) -> None:
 def test_a_model_that_the_gallery_drops_is_freed(gallery: Gallery, task: Task) -> None:
     """One of the two runs fits into memory."""
 
-    async def action(engine: Engine, sizes: list[int]) -> None:
-        await engine.translate(task, ["one"])
+    async def action(batcher: Batcher, sizes: list[int]) -> None:
+        await batcher.translate(task, ["one"])
         model = weakref.ref(gallery.load(task.run).model)
-        await engine.compute("maps_transformer", lambda trained: None)
+        await batcher.compute("maps_transformer", lambda trained: None)
         gc.collect()
         assert model() is None
 
-    with_engine(gallery, action)
+    with_batcher(gallery, action)

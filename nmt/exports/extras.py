@@ -1,0 +1,25 @@
+"""The optional packages that a format needs."""
+
+from importlib import metadata
+
+from packaging.requirements import Requirement
+
+_PROJECT = "nmt-attention"
+
+
+def check_extra(extra: str) -> None:
+    """Raises ValueError if a package of an extra is missing, or has a version that the project does not support."""
+    try:
+        declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        return
+    remedy = f"pip install -c constraints.txt -e '.[{extra}]'."
+    for each in declared:
+        if each.marker is None or each.marker.evaluate({"extra": ""}) or not each.marker.evaluate({"extra": extra}):
+            continue
+        try:
+            found = metadata.version(each.name)
+        except metadata.PackageNotFoundError:
+            raise ValueError(f"format={extra} needs {each.name}, which is not installed: {remedy}") from None
+        if found not in each.specifier:
+            raise ValueError(f"format={extra} needs {each.name}{each.specifier}, but {found} is installed: {remedy}")

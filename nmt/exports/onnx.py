@@ -1,0 +1,329 @@
+"""Writes a run as two ONNX graphs, the encoder and one step of the decoder, which any search can drive."""
+
+import copy
+import importlib.util
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt.attention import SiteWatch, View
+from nmt.config.nodes import make
+from nmt.decoding.beam import BeamSearch
+from nmt.files import write_json
+from nmt.models.base import Seq2Seq
+from nmt.models.lstmn import LSTMN, Recurrence
+from nmt.models.recurrent import Memory as RecurrentMemory
+from nmt.runs.directory import RunDirectory, tokenizer_hashes
+from nmt.runs.load import Trained
+from nmt.runs.search import longest_source
+from nmt.text import BOS, EOS, PAD, UNK
+
+FORMAT = 1
+"""Version of the folder's layout."""
+DESCRIPTION = "model.json"
+_OPSET = 18
+_SENTENCES, _BEAMS, _SOURCE, _PAST = 2, 3, 5, 4
+"""Sizes of the example inputs. All of them are free in the graphs."""
+
+Axes = dict[int, str]
+"""Names of the axes of variable size of an input or output."""
+
+
+class _Encoder(nn.Module):
+    """The Memory of the sources and their first State, with one row per sentence."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, source: Int[Tensor, "sentences source"], source_mask: Bool[Tensor, "sentences source"]
+    ) -> tuple[Any, Any]:
+        memory = self.model.encode(source, source_mask)
+        state = self.model.start(memory, beams=1)
+        if isinstance(memory, RecurrentMemory):
+            memory = memory._replace(first=())
+        # ONNX cannot reshape a tensor without elements, so those that have no positions yet are made anew.
+        return memory, _mapped(
+            lambda leaf: leaf if leaf.ndim < 4 else leaf.new_zeros(len(source), *leaf.shape[1:]), state
+        )
+
+
+class _Step(nn.Module):
+    """One step of the decoder: log p of the next piece, the cross attention weights of all layers, the new State.
+
+    The State and the Memory come as flat tuples of tensors; `state` and `memory` are examples of their structure.
+    """
+
+    def __init__(self, model: Seq2Seq, state: Any, memory: Any) -> None:
+        super().__init__()
+        self.model, self.state, self.memory = model, state, memory
+
+    def forward(
+        self, tokens: Int[Tensor, "sentences beams"], state_parts: tuple[Tensor, ...], memory_parts: tuple[Tensor, ...]
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "layers sentences heads beams source"], Any]:
+        cross: list[Tensor] = []
+        parts = iter((*state_parts, *memory_parts))
+        state, memory = _mapped(lambda _: next(parts), (self.state, self.memory))
+
+        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+            if site == "cross":
+                cross.append(weights)
+
+        log_probs, state = self.model.step(tokens, state, memory, keep)
+        return log_probs, torch.stack(cross), state
+
+
+class OnnxRecurrence(Recurrence):
+    """A layer of torch's LSTM or GRU as ONNX's operator of that name, which takes the lengths of the sentences.
+
+    The exporter would write torch's own for sentences of one length. Only an exporter can call it.
+    """
+
+    def __init__(self, network: nn.LSTM | nn.GRU) -> None:
+        super().__init__()
+        self.operator = "LSTM" if isinstance(network, nn.LSTM) else "GRU"
+        self.hidden_dim = network.hidden_size
+        # torch's gates i f g o and r z n, in ONNX's order i o f c and z r h.
+        order = (0, 3, 1, 2) if self.operator == "LSTM" else (1, 0, 2)
+        directions = ("", "_reverse") if network.bidirectional else ("",)
+
+        def of_all_directions(name: str) -> Tensor:
+            gates = [getattr(network, f"{name}_l0{direction}").detach().chunk(len(order)) for direction in directions]
+            return torch.stack([torch.cat([parts[place] for place in order]) for parts in gates])
+
+        self.attributes = {
+            "hidden_size": self.hidden_dim,
+            "direction": "bidirectional" if network.bidirectional else "forward",
+        }
+        if self.operator == "GRU":
+            self.attributes["linear_before_reset"] = 1  # the reset gate comes after the recurrent product, as in torch
+        self.register_buffer("input_weight", of_all_directions("weight_ih"))
+        self.register_buffer("hidden_weight", of_all_directions("weight_hh"))
+        self.register_buffer("bias", torch.cat([of_all_directions("bias_ih"), of_all_directions("bias_hh")], dim=1))
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch source input_dim"],
+        lengths: Int[Tensor, " batch"],
+        watch: SiteWatch | None = None,
+    ) -> tuple[Float[Tensor, "batch source hidden_dim"], Any]:
+        batch, source, _ = inputs.shape
+        directions = self.input_weight.shape[0]
+        final = (directions, batch, self.hidden_dim)
+        outputs, *states = torch.onnx.ops.symbolic_multi_out(
+            self.operator,
+            (inputs.transpose(0, 1), self.input_weight, self.hidden_weight, self.bias, lengths.int()),
+            self.attributes,
+            dtypes=[inputs.dtype] * (3 if self.operator == "LSTM" else 2),
+            shapes=[(source, directions, batch, self.hidden_dim), final, *([final] if self.operator == "LSTM" else [])],
+        )
+        return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
+
+
+def write_onnx(trained: Trained, folder: Path, quantization: str | None) -> None:
+    """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder, created if necessary.
+
+    docs/how_to/onnx.md describes them. `quantization` is None: the weights are float32.
+
+    Raises ValueError if the packages of the extra onnx are missing, for a model that cannot be written as such graphs,
+    and for a quantization.
+    """
+    if missing := [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]:
+        raise ValueError(
+            f"format=onnx needs {' and '.join(missing)}, not installed here: pip install 'nmt-attention[onnx]'."
+        )
+    if quantization is not None:
+        raise ValueError(f"quantization is '{quantization}', but ONNX graphs have float32 weights; leave it out.")
+    model = _exportable(trained)
+    source = torch.full((_SENTENCES, min(_SOURCE, model.max_source or _SOURCE)), EOS)
+    tokens = torch.full((_SENTENCES, _BEAMS), BOS)
+    with torch.no_grad():
+        memory, first = _Encoder(copy.deepcopy(trained.model).cpu())(source, source != PAD)
+    past = min(_PAST, (model.max_target or _PAST + 1) - 1)
+    state = _mapped(lambda leaf: _lengthened(leaf.repeat_interleave(_BEAMS, dim=0), past), first)
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces = {0: "sentences", 1: "source"}
+    encoder = _write(
+        folder / "encoder.onnx",
+        _Encoder(model),
+        (source, source != PAD),
+        (pieces, pieces),
+        ["source", "source_mask"],
+        [*_named(memory, "memory"), *_named(first, "state")],
+    )
+    step = _write(
+        folder / "step.onnx",
+        _Step(model, state, memory),
+        (tokens, tuple(_named(state, "").values()), tuple(_named(memory, "").values())),
+        ({0: "sentences", 1: "beams"}, _axes(state, "rows", "past"), _axes(memory, "sentences", "source")),
+        ["tokens", *_named(state, "state"), *_named(memory, "memory")],
+        ["log_probs", "cross", *_named(state, "next")],
+    )
+    RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
+    write_json(folder / DESCRIPTION, {**_description(trained), "encoder": encoder, "step": step})
+
+
+def _exportable(trained: Trained) -> Seq2Seq:
+    """A copy of the model on the CPU, with ONNX's recurrent operators. Raises ValueError for what ONNX cannot hold."""
+    path = trained.run.path
+    if trained.precision != "float32":
+        raise ValueError(f"ONNX graphs have float32 weights, but {path} is loaded in {trained.precision}; use float32.")
+    if trained.window.sentences:
+        raise ValueError(
+            f"{path} reads earlier sentences of its document, for which the ONNX graphs have no inputs; export a run "
+            "with context=none."
+        )
+    model = copy.deepcopy(trained.model).cpu()
+    for name, module in list(model.named_modules()):
+        if isinstance(module, LSTMN) and name.startswith("encoder"):
+            raise ValueError(
+                f"{path} has model.encoder=lstmn, which reads the source piece by piece, and the ONNX graph of an "
+                "encoder has no such loop; export a run with another model.encoder."
+            )
+        if isinstance(module, nn.LSTM | nn.GRU):
+            model.set_submodule(name, OnnxRecurrence(module))
+    return model
+
+
+def _write(
+    file: Path,
+    module: nn.Module,
+    inputs: tuple[Any, ...],
+    axes: tuple[Any, ...],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> dict[str, Any]:
+    """Writes a graph; returns its file name and the names, types and shapes of its inputs and outputs."""
+    try:
+        with torch.no_grad(), _quiet_exporter():
+            program = torch.onnx.export(
+                module.eval(),
+                inputs,
+                input_names=input_names,
+                output_names=output_names,
+                dynamic_shapes=axes,
+                opset_version=_OPSET,
+                dynamo=True,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
+        what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
+        reason = " ".join(str(error.__cause__ or error).split())[:300]
+        raise ValueError(
+            f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
+            "torch.export can trace for every size, or one of nmt's own classes."
+        ) from error
+    graph = program.model.graph
+    for node in graph.all_nodes():
+        node.metadata_props.clear()  # stack traces, with paths of this machine
+    program.save(file)
+    return {"file": file.name, "inputs": _described(graph.inputs), "outputs": _described(graph.outputs)}
+
+
+def _described(values: Sequence[Any]) -> list[dict[str, Any]]:
+    """Name, type and shape of each input or output; an axis of variable size has a name instead of a number."""
+    return [
+        {
+            "name": value.name,
+            "type": value.dtype.numpy().name,
+            "shape": [size if isinstance(size, int) else str(size) for size in value.shape],
+        }
+        for value in values
+    ]
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """Silences what the exporter reports about itself, which no user can change."""
+    exporter = logging.getLogger("torch.onnx")
+    level = exporter.level
+    exporter.setLevel(logging.ERROR)  # torchvision's operators, which no model here has
+    try:
+        with warnings.catch_warnings():
+            # torch copies its own deprecated objects.
+            warnings.filterwarnings("ignore", message=".isinstance\\(treespec, LeafSpec\\)", category=FutureWarning)
+            # Two inputs share an axis, as intended.
+            warnings.filterwarnings("ignore", message=".*axis name.*", category=UserWarning)
+            yield
+    finally:
+        exporter.setLevel(level)
+
+
+def _description(trained: Trained) -> dict[str, Any]:
+    """What a program needs to know besides the graphs."""
+    search = make(trained.settings.search)
+    beam = search if isinstance(search, BeamSearch) else BeamSearch()
+    limits = beam.constraints
+    tokenizers = [*tokenizer_hashes(trained.tokenizers, trained.direction)]
+    direction = trained.direction
+    return {
+        "format": FORMAT,
+        "model": type(trained.model).__name__,
+        "direction": None if direction is None else {"source": direction.source, "target": direction.target},
+        "tokenizers": {"source": tokenizers[0], "target": tokenizers[-1]},
+        "special_ids": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "max_source": trained.model.max_source,
+        "max_target": trained.model.max_target,
+        "max_source_tokens": min(longest_source(trained.settings), trained.model.max_source or math.inf),
+        "attention": {
+            site: {"layers": len(layers), "heads": layers[0].num_heads} for site, layers in trained.model.sites.items()
+        },
+        "search": {
+            "beam_size": beam.beam_size,
+            "length_penalty": beam.length_penalty,
+            "coverage_penalty": beam.coverage_penalty,
+            "min_length": limits.min_length,
+            "max_length": limits.max_length,
+            "max_length_ratio": limits.max_length_ratio,
+            "max_length_offset": limits.max_length_offset,
+            "no_repeat_ngram": limits.no_repeat_ngram,
+        },
+    }
+
+
+def _is_known(kind: type) -> bool:
+    return kind.__module__.startswith(("nmt.", "torch."))
+
+
+def _mapped(change: Callable[[Tensor], Any], tree: Any) -> Any:
+    """The nested named tuple with `change` of each tensor."""
+    if isinstance(tree, Tensor):
+        return change(tree)
+    parts = [_mapped(change, part) for part in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def _named(tree: Any, name: str) -> dict[str, Tensor]:
+    """The tensors of a nested named tuple by their paths, such as memory.annotations.keys."""
+    if isinstance(tree, Tensor):
+        return {name: tree}
+    fields = getattr(tree, "_fields", range(len(tree)))
+    parts = [_named(part, f"{name}.{field}") for field, part in zip(fields, tree, strict=True)]
+    return {path: leaf for part in parts for path, leaf in part.items()}
+
+
+def _lengthened(leaf: Tensor, positions: int) -> Tensor:
+    """Keys or values (rows, heads, n, _) with more positions; other tensors unchanged."""
+    return nn.functional.pad(leaf, (0, 0, 0, positions)) if leaf.ndim == 4 else leaf
+
+
+def _axes(tree: Any, rows: str, positions: str) -> tuple[dict[int, str], ...]:
+    """The names of each tensor's axes of variable size; only keys, values and masks have positions."""
+    return tuple(
+        {0: rows, 2: positions}
+        if leaf.ndim == 4
+        else {0: rows, 1: positions}
+        if leaf.dtype == torch.bool
+        else {0: rows}
+        for leaf in _named(tree, "").values()
+    )

@@ -1,0 +1,129 @@
+"""Runs an exported model with ONNX Runtime, as a model that every search can use."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.data.batch import ContextSentences
+from nmt.exports.onnx import DESCRIPTION, FORMAT
+
+
+class Memory(NamedTuple):
+    """What the encoder's graph returns: the inputs that are the same at every step, and the first State."""
+
+    parts: tuple[Tensor, ...]
+    first: tuple[Tensor, ...]
+
+
+State = tuple[Tensor, ...]
+"""The inputs that change at every step, row = sentence * beams + beam on axis 0."""
+
+
+class OnnxModel:
+    """The graphs that `nmt.exports.onnx.write_onnx` wrote to a folder: a Decodable on the CPU.
+
+    Tensors are passed to ONNX Runtime and back without a copy. `threads` is the number of threads of one operator.
+    Raises FileNotFoundError if a file is missing, and ValueError if onnxruntime is not installed or a file is damaged.
+    """
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise ValueError("ONNX graphs need onnxruntime, not installed here: pip install 'nmt-attention[onnx]'.")
+        about = read_description(folder)
+        self.device = torch.device("cpu")
+        self.training = False
+        self.max_source: int | None = about["max_source"]
+        self.max_target: int | None = about["max_target"]
+        self.encoder, self.decoder = (_session(folder / about[name]["file"], threads) for name in ("encoder", "step"))
+        outputs = [value["name"] for value in about["encoder"]["outputs"]]
+        self.memory_names = [name for name in outputs if name.startswith("memory.")]
+        self.state_names = [name for name in outputs if name.startswith("state.")]
+        self.next_names = [value["name"] for value in about["step"]["outputs"] if value["name"].startswith("next.")]
+
+    def train(self, mode: bool = True) -> "OnnxModel":
+        """Changes nothing: the graphs have no dropout."""
+        return self
+
+    def encode(
+        self,
+        source: Int[Tensor, "sentences source"],
+        source_mask: Bool[Tensor, "sentences source"],
+        *,
+        context: ContextSentences | None = None,
+    ) -> Memory:
+        """The encoder's outputs. Raises ValueError for a `context`."""
+        if context is not None:
+            raise ValueError("ONNX graphs read single sentences; leave out the context, or use nmt.translate.")
+        names = [*self.memory_names, *self.state_names]
+        found = _run(self.encoder, names, {"source": source, "source_mask": source_mask})
+        return Memory(found[: len(self.memory_names)], found[len(self.memory_names) :])
+
+    def start(self, memory: Memory, beams: int) -> State:
+        return tuple(part.repeat_interleave(beams, dim=0) for part in memory.first)
+
+    def step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
+        log_probs, *after = self._advance(["log_probs"], tokens, state, memory)
+        return log_probs, tuple(after)
+
+    def attending_step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
+        log_probs, cross, state = self.watched_step(tokens, state, memory)
+        return log_probs, cross[-1].mean(dim=1), state
+
+    def watched_step(
+        self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
+    ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "layers sentences heads beams source"], State]:
+        """The same as `step`, plus the cross attention weights of all layers and heads."""
+        log_probs, cross, *after = self._advance(["log_probs", "cross"], tokens, state, memory)
+        return log_probs, cross, tuple(after)
+
+    def _advance(self, results: list[str], tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, ...]:
+        inputs = {
+            "tokens": tokens,
+            **dict(zip(self.state_names, state, strict=True)),
+            **dict(zip(self.memory_names, memory.parts, strict=True)),
+        }
+        return _run(self.decoder, [*results, *self.next_names], inputs)
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """The content of model.json. Raises FileNotFoundError if there is none, ValueError if it is not readable here."""
+    file = folder / DESCRIPTION
+    if not file.is_file():
+        raise FileNotFoundError(f"{folder} has no {DESCRIPTION}, so it holds no ONNX export; name a folder of one.")
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is damaged: it is not JSON; export the run again.") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ValueError(f"{file} does not describe an ONNX export of this version of nmt; export the run again.")
+    return about
+
+
+def _session(file: Path, threads: int) -> Any:
+    import onnxruntime
+
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no {file}; copy it back, or export the run again.")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    try:
+        return onnxruntime.InferenceSession(file, options, ["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no public base class
+        raise ValueError(f"{file} is damaged: ONNX Runtime cannot read it; export the run again.") from error
+
+
+def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    """The outputs of a session. Both ways tensors share their memory with ONNX Runtime."""
+    from onnxruntime import OrtValue
+
+    given = {name: OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy()) for name, tensor in inputs.items()}
+    return tuple(torch.from_dlpack(value) for value in session.run_with_ort_values(outputs, given))

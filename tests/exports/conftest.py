@@ -1,0 +1,44 @@
+"""A tiny run that has learned to translate, so that its translations have one clear best."""
+
+import contextlib
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.commands.train import train
+from nmt.config.job import Job
+
+
+@pytest.fixture(scope="session")
+def learned(session_corpus: Path, job: Callable[..., Job], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus, with a Transformer in `run` that translates most of its numbers."""
+    folder = tmp_path_factory.mktemp("learned")
+    for file in session_corpus.iterdir():
+        if file.suffix in (".en", ".vi"):
+            shutil.copy(file, folder)
+    torch.set_num_threads(1)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        train(
+            job(
+                "train",
+                model__dim=32,
+                model__ffn_dim=64,
+                model__dropout=0.0,
+                trainer__max_steps=120,
+                validation__every=120,
+                batching__batch_tokens=600,
+            )
+        )
+    return folder
+
+
+@pytest.fixture
+def run(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That run in a copy of its corpus, entered."""
+    shutil.copytree(learned, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return Path("run")

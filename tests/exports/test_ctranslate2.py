@@ -1,0 +1,193 @@
+"""CTranslate2: the same log-probabilities and translations as the run, for all that it can hold."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import ctranslate2
+import pytest
+import sentencepiece
+import torch
+
+from nmt.attention import Attention
+from nmt.attention.normalizers import Softmax, Sparsemax
+from nmt.attention.scorers import Additive, Dot, Gaussian, General, NoScore, ScaledDot, Scorer
+from nmt.attention.windows import Global, LocalM
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.state import Hypothesis
+from nmt.decoding.translator import Translator
+from nmt.exports.ctranslate2 import QUANTIZATIONS, CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
+from nmt.models import Transformer, VocabularySizes
+from nmt.models.embeddings import with_plain_weights
+from nmt.models.norms import LayerNorm, ScaleNorm
+from nmt.runs.forced_scores import log_probs_of_ids
+from nmt.runs.load import Trained, load_run
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK
+
+# Log-probabilities of about -5 from sums of at most 64 float32 products, in another order: 64 x 2^-24 x 5 x 10 layers.
+ROUNDING = 2e-4
+SOURCES = [[5, 9, 20, 33, 7], [11], [4, 4, 250, 8, 9, 10, 11, 12]]
+TARGETS = [[8, 30, 12, 44], [9, 9, 9], []]
+
+Site = Callable[..., Attention]
+
+
+def site(scorer: type[Scorer] = ScaledDot, window: Callable = Global, normalizer: type = Softmax) -> Site:
+    return partial(Attention, scorer, window, normalizer)
+
+
+@pytest.fixture
+def trained(folder: Path) -> Trained:
+    """A run of a Transformer, whose model the tests replace."""
+    return load_run(folder / "maps_transformer", "cpu")
+
+
+def with_model(trained: Trained, *sites: Site, norm: type = LayerNorm, joint: bool = True, **options: bool) -> Trained:
+    """The run with random weights, biases and norms included."""
+    torch.manual_seed(1)
+    size = trained.tokenizers.target.size
+    shape = {"dim": 16, "ffn_dim": 24, "num_heads": 4, "num_layers": 2, "dropout": 0.0}
+    options = {"norm_first": True, **options}
+    model = Transformer(*sites, norm, **shape, **options, vocabulary=VocabularySizes(size, size, joint)).eval()
+    for parameter in model.parameters():
+        parameter.data.add_(torch.randn_like(parameter) / 5)
+    with_plain_weights(model)
+    for table in {model.source_embedding, model.target_embedding}:  # special pieces are rare, and sentences end
+        table.weight.data[[PAD, UNK, BOS]] = 0
+        table.weight.data[EOS] *= 2
+    return trained._replace(model=model)
+
+
+def exported(trained: Trained, out: Path, quantization: str = "float32") -> CTranslate2Model:
+    out.mkdir()
+    write_ctranslate2(trained, out, quantization)
+    return CTranslate2Model(out, trained, threads=1)
+
+
+KINDS = {
+    "pre-norm": {},
+    "post-norm": {"norm_first": False},
+    "separate": {"joint": False},
+    "fix_norm": {"fix_norm": True},
+    "scale_norm": {"norm": ScaleNorm},
+    "scale_norm, post-norm": {"norm": ScaleNorm, "norm_first": False},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forced_log_probabilities_are_the_models(trained: Trained, kind: str, tmp_path: Path) -> None:
+    model = with_model(trained, site(), site(), site(), **KINDS[kind])
+    check_forced(model, exported(model, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("scorer", [Dot, General, NoScore])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_scorers_are_folded_at_every_site(trained: Trained, scorer: type[Scorer], place: int, tmp_path: Path) -> None:
+    sites = [site(), site(), site()]
+    sites[place] = site(scorer)
+    model = with_model(trained, *sites)
+    check_forced(model, exported(model, tmp_path / "out"))
+
+
+def check_forced(trained: Trained, model: CTranslate2Model) -> None:
+    found = model.forced_log_probs(SOURCES, TARGETS)
+    assert [len(row) for row in found] == [len(target) + 1 for target in TARGETS]
+    expected = log_probs_of_ids([trained], SOURCES, TARGETS, batch_tokens=100)
+    assert [sum(row) for row in found] == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, tmp_path: Path) -> None:
+    model = with_model(trained, site(), site(), site())
+    before = {name: weights.clone() for name, weights in model.model.state_dict().items()}
+    rounded = exported(model, tmp_path / "out", quantization)
+    assert all(torch.equal(weights, before[name]) for name, weights in model.model.state_dict().items())
+    expected = log_probs_of_ids([model], SOURCES, TARGETS, batch_tokens=100)
+    found = [sum(row) for row in rounded.forced_log_probs(SOURCES, TARGETS)]
+    assert found == pytest.approx(expected, abs=ROUNDING if quantization == "float32" else 2.0)
+
+
+def search(model: Trained, out: Path, beam: BeamSearch, prefixes: list[list[int]] | None = None) -> list[list[list]]:
+    """The hypotheses of our search and of CTranslate2's."""
+    engine = exported(model, out)
+    ours = Translator(model.model, model.tokenizers, beam).search_ids(SOURCES, prefixes)
+    return [ours, Translator(engine, model.tokenizers, CTranslate2Search(engine, beam)).search_ids(SOURCES, prefixes)]
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("prefixes", [None, [[8, 30], [], [9]]])
+def test_translations_and_their_scores_are_those_of_our_search(
+    trained: Trained, beam: int, prefixes: list[list[int]] | None, tmp_path: Path
+) -> None:
+    model = with_model(trained, site(), site(), site())
+    ours, theirs = search(model, tmp_path / "out", BeamSearch(beam, length_penalty=0.8), prefixes)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine[0].ids == other[0].ids
+        assert mine[0].log_prob == pytest.approx(other[0].log_prob, abs=ROUNDING)
+        assert mine[0].score == pytest.approx(other[0].score, abs=ROUNDING)
+
+
+def test_n_best_constraints_and_lengths_hold(trained: Trained, tmp_path: Path) -> None:
+    model = with_model(trained, site(), site(), site())
+    beam = BeamSearch(4, n_best=3, constraints=Constraints(min_length=6, max_length=9, no_repeat_ngram=1))
+    _, theirs = search(model, tmp_path / "out", beam)
+    for found in theirs:
+        assert len(found) == 3
+        assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+        for hypothesis in found:
+            assert 5 <= len(hypothesis.ids) <= 9
+            assert len(set(hypothesis.ids)) == len(hypothesis.ids)
+
+
+def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Trained, tmp_path: Path) -> None:
+    model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
+    odd, usual = _Scored([9, 1], -1.0), _Scored([9, 8], -2.0)
+    search = CTranslate2Search(model, BeamSearch(3))
+    assert search._ranked([5], [odd, usual], 9) == [Hypothesis([9, 8], -2.0, pytest.approx(-2.0 / (8 / 6) ** 0.6))]
+    assert [each.ids for each in search._ranked([5], [odd], 9)] == [[9, 1]]
+
+
+def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> None:
+    model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
+    with pytest.raises(ValueError, match="has beam search only, not Sampling: use engine=torch or onnx"):
+        CTranslate2Search(model, Sampling())
+    with pytest.raises(ValueError, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 lacks"):
+        CTranslate2Search(model, BeamSearch(coverage_penalty=0.2))
+
+
+@pytest.mark.parametrize(
+    ("place", "choice", "message"),
+    [
+        (0, site(Additive), "cannot hold scorer=additive, which .* has at encoder_self"),
+        (1, site(Gaussian), "cannot hold scorer=gaussian, which .* has at decoder_self"),
+        (2, site(window=partial(LocalM, half_width=2)), "cannot hold window=local_m, which .* has at cross"),
+        (2, site(normalizer=Sparsemax), "cannot hold normalizer=sparsemax, which .* has at cross"),
+    ],
+)
+def test_what_the_format_cannot_hold_is_refused(
+    trained: Trained, place: int, choice: Site, message: str, tmp_path: Path
+) -> None:
+    sites = [site(), site(), site()]
+    sites[place] = choice
+    with pytest.raises(ValueError, match=f"format=ctranslate2 {message}.*: use format=onnx"):
+        write_ctranslate2(with_model(trained, *sites), tmp_path, "float32")
+
+
+def test_a_damaged_folder_is_refused(trained: Trained, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"CTranslate2 cannot load .*: export the run again"):
+        CTranslate2Model(tmp_path, trained, threads=1)
+
+
+def test_the_folder_translates_without_this_project(trained: Trained, tmp_path: Path) -> None:
+    """With CTranslate2 and the SentencePiece model beside it, as its users do."""
+    model = with_model(trained, site(), site(), site())
+    exported(model, tmp_path / "out")
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / "tokenizer.model"))
+    pieces = tokenizer.encode("một hai ba.", out_type=str)
+    [result] = ctranslate2.Translator(str(tmp_path / "out")).translate_batch(
+        [pieces], beam_size=1, max_decoding_length=10
+    )
+    [ours] = Translator(model.model, model.tokenizers, BeamSearch(1)).search_ids([tokenizer.encode("một hai ba.")])
+    assert result.hypotheses[0] == [tokenizer.id_to_piece(piece) for piece in ours[0].ids[:10]]

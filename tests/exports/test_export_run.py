@@ -1,0 +1,139 @@
+"""nmt.export as a whole, and engine= in every command that translates."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.errors import CheckFailed
+from nmt.exports import extras, formats, parity
+from nmt.exports.engines import load_with_engine
+from nmt.exports.export_run import RECORD, export_run, first_pairs
+from nmt.runs.load import load_run
+
+Command = Callable[..., object]
+LINES = "one two three.\n\nfour five\n"
+
+
+def test_an_export_says_how_equal_it_is(run: Path, command: Command, corpus: Path) -> None:
+    found = command("export", "run_dir=run", "format=ctranslate2", "out=taken", "quantization=float32")
+    assert found.code == 0, found.errors
+    sentence, folder = found.output.splitlines()
+    assert sentence.startswith("Compared on 7 sentences")
+    assert sentence.endswith("100.0% of the translations are equal.")
+    record = json.loads((corpus / folder / RECORD).read_text())
+    assert record["quantization"] == "float32"
+    assert record["parity"]["largest_difference"] < parity.BOUNDS["float32"]
+    again = command("export", "run_dir=run", "format=ctranslate2", "out=taken")
+    assert (again.code, again.errors) == (
+        2,
+        "error: out is taken, which exists: choose another folder, or overwrite=true to replace it.\n",
+    )
+    assert command("export", "run_dir=run", "format=ctranslate2", "out=taken", "overwrite=true").code == 0
+
+
+def test_a_folder_that_is_no_export_is_kept(run: Path) -> None:
+    trained = load_run(run, "cpu")
+    with pytest.raises(FileExistsError, match=r"out is run, which exists: .* it is no export, so it is kept"):
+        export_run(trained, "ctranslate2", run, "float32", first_pairs(trained), overwrite=True)
+    assert (run / "model.safetensors").is_file()
+
+
+def test_an_export_that_differs_is_not_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = load_run(run, "cpu")
+    monkeypatch.setitem(parity.BOUNDS, "float32", -1.0)
+    with pytest.raises(CheckFailed, match="Nothing was written"):
+        export_run(trained, "ctranslate2", Path("new"), "float32", first_pairs(trained))
+    assert not [path for path in Path().iterdir() if "new" in path.name]
+
+
+def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
+    trained = load_run(run, "cpu")
+    for language in ("en", "vi"):
+        Path(f"valid.{language}").rename(f"mine.{language}")
+    with pytest.raises(FileNotFoundError, match=r"compared with the run on its validation corpus.*source=FILE"):
+        first_pairs(trained)
+    with pytest.raises(FileNotFoundError, match=r"python -m nmt\.export run_dir=run format=ctranslate2"):
+        load_with_engine([run], "cpu", "float32", "ctranslate2")
+    assert len(first_pairs(trained, "mine.en", ["mine.vi"]).source) == 7
+
+
+def test_an_engine_translates_as_torch_does(run: Path, command: Command) -> None:
+    expected = command("translate", "run_dir=run", text=LINES)
+    first = command("translate", "run_dir=run", "engine=ctranslate2", text=LINES)
+    second = command("translate", "run_dir=run", "engine=ctranslate2", text=LINES)
+    assert first.output == second.output == expected.output
+    assert "Exporting run to run/exports/ctranslate2" in first.errors
+    assert "Exporting" not in second.errors
+
+
+def test_a_changed_run_is_exported_again(run: Path) -> None:
+    load_with_engine([run], "cpu", "float32", "ctranslate2")
+    record = run / "exports" / "ctranslate2" / RECORD
+    former = json.loads(record.read_text())
+    for content in (json.dumps({**former, "weights_sha256": "other"}), "{damaged"):
+        record.write_text(content)
+        load_with_engine([run], "cpu", "float32", "ctranslate2")
+        assert json.loads(record.read_text()) == former
+
+
+def test_an_engine_keeps_each_precision(run: Path) -> None:
+    [trained], engine = load_with_engine([run], "cpu", "int8", "ctranslate2")
+    assert engine is not None
+    assert (engine.name, engine.precision, trained.precision) == ("ctranslate2", "int8", "float32")
+    assert (run / "exports" / "ctranslate2_int8" / RECORD).is_file()
+
+
+def test_scores_say_which_engine_translated(run: Path, command: Command, corpus: Path) -> None:
+    found = command("evaluate", "run_dir=run", "engine=ctranslate2", "out=scores")
+    assert found.code == 0, found.errors
+    scores = json.loads((corpus / "scores" / "scores.json").read_text())
+    assert "'engine': 'ctranslate2'" in str(scores)
+
+
+def test_python_has_the_same_engines(run: Path) -> None:
+    lines = LINES.splitlines()
+    assert nmt.load(run, "cpu", engine="ctranslate2").translate(lines) == nmt.load(run, "cpu").translate(lines)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["run_dir=[run,run]"], "engine=ctranslate2 translates with one run, not with 2: use engine=torch."),
+        (["precision=bfloat16"], "engine=ctranslate2 has precision=float32 and int8, not bfloat16: use engine=torch."),
+        (
+            ["search=sampling"],
+            "engine=ctranslate2 has beam search only, not Sampling: use engine=torch or onnx.",
+        ),
+    ],
+)
+def test_what_an_engine_lacks_is_one_sentence(run: Path, command: Command, overrides: list[str], message: str) -> None:
+    found = command("translate", "run_dir=run", "engine=ctranslate2", *overrides, text=LINES)
+    assert found.code == 2
+    assert found.errors.splitlines()[-1] == f"error: {message}"
+
+
+def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"ctranslate2": "5.1.0"}
+    monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
+    with pytest.raises(ValueError, match=r"format=ctranslate2 needs ctranslate2.*<4.9.*, but 5.1.0 is installed: pip"):
+        extras.check_extra("ctranslate2")
+
+    def missing(name: str) -> str:
+        raise extras.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(extras.metadata, "version", missing)
+    with pytest.raises(
+        ValueError, match=r"needs ctranslate2, which is not installed: pip install .*'\.\[ctranslate2\]'"
+    ):
+        extras.check_extra("ctranslate2")
+
+
+def test_unknown_formats_are_refused(run: Path) -> None:
+    trained = load_run(run, "cpu")
+    with pytest.raises(ValueError, match="format is 'marian'; it must be one of ctranslate2"):
+        formats.write_format(trained, "marian", Path(), "float32")
+    with pytest.raises(ValueError, match="engine is 'marian'; it must be torch or one of ctranslate2"):
+        formats.open_engine(trained, "marian", Path(), "float32")
