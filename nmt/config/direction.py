@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+LANGUAGES = {"en": "English", "vi": "Vietnamese", "de": "German", "fr": "French", "cs": "Czech", "ru": "Russian"}
+"""Names of languages by code; a code without a name is its own name."""
+
 
 @dataclass(frozen=True)
 class Direction:

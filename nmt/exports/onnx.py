@@ -204,7 +204,7 @@ def _write(
 ) -> dict[str, Any]:
     """Writes a graph; returns its file name and the names, types and shapes of its inputs and outputs."""
     try:
-        with torch.no_grad(), _quiet_exporter():
+        with torch.no_grad(), quiet_exporter():
             program = torch.onnx.export(
                 module.eval(),
                 inputs,
@@ -243,7 +243,7 @@ def _described(values: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _quiet_exporter() -> Iterator[None]:
+def quiet_exporter() -> Iterator[None]:
     """Silences what the exporter reports about itself, which no user can change."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level

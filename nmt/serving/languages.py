@@ -10,9 +10,6 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from nmt.serving.gallery import Gallery
 
-NAMES = {"en": "English", "vi": "Vietnamese", "de": "German", "fr": "French", "cs": "Czech", "ru": "Russian"}
-"""Names of languages by code; a code without a name is its own name."""
-
 
 class Detected(NamedTuple):
     """A language that a text may be in."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
+from nmt.config.direction import LANGUAGES
 from nmt.serving.batcher import Task
-from nmt.serving.languages import NAMES
 from nmt.serving.requests import Body, failures, read, takes, within
 from nmt.serving.service import Service, ThisService
 from nmt.serving.texts import translated_html, translated_texts
@@ -151,7 +151,8 @@ async def languages(service: ThisService) -> list[dict[str, Any]]:
     """The languages, each with the languages that it can be translated into, including itself."""
     known = service.languages
     return [
-        {"code": code, "name": NAMES.get(code, code), "targets": [*known.targets(code), code]} for code in known.codes
+        {"code": code, "name": LANGUAGES.get(code, code), "targets": [*known.targets(code), code]}
+        for code in known.codes
     ]
 
 
@@ -168,7 +169,7 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
         "filesTranslation": False,
         "supportedFilesFormat": [],
         "language": {
-            side: {"code": code, "name": NAMES.get(code, code)}
+            side: {"code": code, "name": LANGUAGES.get(code, code)}
             for side, code in (("source", first.source), ("target", first.target))
         },
     }

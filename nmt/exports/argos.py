@@ -1,0 +1,74 @@
+"""A Transformer as a package for Argos Translate and LibreTranslate: a zip file with CTranslate2's model."""
+
+import tempfile
+import zipfile
+from pathlib import Path
+
+from nmt.config.direction import LANGUAGES
+from nmt.exports.ctranslate2 import write_ctranslate2
+from nmt.exports.model_card import model_card
+from nmt.exports.sentence_splitter import write_sentence_splitter
+from nmt.files import write_bytes, write_json
+from nmt.runs.load import Trained
+
+VERSION = "1.0"
+"""Of a package; Argos Translate replaces an older one only if its number is smaller."""
+ARGOS_VERSION = "1.11"
+"""The version of Argos Translate whose sources and program these packages were checked with."""
+
+
+def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
+    """Writes translate-SOURCE_TARGET.argosmodel to a folder that exists; the path of that file.
+
+    Argos Translate decodes with the source's SentencePiece model, which joins any pieces, so a package also holds
+    separate vocabularies. Raises ValueError for a model that CTranslate2 cannot hold.
+    """
+    direction = trained.direction
+    name = f"translate-{direction.source}_{direction.target}"
+    with tempfile.TemporaryDirectory(dir=folder) as parent:
+        package = Path(parent) / f"{name}-{VERSION.replace('.', '_')}"
+        model = package / "model"
+        model.mkdir(parents=True)
+        write_ctranslate2(trained, model, quantization)
+        for tokenizer in model.glob("tokenizer.*"):
+            tokenizer.unlink()  # Argos reads the one below
+        write_bytes(package / "sentencepiece.model", trained.tokenizers.source.model)
+        (package / "minisbd").mkdir()
+        write_sentence_splitter(package / "minisbd" / f"{direction.source}.onnx", direction.source)
+        metadata = {
+            "type": "translate",
+            "package_version": VERSION,
+            "argos_version": ARGOS_VERSION,
+            "from_code": direction.source,
+            "from_name": LANGUAGES.get(direction.source, direction.source),
+            "to_code": direction.target,
+            "to_name": LANGUAGES.get(direction.target, direction.target),
+            "links": [],
+        }
+        write_json(package / "metadata.json", metadata)
+        use = _USE.format(file=f"{name}.argosmodel", source=direction.source, target=direction.target)
+        write_bytes(package / "README.md", model_card(trained, {}, use, _DIFFERENCES).encode())
+        with zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(path for path in package.rglob("*") if path.is_file()):
+                archive.write(file, file.relative_to(parent))
+    return folder / f"{name}.argosmodel"
+
+
+_USE = """\
+```python
+import argostranslate.package
+import argostranslate.translate
+
+argostranslate.package.install_from_path("{file}")
+print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"))
+```
+"""
+
+_DIFFERENCES = [
+    "Bring the text into NFC before you translate it; `nmt.translate` does so by itself.",
+    "Argos Translate cuts a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, `?` "
+    "or `…` and closing quotes or brackets, if a space and no small letter follow. Delete that folder of an installed "
+    "package, and Argos downloads MiniSBD's own model of the language.",
+    "Its beam has 4 hypotheses and its length penalty is |Y|^0.2, whatever the run's search is.",
+    "It writes a space for each underscore of a translation.",
+]

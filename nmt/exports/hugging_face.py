@@ -1,0 +1,322 @@
+"""A Transformer as a folder for the library transformers: its model, tokenizer, search and model card."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from jaxtyping import Int
+from torch import Tensor, nn
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
+
+from nmt.attention import MultiHeadAttention
+from nmt.config.nodes import make
+from nmt.data.batch import Example, collate
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.translator import batches_by_length
+from nmt.exports.folding import Projection, folded, require_plain_transformer
+from nmt.exports.model_card import model_card
+from nmt.files import write_bytes, write_json
+from nmt.models import Transformer
+from nmt.models.norms import LayerNorm
+from nmt.runs.load import Trained
+from nmt.runs.search import longest_source
+from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
+
+POSITIONS = 1024
+"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
+
+TYPICAL_LENGTH = 30
+"""Pieces of a translation, including EOS, at which both length penalties change equally; see `length_exponent`."""
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+
+def write_hugging_face(trained: Trained, folder: Path) -> None:
+    """Writes model, tokenizer, search settings and model card to a folder that exists.
+
+    AutoModelForSeq2SeqLM and AutoTokenizer load it without network and without nmt. A post-norm model becomes a
+    MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises ValueError for a model that neither of
+    them can hold.
+    """
+    model = require_plain_transformer(trained, "hugging_face")
+    _require_known_parts(trained, model)
+    exported = _fresh_model(trained, model)
+    weights = _weights(model)
+    state = exported.state_dict()
+    # The library computes its position encodings; nmt.models.embeddings.sinusoids are the same in another order.
+    lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
+    if lacking:
+        raise ValueError(
+            f"transformers {transformers.__version__} expects weights unknown to nmt: {', '.join(lacking)}."
+        )
+    exported.load_state_dict({**state, **weights})
+    exported.generation_config = GenerationConfig(**generation_settings(trained))
+    exported.save_pretrained(folder)
+    mode = (folder / "config.json").stat().st_mode
+    (folder / "model.safetensors").chmod(mode)  # safetensors lets only the owner read a file
+    _write_tokenizers(trained, folder)
+    write_bytes(
+        folder / "README.md",
+        model_card(trained, {"library_name": "transformers"}, _USE, _differences(trained)).encode(),
+    )
+
+
+def generation_settings(trained: Trained) -> dict[str, Any]:
+    """The arguments of GenerationConfig that come closest to the run's search.
+
+    The library has one maximum length for all sentences, which here is that of the longest source of one search. Its
+    lengths count BOS; ours do not.
+    """
+    search = make(trained.settings.search)
+    constraints = search.constraints
+    longest = int(longest_source(trained.settings) * constraints.max_length_ratio + constraints.max_length_offset)
+    longest = max(min(longest, constraints.max_length or longest, POSITIONS - 1), constraints.min_length)
+    settings: dict[str, Any] = {
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": EOS,  # at the maximum length
+        "suppress_tokens": [PAD, UNK, BOS],
+        "max_length": longest + 1,
+        "min_length": constraints.min_length,
+        "no_repeat_ngram_size": constraints.no_repeat_ngram,
+    }
+    if isinstance(search, Sampling):
+        drawn = {"do_sample": True, "temperature": search.temperature, "top_k": search.top_k, "top_p": search.top_p}
+        return {**settings, **drawn}
+    if isinstance(search, BeamSearch) and search.beam_size > 1:
+        exponent = length_exponent(search.length_penalty)
+        # As in BeamSearch, a sentence ends with as many finished hypotheses as there are beams.
+        return {**settings, "num_beams": search.beam_size, "length_penalty": exponent, "early_stopping": True}
+    return settings
+
+
+def length_exponent(alpha: float) -> float:
+    """The `length_penalty` of the library closest to alpha.
+
+    It divides log P by |Y|^p, where GNMT divides by ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14). Their ratio
+    stands still at |Y| = n for p = alpha n / (5 + n); n is TYPICAL_LENGTH.
+    """
+    return round(alpha * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH), 4)
+
+
+class HuggingFaceModel:
+    """An exported folder, loaded and used as its README.md says.
+
+    Raises ValueError, naming the folder, if transformers cannot load it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self.model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
+            self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except (OSError, RuntimeError, KeyError) as error:
+            raise ValueError(f"transformers cannot load {folder} ({error}): export the run again.") from error
+
+    @torch.inference_mode()
+    def forced_log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int = 4096
+    ) -> list[list[float]]:
+        """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
+        examples = [Example(index, *pair) for index, pair in enumerate(zip(sources, targets, strict=True))]
+        found: list[list[float]] = [[] for _ in examples]
+        for indices in batches_by_length([max(example.lengths) for example in examples], batch_tokens):
+            batch = collate([examples[index] for index in indices])
+            logits = self.model(
+                input_ids=batch.source,
+                attention_mask=batch.source_mask.long(),
+                decoder_input_ids=batch.target_input,
+            ).logits
+            chosen = logits.log_softmax(dim=-1).gather(2, batch.target_output.unsqueeze(2)).squeeze(2)
+            for index, row in zip(indices, chosen.tolist(), strict=True):
+                found[index] = row[: len(targets[index]) + 1]
+        return found
+
+    def translate(self, lines: Sequence[str], batch_tokens: int = 4096) -> list[str]:
+        """Translations by `generate` with the stored settings; an empty line has an empty translation."""
+        texts = [normalize(line) for line in lines]
+        lengths = [len(ids) if text else 0 for text, ids in zip(texts, self._ids(texts), strict=True)]
+        found = [""] * len(texts)
+        for indices in batches_by_length(lengths, batch_tokens):
+            inputs = self.tokenizer([texts[index] for index in indices], padding=True, return_tensors="pt")
+            decoded = self.tokenizer.batch_decode(self.model.generate(**inputs), skip_special_tokens=True)
+            for index, text in zip(indices, decoded, strict=True):
+                found[index] = normalize(text)
+        return found
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return self.tokenizer(texts).input_ids if texts else []
+
+
+def _require_known_parts(trained: Trained, model: Transformer) -> None:
+    """Raises ValueError for a choice that neither Marian nor Pegasus has."""
+    norm = model.encoder[0].around_attention.norm
+    if not isinstance(norm, LayerNorm):
+        raise ValueError(
+            f"format=hugging_face cannot hold norm@model=scale_norm, which {trained.run.path} has, but only "
+            "layer_norm: use format=ctranslate2 or format=onnx, which hold both."
+        )
+    if model.norm_first and not trained.tokenizers.joint:
+        raise ValueError(
+            f"format=hugging_face cannot hold model.norm_first=true with tokenizer.joint=false, which "
+            f"{trained.run.path} has, because Pegasus has one vocabulary: use format=ctranslate2 or format=onnx, which "
+            "hold both."
+        )
+
+
+def _fresh_model(trained: Trained, model: Transformer) -> Any:
+    """The library's model with weights of its own."""
+    source, target = trained.tokenizers
+    heads = model.encoder[0].attention.num_heads
+    ffn_dim = model.encoder[0].feed_forward.inner.out_features
+    settings: dict[str, Any] = {
+        "vocab_size": source.size,
+        "d_model": model.dim,
+        "encoder_layers": len(model.encoder),
+        "decoder_layers": len(model.decoder),
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_ffn_dim": ffn_dim,
+        "decoder_ffn_dim": ffn_dim,
+        "activation_function": "relu",
+        "scale_embedding": True,
+        "max_position_embeddings": POSITIONS,
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": None,
+    }
+    if model.norm_first:
+        return transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**settings))
+    vocabularies = {
+        "decoder_vocab_size": target.size,
+        "share_encoder_decoder_embeddings": trained.tokenizers.joint,
+    }
+    return transformers.MarianMTModel(transformers.MarianConfig(**settings, **vocabularies))
+
+
+def _weights(model: Transformer) -> dict[str, Tensor]:
+    """The weights under the names of Marian and Pegasus.
+
+    Their position encodings have all sines first, so the axis of the residual stream is put into that order.
+    """
+    order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
+    found: dict[str, Tensor] = {}
+    for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for index, layer in enumerate(layers):
+            name = f"model.{side}.layers.{index}"
+            found |= _attention(f"{name}.self_attn", layer.attention, order)
+            found |= _norm(f"{name}.self_attn_layer_norm", layer.around_attention.norm, order)
+            if side == "decoder":
+                found |= _attention(f"{name}.encoder_attn", layer.cross, order)
+                found |= _norm(f"{name}.encoder_attn_layer_norm", layer.around_cross.norm, order)
+            inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+            found |= _reading(f"{name}.fc1", Projection(inner.weight, inner.bias), order)
+            found |= _writing(f"{name}.fc2", Projection(outer.weight, outer.bias), order)
+            found |= _norm(f"{name}.final_layer_norm", layer.around_ffn.norm, order)
+    if model.norm_first:
+        found |= _norm("model.encoder.layer_norm", model.encoder_norm, order)
+        found |= _norm("model.decoder.layer_norm", model.decoder_norm, order)
+    if model.source_embedding is model.target_embedding:
+        found["model.shared.weight"] = model.target_embedding.weight[:, order]
+    found["model.encoder.embed_tokens.weight"] = model.source_embedding.weight[:, order]
+    found["model.decoder.embed_tokens.weight"] = model.target_embedding.weight[:, order]
+    found["lm_head.weight"] = model.output.weight[:, order]
+    found["final_logits_bias"] = torch.zeros(1, len(model.output.weight))
+    return {name: tensor.detach().float().cpu() for name, tensor in found.items()}
+
+
+def _attention(name: str, attention: MultiHeadAttention, order: Int[Tensor, " dim"]) -> dict[str, Tensor]:
+    parts = folded(attention)
+    return {
+        **_reading(f"{name}.q_proj", parts.query, order),
+        **_reading(f"{name}.k_proj", parts.key, order),
+        **_reading(f"{name}.v_proj", parts.value, order),
+        **_writing(f"{name}.out_proj", parts.output, order),
+    }
+
+
+def _reading(name: str, projection: Projection, order: Int[Tensor, " dim"]) -> dict[str, Tensor]:
+    """A projection whose input is the residual stream."""
+    return {f"{name}.weight": projection.weight[:, order], f"{name}.bias": projection.bias}
+
+
+def _writing(name: str, projection: Projection, order: Int[Tensor, " dim"]) -> dict[str, Tensor]:
+    """A projection whose output is added to the residual stream."""
+    return {f"{name}.weight": projection.weight[order], f"{name}.bias": projection.bias[order]}
+
+
+def _norm(name: str, norm: nn.Module, order: Int[Tensor, " dim"]) -> dict[str, Tensor]:
+    return {f"{name}.{part}": tensor[order] for part, tensor in norm.named_parameters()}
+
+
+def _write_tokenizers(trained: Trained, folder: Path) -> None:
+    """The files of a MarianTokenizer, which gives the ids of ours for a normalized line, and EOS."""
+    source, target = trained.tokenizers
+    write_bytes(folder / "source.spm", source.model)
+    write_bytes(folder / "target.spm", target.model)
+    write_json(folder / "vocab.json", _vocabulary(source))
+    if not trained.tokenizers.joint:
+        write_json(folder / "target_vocab.json", _vocabulary(target))
+    pad, unknown, begin, end = source.pieces([PAD, UNK, BOS, EOS])
+    settings = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": not trained.tokenizers.joint,
+        "source_lang": trained.direction.source,
+        "target_lang": trained.direction.target,
+        "pad_token": pad,
+        "unk_token": unknown,
+        "bos_token": begin,
+        "eos_token": end,
+        "model_max_length": min(longest_source(trained.settings), POSITIONS),
+        "clean_up_tokenization_spaces": False,
+        "split_special_tokens": True,  # '</s>' in a text is text
+    }
+    write_json(folder / "tokenizer_config.json", settings)
+
+
+def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
+    return {piece: number for number, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))}
+
+
+_USE = """\
+```python
+import unicodedata
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+folder = "."  # this folder, or its name on the Hub
+tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
+lines = [unicodedata.normalize("NFC", line) for line in ["One sentence."]]
+found = model.generate(**tokenizer(lines, padding=True, return_tensors="pt"))
+print(tokenizer.batch_decode(found, skip_special_tokens=True))
+```
+"""
+
+
+def _differences(trained: Trained) -> list[str]:
+    """What a user of both has to know, a sentence or two each."""
+    search = make(trained.settings.search)
+    longest = generation_settings(trained)["max_length"] - 1
+    found = [
+        "Bring the text into NFC, with single plain spaces, before the tokenizer; `nmt.translate` does so by itself.",
+        f"Give it one sentence at a time, of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
+        "`nmt.translate` cuts longer lines. An empty line is translated into something; skip it.",
+        f"A translation has at most {longest} pieces, where the run's search has a limit for each length of source.",
+        "A line that begins like `>>vi<<` is read as a language code.",
+    ]
+    if isinstance(search, BeamSearch) and search.beam_size > 1 and search.length_penalty:
+        found.append(
+            f"`generate` divides log P by |Y|^{length_exponent(search.length_penalty)}, where the run's search divides "
+            f"by ((5 + |Y|) / 6)^{search.length_penalty}, so it sometimes chooses another of the same hypotheses."
+        )
+    if isinstance(search, BeamSearch) and search.coverage_penalty:
+        found.append(f"The run's coverage penalty of {search.coverage_penalty} does not exist in `generate`.")
+    if isinstance(search, Sampling):
+        found.append("The run samples, and so does `generate`, with other random numbers.")
+    return found
