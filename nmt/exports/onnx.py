@@ -1,7 +1,6 @@
 """Writes a run as two ONNX graphs, the encoder and one step of the decoder, which any search can drive."""
 
 import copy
-import importlib.util
 import logging
 import math
 import warnings
@@ -15,8 +14,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import SiteWatch, View
+from nmt.config.messages import unknown
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
+from nmt.exports.folding import require_no_context
 from nmt.files import write_json
 from nmt.models.base import Seq2Seq
 from nmt.models.lstmn import LSTMN, Recurrence
@@ -33,8 +34,7 @@ _OPSET = 18
 _SENTENCES, _BEAMS, _SOURCE, _PAST = 2, 3, 5, 4
 """Sizes of the example inputs. All of them are free in the graphs."""
 
-Axes = dict[int, str]
-"""Names of the axes of variable size of an input or output."""
+QUANTIZATIONS = ("float32", "int8")
 
 
 class _Encoder(nn.Module):
@@ -53,7 +53,7 @@ class _Encoder(nn.Module):
             memory = memory._replace(first=())
         # ONNX cannot reshape a tensor without elements, so those that have no positions yet are made anew.
         return memory, _mapped(
-            lambda leaf: leaf if leaf.ndim < 4 else leaf.new_zeros(len(source), *leaf.shape[1:]), state
+            lambda leaf: leaf if leaf.ndim < 4 else leaf.new_zeros(source.shape[0], *leaf.shape[1:]), state
         )
 
 
@@ -129,65 +129,64 @@ class OnnxRecurrence(Recurrence):
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
 
-def write_onnx(trained: Trained, folder: Path, quantization: str | None) -> None:
-    """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder, created if necessary.
+def write_onnx(trained: Trained, folder: Path, quantization: str | None = None) -> None:
+    """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder that exists.
 
-    docs/how_to/onnx.md describes them. `quantization` is None: the weights are float32.
+    docs/how_to/onnx.md describes them. With `quantization` int8, the matrices of linear layers and LSTMs are rounded to
+    8 bits, with one scale per column, and their inputs when the graph runs; None or float32 rounds nothing.
 
-    Raises ValueError if the packages of the extra onnx are missing, for a model that cannot be written as such graphs,
-    and for a quantization.
+    Raises ValueError for a model that cannot be written as two graphs, and for an unknown quantization.
     """
-    if missing := [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]:
-        raise ValueError(
-            f"format=onnx needs {' and '.join(missing)}, not installed here: pip install 'nmt-attention[onnx]'."
-        )
-    if quantization is not None:
-        raise ValueError(f"quantization is '{quantization}', but ONNX graphs have float32 weights; leave it out.")
+    if quantization not in (None, *QUANTIZATIONS):
+        raise ValueError(unknown("quantization of format=onnx", str(quantization), QUANTIZATIONS))
     model = _exportable(trained)
-    source = torch.full((_SENTENCES, min(_SOURCE, model.max_source or _SOURCE)), EOS)
-    tokens = torch.full((_SENTENCES, _BEAMS), BOS)
     with torch.no_grad():
+        # The example inputs; the graphs take any number of sentences, beams and pieces.
+        source = torch.full((_SENTENCES, min(_SOURCE, model.max_source or _SOURCE)), EOS)
         memory, first = _Encoder(copy.deepcopy(trained.model).cpu())(source, source != PAD)
-    past = min(_PAST, (model.max_target or _PAST + 1) - 1)
-    state = _mapped(lambda leaf: _lengthened(leaf.repeat_interleave(_BEAMS, dim=0), past), first)
-    folder.mkdir(parents=True, exist_ok=True)
-    pieces = {0: "sentences", 1: "source"}
-    encoder = _write(
-        folder / "encoder.onnx",
-        _Encoder(model),
-        (source, source != PAD),
-        (pieces, pieces),
-        ["source", "source_mask"],
-        [*_named(memory, "memory"), *_named(first, "state")],
-    )
-    step = _write(
-        folder / "step.onnx",
-        _Step(model, state, memory),
-        (tokens, tuple(_named(state, "").values()), tuple(_named(memory, "").values())),
-        ({0: "sentences", 1: "beams"}, _axes(state, "rows", "past"), _axes(memory, "sentences", "source")),
-        ["tokens", *_named(state, "state"), *_named(memory, "memory")],
-        ["log_probs", "cross", *_named(state, "next")],
-    )
+        past = min(_PAST, (model.max_target or _PAST + 1) - 1)
+        state = _mapped(lambda leaf: _lengthened(leaf.repeat_interleave(_BEAMS, dim=0), past), first)
+        tokens = torch.full((_SENTENCES, _BEAMS), BOS)
+    written = {
+        "encoder": _write(
+            folder / "encoder.onnx",
+            _Encoder(model),
+            (source, source != PAD),
+            ({0: "sentences", 1: "source"}, {0: "sentences", 1: "source"}),
+            ["source", "source_mask"],
+            [*_named(memory, "memory"), *_named(first, "state")],
+        ),
+        "step": _write(
+            folder / "step.onnx",
+            _Step(model, state, memory),
+            (tokens, tuple(_named(state, "").values()), tuple(_named(memory, "").values())),
+            ({0: "sentences", 1: "beams"}, _axes(state, "rows", "past"), _axes(memory, "sentences", "source")),
+            ["tokens", *_named(state, "state"), *_named(memory, "memory")],
+            ["log_probs", "cross", *_named(state, "next")],
+        ),
+    }
+    if quantization == "int8":
+        for graph in written.values():
+            _round_to_int8(folder / graph["file"])
     RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
-    write_json(folder / DESCRIPTION, {**_description(trained), "encoder": encoder, "step": step})
+    write_json(folder / DESCRIPTION, {**_description(trained), "quantization": quantization or "float32", **written})
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
     """A copy of the model on the CPU, with ONNX's recurrent operators. Raises ValueError for what ONNX cannot hold."""
     path = trained.run.path
+    require_no_context(trained, "onnx")
     if trained.precision != "float32":
-        raise ValueError(f"ONNX graphs have float32 weights, but {path} is loaded in {trained.precision}; use float32.")
-    if trained.window.sentences:
         raise ValueError(
-            f"{path} reads earlier sentences of its document, for which the ONNX graphs have no inputs; export a run "
-            "with context=none."
+            f"format=onnx is made from float32 weights, but {path} is loaded with precision={trained.precision}: load "
+            "it with precision=float32."
         )
     model = copy.deepcopy(trained.model).cpu()
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise ValueError(
-                f"{path} has model.encoder=lstmn, which reads the source piece by piece, and the ONNX graph of an "
-                "encoder has no such loop; export a run with another model.encoder."
+                f"format=onnx cannot hold model.encoder=lstmn, which {path} has, because it attends to its own past at "
+                "every source piece: export a run with another model.encoder, or use engine=torch."
             )
         if isinstance(module, nn.LSTM | nn.GRU):
             model.set_submodule(name, OnnxRecurrence(module))
@@ -240,6 +239,30 @@ def _described(values: Sequence[Any]) -> list[dict[str, Any]]:
         }
         for value in values
     ]
+
+
+def _round_to_int8(file: Path) -> None:
+    """Replaces a graph by one with rounded weights; the parameters of scorers, one matrix per head, stay float32.
+
+    Weights use 7 bits, because products of two 8-bit numbers overflow on CPUs without VNNI instructions.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    quant_pre_process(file, file, skip_symbolic_shape=True)
+    graph = onnx.load(file).graph
+    matrices = {weights.name for weights in graph.initializer if len(weights.dims) == 2}
+    products = [node for node in graph.node if node.op_type in ("Gemm", "MatMul")]
+    quantize_dynamic(
+        file,
+        file,
+        op_types_to_quantize=["Gemm", "LSTM", "MatMul"],
+        nodes_to_exclude=[node.name for node in products if node.input[1] not in matrices],
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        reduce_range=True,
+    )
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Runs an exported model with ONNX Runtime, as a model that every search can use."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import onnxruntime
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -28,12 +28,10 @@ class OnnxModel:
     """The graphs that `nmt.exports.onnx.write_onnx` wrote to a folder: a Decodable on the CPU.
 
     Tensors are passed to ONNX Runtime and back without a copy. `threads` is the number of threads of one operator.
-    Raises FileNotFoundError if a file is missing, and ValueError if onnxruntime is not installed or a file is damaged.
+    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged.
     """
 
     def __init__(self, folder: Path, threads: int) -> None:
-        if importlib.util.find_spec("onnxruntime") is None:
-            raise ValueError("ONNX graphs need onnxruntime, not installed here: pip install 'nmt-attention[onnx]'.")
         about = read_description(folder)
         self.device = torch.device("cpu")
         self.training = False
@@ -109,8 +107,6 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def _session(file: Path, threads: int) -> Any:
-    import onnxruntime
-
     if not file.is_file():
         raise FileNotFoundError(f"There is no {file}; copy it back, or export the run again.")
     options = onnxruntime.SessionOptions()
@@ -123,7 +119,7 @@ def _session(file: Path, threads: int) -> Any:
 
 def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
     """The outputs of a session. Both ways tensors share their memory with ONNX Runtime."""
-    from onnxruntime import OrtValue
-
-    given = {name: OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy()) for name, tensor in inputs.items()}
+    given = {
+        name: onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy()) for name, tensor in inputs.items()
+    }
     return tuple(torch.from_dlpack(value) for value in session.run_with_ort_values(outputs, given))
