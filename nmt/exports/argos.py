@@ -2,6 +2,8 @@
 
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nmt.config.direction import LANGUAGES
@@ -52,6 +54,16 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
             for file in sorted(path for path in package.rglob("*") if path.is_file()):
                 archive.write(file, file.relative_to(parent))
     return folder / f"{name}.argosmodel"
+
+
+@contextmanager
+def unpacked_model(folder: Path) -> Iterator[Path]:
+    """The CTranslate2 model of the package that `write_argos` wrote to a folder, unpacked for as long as it is needed."""
+    [package] = folder.glob("*.argosmodel")
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
+        archive.extractall(place)
+        [model] = Path(place).glob("*/model")
+        yield model
 
 
 _USE = """\

@@ -29,8 +29,6 @@ from nmt.text.tokenizer import BOS, EOS, UNK
 POSITIONS = 1024
 """Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
 
-QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
-
 ctranslate2.set_log_level(logging.ERROR)
 
 
@@ -199,6 +197,13 @@ class _Scored(NamedTuple):
     log_prob: float
 
 
+_ENDS_WITH_THE_BEAM = 1.0001
+"""Patience that ends a search with as many finished hypotheses as there are beams, as ours does.
+
+With a patience of exactly 1 and no length penalty, CTranslate2 also waits for the best unfinished one.
+"""
+
+
 class CTranslate2Search:
     """A BeamSearch as CTranslate2 computes it: without length penalty, which then ranks what it found.
 
@@ -260,6 +265,7 @@ class CTranslate2Search:
             beam_size=self.beam.beam_size,
             num_hypotheses=self.beam.beam_size,
             length_penalty=0,
+            patience=_ENDS_WITH_THE_BEAM,
             no_repeat_ngram_size=self.constraints.no_repeat_ngram,
             max_input_length=0,
             min_decoding_length=self.constraints.min_length - 1,

@@ -12,7 +12,14 @@ from nmt.exports.parity import Exported, stepwise_log_probs
 from nmt.runs.load import Trained
 from nmt.runs.search import Engine, build_translator
 
-FORMATS = ("ctranslate2", "hugging_face", "onnx", "argos")
+QUANTIZATIONS = {
+    "ctranslate2": ("float32", "int8", "int16", "float16", "bfloat16"),
+    "hugging_face": ("float32",),
+    "onnx": ("float32",),
+    "argos": ("float32", "int8", "int16", "float16", "bfloat16"),
+}
+"""The number formats of each format."""
+FORMATS = tuple(QUANTIZATIONS)
 ENGINES = ("ctranslate2", "onnx")
 """Formats that can translate in place of torch."""
 
@@ -23,16 +30,25 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
     Raises ValueError if the format's packages are missing, or if it cannot hold the model or the number format.
     """
     check_extra(format)
+    if quantization not in QUANTIZATIONS[format]:
+        known = ", ".join(QUANTIZATIONS[format])
+        raise ValueError(f"quantization is {quantization}, but format={format} has {known}.")
     if format == "ctranslate2":
         from nmt.exports.ctranslate2 import write_ctranslate2
 
         write_ctranslate2(trained, folder, quantization)
+    elif format == "hugging_face":
+        from nmt.exports.hugging_face import write_hugging_face
+
+        write_hugging_face(trained, folder)
     elif format == "onnx":
         from nmt.exports.onnx import write_onnx
 
         write_onnx(trained, folder, None if quantization == "float32" else quantization)
     else:
-        raise ValueError(f"format is '{format}'; it must be one of {', '.join(FORMATS)}.")
+        from nmt.exports.argos import write_argos
+
+        write_argos(trained, folder, quantization)
 
 
 def open_engine(trained: Trained, format: str, folder: Path, precision: str) -> Engine:
@@ -52,7 +68,16 @@ def open_engine(trained: Trained, format: str, folder: Path, precision: str) -> 
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """The exported model as its users run it."""
+    """The exported model as its users run it; of an Argos package, the CTranslate2 model in it."""
+    if format == "hugging_face":
+        from nmt.exports.hugging_face import HuggingFaceModel
+
+        return HuggingFaceModel(folder)
+    if format == "argos":
+        from nmt.exports.argos import unpacked_model
+
+        with unpacked_model(folder) as model:
+            return open_exported(trained, "ctranslate2", model, quantization)
     return _OfEngine(trained, open_engine(trained, format, folder, quantization))
 
 

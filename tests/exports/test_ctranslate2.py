@@ -18,7 +18,8 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translator
-from nmt.exports.ctranslate2 import QUANTIZATIONS, CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
+from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
+from nmt.exports.formats import QUANTIZATIONS
 from nmt.models import Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
@@ -98,7 +99,7 @@ def check_forced(trained: Trained, model: CTranslate2Model) -> None:
     assert [sum(row) for row in found] == pytest.approx(expected, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+@pytest.mark.parametrize("quantization", QUANTIZATIONS["ctranslate2"])
 def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     before = {name: weights.clone() for name, weights in model.model.state_dict().items()}

@@ -133,7 +133,7 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
 def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
-    with pytest.raises(ValueError, match="format is 'marian'; it must be one of ctranslate2"):
-        formats.write_format(trained, "marian", Path(), "float32")
+    with pytest.raises(ValueError, match="quantization is int8, but format=hugging_face has float32"):
+        formats.write_format(trained, "hugging_face", Path(), "int8")
     with pytest.raises(ValueError, match="engine is 'marian'; it must be torch or one of ctranslate2"):
         formats.open_engine(trained, "marian", Path(), "float32")
