@@ -250,7 +250,9 @@ class BeamSearch:
 
         A model that is certain of its translation fills the beam with poor short ones while it writes, so `beam_size`
         finished hypotheses are enough only if none is ahead of them: the score of an unfinished one is that of its
-        pieces so far. Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
+        pieces so far.
+
+        Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
         log-probability divided by the largest length penalty still possible: that of the maximum length, or of the
         next length if alpha is negative.
         """

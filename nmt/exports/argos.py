@@ -58,7 +58,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model of the package that `write_argos` wrote to a folder, unpacked for as long as it is needed."""
+    """The CTranslate2 model of the package that `write_argos` wrote to a folder, unpacked while it is used."""
     [package] = folder.glob("*.argosmodel")
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)
@@ -78,8 +78,8 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 
 _DIFFERENCES = [
     "Bring the text into NFC before you translate it; `nmt.translate` does so by itself.",
-    "Argos Translate cuts a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, `?` "
-    "or `…` and closing quotes or brackets, if a space and no small letter follow. Delete that folder of an installed "
+    "Argos Translate cuts a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
+    "`?` or `…` and closing quotes or brackets, if a space and no small letter follow. Delete that folder of an installed "
     "package, and Argos downloads MiniSBD's own model of the language.",
     "Its beam has 4 hypotheses and its length penalty is |Y|^0.2, whatever the run's search is.",
     "It writes a space for each underscore of a translation.",
