@@ -16,7 +16,7 @@ from nmt.data.batch import Example, collate
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
-from nmt.exports.folding import Projection, folded, require_plain_transformer
+from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
@@ -24,9 +24,6 @@ from nmt.models.norms import LayerNorm
 from nmt.runs.load import Trained
 from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
-
-POSITIONS = 1024
-"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
 
 TYPICAL_LENGTH = 30
 """Pieces of a translation, including EOS, at which both length penalties change equally; see `length_exponent`."""
@@ -155,8 +152,8 @@ class HuggingFaceModel:
 
 def _require_known_parts(trained: Trained, model: Transformer) -> None:
     """Raises ValueError for a choice that neither Marian nor Pegasus has."""
-    norm = model.encoder[0].around_attention.norm
-    if not isinstance(norm, LayerNorm):
+    first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
+    if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
             f"format=hugging_face cannot hold norm@model=scale_norm, which {trained.run.path} has, but only "
             "layer_norm: use format=ctranslate2 or format=onnx, which hold both."
@@ -172,8 +169,8 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
 def _fresh_model(trained: Trained, model: Transformer) -> Any:
     """The library's model with weights of its own."""
     source, target = trained.tokenizers
-    heads = model.encoder[0].attention.num_heads
-    ffn_dim = model.encoder[0].feed_forward.inner.out_features
+    first: Any = model.encoder[0]
+    heads, ffn_dim = first.attention.num_heads, first.feed_forward.inner.out_features
     settings: dict[str, Any] = {
         "vocab_size": source.size,
         "d_model": model.dim,
@@ -184,6 +181,7 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
         "encoder_ffn_dim": ffn_dim,
         "decoder_ffn_dim": ffn_dim,
         "activation_function": "relu",
+        **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), trained.settings.model["dropout"]),
         "scale_embedding": True,
         "max_position_embeddings": POSITIONS,
         "pad_token_id": PAD,
@@ -194,11 +192,9 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
     }
     if model.norm_first:
         return transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**settings))
-    vocabularies = {
-        "decoder_vocab_size": target.size,
-        "share_encoder_decoder_embeddings": trained.tokenizers.joint,
-    }
-    return transformers.MarianMTModel(transformers.MarianConfig(**settings, **vocabularies))
+    settings["decoder_vocab_size"] = target.size
+    settings["share_encoder_decoder_embeddings"] = trained.tokenizers.joint
+    return transformers.MarianMTModel(transformers.MarianConfig(**settings))
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
@@ -208,7 +204,8 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
     """
     order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
     found: dict[str, Tensor] = {}
-    for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+    stacks: Any = {"encoder": model.encoder, "decoder": model.decoder}
+    for side, layers in stacks.items():
         for index, layer in enumerate(layers):
             name = f"model.{side}.layers.{index}"
             found |= _attention(f"{name}.self_attn", layer.attention, order)

@@ -36,6 +36,9 @@ class _SentenceEnds(nn.Module):
     Every character is a token of its own, because only sentences matter.
     """
 
+    kinds: Tensor
+    spelled: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         kinds = torch.zeros(3, _SPACE + len(_IDS), dtype=torch.bool)
@@ -59,7 +62,7 @@ class _SentenceEnds(nn.Module):
             padded[:, _REACH - distance : _REACH - distance + length] for distance in range(_REACH)
         ]
         after, later = (padded[:, _REACH + distance : _REACH + distance + length] for distance in (1, 2))
-        terminator, closer, small = self.kinds
+        terminator, closer, small = self.kinds.unbind()
         ends = terminator[here]
         ends = ends | (closer[here] & (terminator[first] | (closer[first] & terminator[second])))
         initial = (here == _IDS["."]) & capitals & (second == _SPACE)
