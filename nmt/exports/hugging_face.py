@@ -112,7 +112,7 @@ class HuggingFaceModel:
         try:
             self.model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
             self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, RuntimeError, KeyError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
             raise ValueError(f"transformers cannot load {folder} ({error}): export the run again.") from error
 
     @torch.inference_mode()
