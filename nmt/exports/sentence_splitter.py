@@ -16,7 +16,7 @@ from nmt.exports.onnx import quiet_exporter
 
 TERMINATORS = ".!?…。！？"
 CLOSERS = "\"'”’»)]"
-ABBREVIATIONS = ("Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "Jr.", "vs.", "e.g.", "i.e.", "No.", "TP.", "TS.", "ThS.")
+ABBREVIATIONS = ("Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "Jr.", "vs.", "e.g.", "i.e.", "TP.", "TS.", "ThS.")
 """Words after which no sentence ends, each with its period."""
 
 _PAD, _UNKNOWN, _SPACE = 0, 1, 2
