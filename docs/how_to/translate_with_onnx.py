@@ -89,7 +89,8 @@ class Translator:
             parents, pieces, log_probs = (np.array(part) for part in zip(*going[:beams], strict=True))
             # The highest score that an unfinished hypothesis can still reach.
             reach = longest if alpha >= 0 else length + 1
-            if finished >= beams or best >= log_probs.max() / ((5 + reach) / 6) ** alpha:
+            behind = beams == 1 or log_probs.max() / ((5 + length) / 6) ** alpha <= best
+            if (finished >= beams and behind) or best >= log_probs.max() / ((5 + reach) / 6) ** alpha:
                 break
             state = {f"state.{name[5:]}": value[parents] for name, value in result.items() if name.startswith("next.")}
             covered = covered[parents]

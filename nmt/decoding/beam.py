@@ -86,9 +86,10 @@ class BeamSearch:
     |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
     the heads, and sum_t a_ts is at least 0.001. Each step considers the 2 x `beam_size` candidates with the highest
     log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
-    `beam_size` of the others are continued. The search for a sentence ends with `beam_size` finished hypotheses, or
-    when no unfinished one can still reach the `n_best` (see `_done`), or at the maximum length. Therefore the best
-    hypothesis does not depend on `n_best`.
+    `beam_size` of the others are continued. The search for a sentence ends with `beam_size` finished hypotheses, the
+    best of which is at least as good as every unfinished one is now; or when no unfinished one can still reach the
+    `n_best` (see `_done`); or at the maximum length. Therefore the best hypothesis does not depend on `n_best`. Greedy
+    search ends with the first EOS.
 
     `length_penalty` is alpha (0 turns it off), `coverage_penalty` is beta. Raises ValueError for a setting out of
     range.
@@ -245,15 +246,23 @@ class BeamSearch:
         return Candidates(*(part.gather(1, order) for part in candidates))
 
     def _done(self, live: Live, length: int) -> Bool[Tensor, " sentences"]:
-        """True for sentences that have `beam_size` finished hypotheses, are at their maximum length, or cannot improve.
+        """True for sentences that have enough finished hypotheses, are at their maximum length, or cannot improve.
+
+        A model that is certain of its translation fills the beam with poor short ones while it writes, so `beam_size`
+        finished hypotheses are enough only if none is ahead of them: the score of an unfinished one is that of its
+        pieces so far.
 
         Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
         log-probability divided by the largest length penalty still possible: that of the maximum length, or of the
         next length if alpha is negative.
         """
         reach = live.longest if self.length_penalty >= 0 else torch.full_like(live.longest, length + 1)
-        bound = live.log_probs.amax(dim=1) / ((5 + reach) / 6) ** self.length_penalty
-        return (live.finished >= self.beam_size) | (live.longest <= length) | (live.best[:, -1] >= bound)
+        highest = live.log_probs.amax(dim=1)
+        enough = live.finished >= self.beam_size
+        if self.beam_size > 1:
+            enough &= highest / self.length_factor(length) <= live.best[:, 0]
+        bound = highest / ((5 + reach) / 6) ** self.length_penalty
+        return enough | (live.longest <= length) | (live.best[:, -1] >= bound)
 
     def length_factor(self, length: int) -> float:
         """((5 + length) / 6)^alpha, by which the log-probability of a hypothesis of `length` pieces is divided."""

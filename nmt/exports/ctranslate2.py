@@ -194,13 +194,6 @@ class _Scored(NamedTuple):
     log_prob: float
 
 
-_ENDS_WITH_THE_BEAM = 1.0001
-"""Patience that ends a search with as many finished hypotheses as there are beams, as ours does.
-
-With a patience of exactly 1 and no length penalty, CTranslate2 also waits for the best unfinished one.
-"""
-
-
 class CTranslate2Search:
     """A BeamSearch as CTranslate2 computes it: without length penalty, which then ranks what it found.
 
@@ -262,7 +255,6 @@ class CTranslate2Search:
             beam_size=self.beam.beam_size,
             num_hypotheses=self.beam.beam_size,
             length_penalty=0,
-            patience=_ENDS_WITH_THE_BEAM,
             no_repeat_ngram_size=self.constraints.no_repeat_ngram,
             max_input_length=0,
             min_decoding_length=self.constraints.min_length - 1,

@@ -88,8 +88,8 @@ def generation_settings(trained: Trained) -> dict[str, Any]:
         return {**settings, **drawn}
     if isinstance(search, BeamSearch) and search.beam_size > 1:
         exponent = length_exponent(search.length_penalty)
-        # As in BeamSearch, a sentence ends with as many finished hypotheses as there are beams.
-        return {**settings, "num_beams": search.beam_size, "length_penalty": exponent, "early_stopping": True}
+        # False: like BeamSearch, the search goes on while an unfinished hypothesis is better than the finished ones.
+        return {**settings, "num_beams": search.beam_size, "length_penalty": exponent, "early_stopping": False}
     return settings
 
 

@@ -80,7 +80,8 @@ def plain_beam_search(
                 score = total / penalty(length, alpha) + (beta and beta * coverage(model, source, ids[:-1]))
                 finished.append(Hypothesis(ids[:-1], total, score))
         live = [(x, ids) for x, ids in best if ids[-1] != EOS][:beam]
-        if len(finished) >= beam:
+        ahead = max(total for total, _ in live) / penalty(length, alpha) if live else -math.inf
+        if len(finished) >= beam and (beam == 1 or ahead <= max(found.score for found in finished)):
             break
     return sorted(finished, key=lambda hypothesis: -hypothesis.score)
 
@@ -224,6 +225,28 @@ def test_an_eos_candidate_below_the_first_beam_ranks_does_not_finish(markov: Cal
     found = search(model, [[4, EOS]], beam_size=2, n_best=2, length_penalty=0.0, constraints={"max_length": 2})[0]
     assert [hypothesis.ids for hypothesis in found] == [[4], [5]]
     assert search(model, [[4, EOS]], beam_size=3, length_penalty=0.0)[0][0].ids == []
+
+
+def test_a_full_beam_does_not_end_the_search_while_a_better_hypothesis_is_unfinished(
+    markov: Callable[..., Any],
+) -> None:
+    """Piece 4 is nearly certain three times over; EOS is the best of the unlikely pieces."""
+    model = markov(vocab=7, seed=12)
+    model.table[:] = torch.tensor([0, 0, 0, 0.02, 0.96, 0.01, 0.01]).log()
+    model.table[4] = torch.tensor([0, 0, 0, 0.05, 0.93, 0.01, 0.01]).log()
+    settings = {"beam_size": 2, "length_penalty": 1.0, "constraints": {"max_length": 6}}
+    best = search(model, [[4, EOS]], **settings)[0][0]
+    assert best.ids == [4, 4, 4, 4, 4]
+    assert best == plain_beam_search(model, [4, EOS], beam=2, limit=6, alpha=1.0)[0]._replace(
+        log_prob=pytest.approx(best.log_prob), score=pytest.approx(best.score)
+    )
+
+
+def test_greedy_search_ends_with_the_first_eos(markov: Callable[..., Any]) -> None:
+    model = markov(vocab=7, seed=13)
+    model.table[:] = torch.tensor([0, 0, 0, 0.41, 0.4, 0.1, 0.09]).log()
+    for coverage_penalty in (0.0, 5.0):
+        assert search(model, [[4, 5, EOS]], beam_size=1, coverage_penalty=coverage_penalty)[0][0].ids == []
 
 
 def test_search_ends_as_soon_as_no_unfinished_hypothesis_can_win(markov: Callable[..., Any]) -> None:
