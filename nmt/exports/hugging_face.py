@@ -48,7 +48,8 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
         raise ValueError(
-            f"transformers {transformers.__version__} expects weights unknown to nmt: {', '.join(lacking)}."
+            f"format=hugging_face does not know the weights {', '.join(lacking)} of transformers "
+            f"{transformers.__version__}: pip install -c constraints.txt transformers."
         )
     exported.load_state_dict({**state, **weights})
     exported.generation_config = GenerationConfig(**generation_settings(trained))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
 from nmt.data.batch import Example, collate
+from nmt.exports import hugging_face
 from nmt.exports.folding import POSITIONS
 from nmt.exports.hugging_face import (
     TYPICAL_LENGTH,
@@ -226,7 +227,7 @@ def test_generation_settings_are_those_of_the_search(build: Build) -> None:
     found = generation_settings(build("search.beam_size=7", "search.constraints.no_repeat_ngram=3"))
     assert {key: found[key] for key in ("num_beams", "early_stopping", "no_repeat_ngram_size", "max_length")} == {
         "num_beams": 7,
-        "early_stopping": True,
+        "early_stopping": False,
         "no_repeat_ngram_size": 3,
         "max_length": 523,  # BOS, and 2 x 256 + 10 for the longest source
     }
@@ -309,6 +310,17 @@ def test_what_it_cannot_hold_is_refused_in_one_sentence(
     with pytest.raises(ValueError, match=message):
         write_hugging_face(build(*arguments), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_weights_of_another_version_are_refused(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = hugging_face._weights
+    monkeypatch.setattr(
+        hugging_face, "_weights", lambda model: {name: each for name, each in known(model).items() if "fc1" not in name}
+    )
+    with pytest.raises(ValueError, match=r"weights model\.decoder\.layers\.0\.fc1\.bias, .* of transformers 5\."):
+        write_hugging_face(build(), tmp_path)
 
 
 def test_a_folder_that_is_no_export_is_one_sentence(tmp_path: Path) -> None:
