@@ -135,7 +135,7 @@ class HuggingFaceModel:
                 found[index] = row[: len(targets[index]) + 1]
         return found
 
-    def translate(self, lines: Sequence[str], batch_tokens: int = 4096) -> list[str]:
+    def translate(self, lines: Sequence[str], batch_tokens: int = 1024) -> list[str]:
         """Translations by `generate` with the stored settings; an empty line has an empty translation."""
         texts = [normalize(line) for line in lines]
         lengths = [len(ids) if text else 0 for text, ids in zip(texts, self._ids(texts), strict=True)]
