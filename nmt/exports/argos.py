@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.config.direction import LANGUAGES
 from nmt.exports.ctranslate2 import write_ctranslate2
+from nmt.exports.folding import require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.exports.sentence_splitter import write_sentence_splitter
 from nmt.files import write_bytes, write_json
@@ -25,6 +26,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
     Argos Translate decodes with the source's SentencePiece model, which joins any pieces, so a package also holds
     separate vocabularies. Raises ValueError for a model that CTranslate2 cannot hold.
     """
+    require_plain_transformer(trained, "argos")
     direction = trained.direction
     name = f"translate-{direction.source}_{direction.target}"
     with tempfile.TemporaryDirectory(dir=folder) as parent:
@@ -58,7 +60,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model of the package that `write_argos` wrote to a folder, unpacked while it is used."""
+    """The CTranslate2 model in the package that `write_argos` wrote to a folder, unpacked for a while."""
     [package] = folder.glob("*.argosmodel")
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)
@@ -79,8 +81,9 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 _DIFFERENCES = [
     "Bring the text into NFC before you translate it; `nmt.translate` does so by itself.",
     "Argos Translate cuts a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
-    "`?` or `…` and closing quotes or brackets, if a space and no small letter follow. Delete that folder of an installed "
-    "package, and Argos downloads MiniSBD's own model of the language.",
-    "Its beam has 4 hypotheses and its length penalty is |Y|^0.2, whatever the run's search is.",
+    "`?` or `…` and closing quotes or brackets, if a space and no small letter follow. Without that folder, Argos "
+    "downloads MiniSBD's own model of the language.",
+    "Its beam has 4 hypotheses, and it computes in 8-bit integers on most processors; set `ARGOS_BEAM_SIZE` and "
+    "`ARGOS_COMPUTE_TYPE=float32` in the environment to change that. Its length penalty is always |Y|^0.2.",
     "It writes a space for each underscore of a translation.",
 ]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nmt.attention import MultiHeadAttention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable, Hypothesis, Search
-from nmt.exports.folding import Folded, Projection, folded, require_plain_transformer
+from nmt.exports.folding import POSITIONS, Folded, Projection, folded, require_plain_transformer
 from nmt.models.embeddings import sinusoids
 from nmt.models.norms import ScaleNorm
 from nmt.models.transformer_layers import FeedForward
@@ -25,9 +25,6 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
 from nmt.text import PAD, Tokenizer
 from nmt.text.tokenizer import BOS, EOS, UNK
-
-POSITIONS = 1024
-"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
 
 ctranslate2.set_log_level(logging.ERROR)
 

@@ -15,6 +15,9 @@ from nmt.attention.windows import Global
 from nmt.models import Transformer
 from nmt.runs.load import Trained
 
+POSITIONS = 1024
+"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
+
 FOLDABLE = (ScaledDot, Dot, General, NoScore)
 
 

@@ -16,7 +16,7 @@ from nmt.data.batch import Example, collate
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
-from nmt.exports.folding import Projection, folded, require_plain_transformer
+from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
@@ -24,9 +24,6 @@ from nmt.models.norms import LayerNorm
 from nmt.runs.load import Trained
 from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
-
-POSITIONS = 1024
-"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
 
 TYPICAL_LENGTH = 30
 """Pieces of a translation, including EOS, at which both length penalties change equally; see `length_exponent`."""
@@ -51,7 +48,8 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
         raise ValueError(
-            f"transformers {transformers.__version__} expects weights unknown to nmt: {', '.join(lacking)}."
+            f"format=hugging_face does not know the weights {', '.join(lacking)} of transformers "
+            f"{transformers.__version__}: pip install -c constraints.txt transformers."
         )
     exported.load_state_dict({**state, **weights})
     exported.generation_config = GenerationConfig(**generation_settings(trained))
@@ -115,7 +113,7 @@ class HuggingFaceModel:
         try:
             self.model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
             self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, RuntimeError, KeyError) as error:
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
             raise ValueError(f"transformers cannot load {folder} ({error}): export the run again.") from error
 
     @torch.inference_mode()
@@ -137,7 +135,7 @@ class HuggingFaceModel:
                 found[index] = row[: len(targets[index]) + 1]
         return found
 
-    def translate(self, lines: Sequence[str], batch_tokens: int = 4096) -> list[str]:
+    def translate(self, lines: Sequence[str], batch_tokens: int = 1024) -> list[str]:
         """Translations by `generate` with the stored settings; an empty line has an empty translation."""
         texts = [normalize(line) for line in lines]
         lengths = [len(ids) if text else 0 for text, ids in zip(texts, self._ids(texts), strict=True)]
@@ -155,8 +153,8 @@ class HuggingFaceModel:
 
 def _require_known_parts(trained: Trained, model: Transformer) -> None:
     """Raises ValueError for a choice that neither Marian nor Pegasus has."""
-    norm = model.encoder[0].around_attention.norm
-    if not isinstance(norm, LayerNorm):
+    first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
+    if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
             f"format=hugging_face cannot hold norm@model=scale_norm, which {trained.run.path} has, but only "
             "layer_norm: use format=ctranslate2 or format=onnx, which hold both."
@@ -172,8 +170,8 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
 def _fresh_model(trained: Trained, model: Transformer) -> Any:
     """The library's model with weights of its own."""
     source, target = trained.tokenizers
-    heads = model.encoder[0].attention.num_heads
-    ffn_dim = model.encoder[0].feed_forward.inner.out_features
+    first: Any = model.encoder[0]
+    heads, ffn_dim = first.attention.num_heads, first.feed_forward.inner.out_features
     settings: dict[str, Any] = {
         "vocab_size": source.size,
         "d_model": model.dim,
@@ -184,6 +182,7 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
         "encoder_ffn_dim": ffn_dim,
         "decoder_ffn_dim": ffn_dim,
         "activation_function": "relu",
+        **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), trained.settings.model["dropout"]),
         "scale_embedding": True,
         "max_position_embeddings": POSITIONS,
         "pad_token_id": PAD,
@@ -194,11 +193,9 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
     }
     if model.norm_first:
         return transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**settings))
-    vocabularies = {
-        "decoder_vocab_size": target.size,
-        "share_encoder_decoder_embeddings": trained.tokenizers.joint,
-    }
-    return transformers.MarianMTModel(transformers.MarianConfig(**settings, **vocabularies))
+    settings["decoder_vocab_size"] = target.size
+    settings["share_encoder_decoder_embeddings"] = trained.tokenizers.joint
+    return transformers.MarianMTModel(transformers.MarianConfig(**settings))
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
@@ -208,7 +205,8 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
     """
     order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
     found: dict[str, Tensor] = {}
-    for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+    stacks: Any = {"encoder": model.encoder, "decoder": model.decoder}
+    for side, layers in stacks.items():
         for index, layer in enumerate(layers):
             name = f"model.{side}.layers.{index}"
             found |= _attention(f"{name}.self_attn", layer.attention, order)

@@ -13,7 +13,7 @@ EMBEDDED = "sample:"
 """Begins the name of every part of the embedded corpus."""
 
 _TEXT = """\
-# {source} to {target}: a Transformer of [nmt-attention]
+# {source} to {target}: a Transformer trained with nmt-attention
 
 {parameters} parameters; {pieces}.
 {warning}
@@ -100,7 +100,10 @@ def _is_embedded(trained: Trained) -> bool:
 
 def _scores(splits: dict[str, Any]) -> str:
     """A table of each test split's scores with their signatures and the ends of their 95 % intervals."""
-    header = ["| test set | score | value | low | high | sacrebleu's signature |", "|---|---|---:|---:|---:|---|"]
+    header = [
+        "| test set | score | value | low (95 %) | high (95 %) | sacrebleu's signature |",
+        "|---|---|---:|---:|---:|---|",
+    ]
     rows = []
     for split, scores in splits.items():
         for score in scores:

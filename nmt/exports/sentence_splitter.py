@@ -16,7 +16,7 @@ from nmt.exports.onnx import quiet_exporter
 
 TERMINATORS = ".!?…。！？"
 CLOSERS = "\"'”’»)]"
-ABBREVIATIONS = ("Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "Jr.", "vs.", "e.g.", "i.e.", "No.", "TP.", "TS.", "ThS.")
+ABBREVIATIONS = ("Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "Jr.", "vs.", "e.g.", "i.e.", "TP.", "TS.", "ThS.")
 """Words after which no sentence ends, each with its period."""
 
 _PAD, _UNKNOWN, _SPACE = 0, 1, 2
@@ -35,6 +35,9 @@ class _SentenceEnds(nn.Module):
 
     Every character is a token of its own, because only sentences matter.
     """
+
+    kinds: Tensor
+    spelled: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +62,7 @@ class _SentenceEnds(nn.Module):
             padded[:, _REACH - distance : _REACH - distance + length] for distance in range(_REACH)
         ]
         after, later = (padded[:, _REACH + distance : _REACH + distance + length] for distance in (1, 2))
-        terminator, closer, small = self.kinds
+        terminator, closer, small = self.kinds.unbind()
         ends = terminator[here]
         ends = ends | (closer[here] & (terminator[first] | (closer[first] & terminator[second])))
         initial = (here == _IDS["."]) & capitals & (second == _SPACE)

@@ -3,18 +3,26 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
+import yaml
 from jobs import run_settings
 from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
 from nmt.data.batch import Example, collate
+from nmt.exports import hugging_face
+from nmt.exports.folding import POSITIONS
 from nmt.exports.hugging_face import (
+    TYPICAL_LENGTH,
     HuggingFaceModel,
+    generation_settings,
+    length_exponent,
     write_hugging_face,
 )
+from nmt.exports.model_card import corpus_license
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained, build_model
@@ -182,7 +190,7 @@ def test_texts_that_the_tokenizer_reads_differently(build: Build, tmp_path: Path
 @pytest.mark.parametrize("arguments", [[], [POST, SEPARATE]], ids=["pre", "post"])
 def test_generate_finds_what_our_beam_search_finds(arguments: list[str], build: Build, tmp_path: Path) -> None:
     """Without length penalty, which is another one there; the model has learned a few sentences, so most end."""
-    trained = build(*arguments, "search.length_penalty=0.0", "model.dim=32")
+    trained = build(*arguments, "search.length_penalty=0.0", "search.constraints.max_length=40", "model.dim=32")
     sources, targets = ((SAMPLE / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "vi"))
     ids = (
         tokenizer.encode_all(lines[:12])
@@ -191,7 +199,7 @@ def test_generate_finds_what_our_beam_search_finds(arguments: list[str], build: 
     batch = collate([Example(index, *pair) for index, pair in enumerate(zip(*ids, strict=True))])
     trained.model.load_state_dict(build_model(trained.settings.model, trained.tokenizers).state_dict())
     optimizer = torch.optim.Adam(trained.model.parameters(), lr=0.005)
-    for _ in range(70):
+    for _ in range(60):
         logits = trained.model(batch.source, batch.source_mask, batch.target_input)
         loss = nn.functional.cross_entropy(logits.transpose(1, 2), batch.target_output, ignore_index=PAD)
         optimizer.zero_grad()
@@ -201,7 +209,126 @@ def test_generate_finds_what_our_beam_search_finds(arguments: list[str], build: 
     theirs = exported(trained, tmp_path / "out").translate(sources[:30])
     # A hypothesis at the maximum length is longer there, because the library has a single one for all sources.
     lengths = [len(ids) + 1 for ids in trained.tokenizers.target.encode_all(ours)]
-    limits = [2 * (len(ids) + 1) + 10 for ids in trained.tokenizers.source.encode_all(sources[:30])]
+    limits = [min(2 * (len(ids) + 1) + 10, 40) for ids in trained.tokenizers.source.encode_all(sources[:30])]
     ended = [index for index in range(30) if lengths[index] < limits[index]]
     assert [theirs[index] for index in ended] == [ours[index] for index in ended]
     assert len({lengths[index] for index in ended}) > 5
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, -0.4])
+def test_both_length_penalties_change_equally_at_the_typical_length(alpha: float) -> None:
+    """The ratio of the penalties has its extreme there; the exponent is rounded to 4 digits."""
+    ratios = [((5 + n) / 6) ** alpha / n ** length_exponent(alpha) for n in range(1, 100)]
+    extreme = min if alpha > 0 else max
+    assert ratios[TYPICAL_LENGTH - 1] == pytest.approx(extreme(ratios), rel=1e-5)
+
+
+def test_generation_settings_are_those_of_the_search(build: Build) -> None:
+    found = generation_settings(build("search.beam_size=7", "search.constraints.no_repeat_ngram=3"))
+    assert {key: found[key] for key in ("num_beams", "early_stopping", "no_repeat_ngram_size", "max_length")} == {
+        "num_beams": 7,
+        "early_stopping": False,
+        "no_repeat_ngram_size": 3,
+        "max_length": 523,  # BOS, and 2 x 256 + 10 for the longest source
+    }
+    assert "num_beams" not in generation_settings(build("search.beam_size=1"))
+    limits = ["search.constraints.max_length=30", "search.constraints.min_length=4"]
+    found = generation_settings(build(*limits))
+    assert (found["max_length"], found["min_length"]) == (31, 4)
+    assert generation_settings(build("search.constraints.max_length_ratio=9.0"))["max_length"] == POSITIONS
+    sampling = run_settings(*TINY[:-1], "search=sampling", "search.top_k=11")
+    found = generation_settings(build()._replace(settings=sampling))
+    assert (found["do_sample"], found["temperature"], found["top_k"], found["top_p"]) == (True, 1.0, 11, 1.0)
+
+
+def test_no_sentence_is_shorter_than_the_searchs_minimum(build: Build, tmp_path: Path) -> None:
+    """The lengths of both count EOS."""
+    trained = build(POST, "search.constraints.min_length=4", "search.constraints.max_length=4")
+    model = exported(trained, tmp_path / "out")
+    inputs = model.tokenizer(["a b", "c"], padding=True, return_tensors="pt")
+    rows = model.model.generate(**inputs).tolist()
+    assert [len(row) for row in rows] == [5, 5]
+    assert all(row[0] == BOS and row[4] == EOS and EOS not in row[:4] for row in rows)
+
+
+def test_an_empty_line_stays_empty(build: Build, tmp_path: Path) -> None:
+    model = exported(build(POST, "search.constraints.max_length=5"), tmp_path / "out")
+    assert model.translate([]) == []
+    assert model.translate(["", " "]) == ["", ""]
+
+
+def test_the_model_card_says_what_the_run_is(build: Build, tmp_path: Path) -> None:
+    trained = build()
+    score = {"name": "BLEU", "value": 12.5, "interval": [11.0, 14.25], "signature": "nrefs:1|case:mixed"}
+    trained.run.path.mkdir()
+    trained.run.write_metrics(
+        {"finished": True, "command": "python -m nmt.train THE COMMAND", "scores": {"test": [score]}}
+    )
+    exported(trained, tmp_path / "out")
+    _, header, text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    settings = yaml.safe_load(header)
+    assert settings["language"] == ["en", "vi"]
+    assert (settings["license"], settings["pipeline_tag"], settings["library_name"]) == (
+        "cc0-1.0",
+        "translation",
+        "transformers",
+    )
+    assert "A grammar generated the training corpus." in text
+    assert "| `test` | BLEU | 12.50 | 11.00 | 14.25 | `nrefs:1\\|case:mixed` |" in text
+    for part in ("python -m nmt.train THE COMMAND", "Seed: 1", "license: CC0 1.0", f"|Y|^{length_exponent(0.6)}"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "license"),
+    [
+        ({"name": "envi", "train": ["data/envi/alt"]}, "ALT (alt) CC BY 4.0"),
+        ({"name": "iwslt15", "train": ["data/iwslt15/train", "my/train"]}, None),
+        ({"name": "files", "train": ["my/train"]}, None),
+        ({"train": ["sample:train", "my/train"]}, None),
+        ({"train": ["sample:train"]}, "CC0 1.0"),
+    ],
+)
+def test_a_license_is_stated_only_if_it_is_known(changes: dict[str, Any], license: str | None, build: Build) -> None:
+    trained = build()
+    trained = trained._replace(settings=run_settings(*TINY, **changes))
+    found = corpus_license(trained)
+    assert found == license if license is None else found is not None and found.startswith(license)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["norm@model=scale_norm"], r"cannot hold norm@model=scale_norm, which .*run has, .*: use format=ctranslate2"),
+        ([SEPARATE], r"model\.norm_first=true with tokenizer\.joint=false, which .*run has, .*use format=ctranslate2"),
+        (["scorer@cross=additive"], r"format=hugging_face cannot hold scorer=additive, .* at cross.*format=onnx"),
+    ],
+)
+def test_what_it_cannot_hold_is_refused_in_one_sentence(
+    arguments: list[str], message: str, build: Build, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        write_hugging_face(build(*arguments), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_weights_of_another_version_are_refused(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = hugging_face._weights
+    monkeypatch.setattr(
+        hugging_face, "_weights", lambda model: {name: each for name, each in known(model).items() if "fc1" not in name}
+    )
+    with pytest.raises(ValueError, match=r"weights model\.decoder\.layers\.0\.fc1\.bias, .* of transformers 5\."):
+        write_hugging_face(build(), tmp_path)
+
+
+def test_a_folder_that_is_no_export_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"transformers cannot load .*: export the run again"):
+        HuggingFaceModel(tmp_path)
+
+
+def test_whoever_may_read_the_folder_may_read_its_weights(build: Build, tmp_path: Path) -> None:
+    exported(build(POST), tmp_path / "out")
+    assert len({file.stat().st_mode for file in (tmp_path / "out").iterdir()}) == 1
