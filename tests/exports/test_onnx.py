@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,10 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
-from nmt.text import BOS
+from nmt.text import BOS, PAD
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = CHECKOUT / "docs" / "how_to" / "onnx.md"
 EXAMPLE = CHECKOUT / "docs" / "how_to" / "translate_with_onnx.py"
 LINES = ["one two three four.", "", "seven", "five  two six one one three two four seven two."]
 
@@ -330,6 +332,21 @@ def test_the_example_translates_as_the_model_without_torch(exported: Exported) -
     )
     assert found.stderr == "set()\n"
     assert found.stdout.split("\n")[:-1] == build_translator([exported.trained]).translate(LINES)
+
+
+@pytest.mark.parametrize("exported", ["luong"], indirect=True)
+def test_the_greedy_search_of_the_page_is_that_of_the_model(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "exported").symlink_to(exported.folder)
+    monkeypatch.chdir(tmp_path)
+    [program] = re.findall(r"^```\n(import numpy.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found: dict[str, Any] = {}
+    exec(program, found)
+    source, translation = torch.from_numpy(found["source"]), found["translation"]
+    tokens = [torch.tensor([[piece]]) for piece in [BOS, *translation[:-1]]]
+    steps = watched(exported.trained.model, source, source != PAD, tokens)
+    assert [int(log_probs.argmax()) for log_probs, _ in steps] == translation
 
 
 @torch.inference_mode()
