@@ -221,7 +221,7 @@ def _write(
     except torch.onnx.OnnxExporterError as error:
         foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
         what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
-        reason = " ".join(str(error.__cause__ or error).split())[:300]
+        reason = str(error.__cause__ or error).strip().splitlines()[0]
         raise ValueError(
             f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
             "torch.export can trace for every size, or one of nmt's own classes."
@@ -272,9 +272,11 @@ def _round_to_int8(file: Path) -> None:
 @contextmanager
 def quiet_exporter() -> Iterator[None]:
     """Silences what the exporter reports about itself, which no user can change."""
-    exporter = logging.getLogger("torch.onnx")
-    level = exporter.level
-    exporter.setLevel(logging.ERROR)  # torchvision's operators, which no model here has
+    # Operators of torchvision, which no model here has, and details of what cannot be traced, which an error reports.
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             # torch copies its own deprecated objects.
@@ -283,7 +285,8 @@ def quiet_exporter() -> Iterator[None]:
             warnings.filterwarnings("ignore", message=".*axis name.*", category=UserWarning)
             yield
     finally:
-        exporter.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _description(trained: Trained) -> dict[str, Any]:

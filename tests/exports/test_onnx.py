@@ -403,14 +403,14 @@ def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None
     refused(reads_itself, with_model(base, luong(dot, dot, encoder="lstmn")))
     refused(reads_itself, with_model(base, bahdanau(dot, encoder_self=dot, encoder="lstmn")))
     refused(
-        "step.onnx cannot be written, because torch.onnx cannot express the class Peeking \\(.*\\); use operations "
+        "encoder.onnx cannot be written, because torch.onnx cannot express the class Peeking \\(.*\\); use operations "
         "that torch.export can trace for every size, or one of nmt's own classes.",
-        with_model(base, luong(site(Peeking))),
+        with_model(base, transformer(site(Peeking), dot, dot)),
     )
 
 
 @pytest.fixture
-def copied(base: Trained, tmp_path: Path) -> Path:
+def damaged(base: Trained, tmp_path: Path) -> Path:
     """A folder that describes an export, whose graphs are no graphs."""
     about = {"format": 1, "max_source": None, "max_target": None, "encoder": {"file": "encoder.onnx"}}
     (tmp_path / "model.json").write_text(json.dumps({**about, "step": {"file": "step.onnx"}}))
@@ -418,22 +418,22 @@ def copied(base: Trained, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_that_is_no_export_is_refused(copied: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"^.*nowhere has no model.json, so it holds no ONNX export; name a fol"
     ):
         OnnxModel(tmp_path / "nowhere", threads=1)
     with pytest.raises(ValueError, match=r"^.*encoder.onnx is damaged: ONNX Runtime cannot read it; export the run"):
-        OnnxModel(copied, threads=1)
-    (copied / "encoder.onnx").unlink()
+        OnnxModel(damaged, threads=1)
+    (damaged / "encoder.onnx").unlink()
     with pytest.raises(FileNotFoundError, match=r"^There is no .*encoder.onnx; copy it back, or export the run again."):
-        OnnxModel(copied, threads=1)
-    (copied / "model.json").write_text('{"format": 0}')
+        OnnxModel(damaged, threads=1)
+    (damaged / "model.json").write_text('{"format": 0}')
     with pytest.raises(ValueError, match=r"^.*model.json does not describe an ONNX export of this version of nmt; exp"):
-        OnnxModel(copied, threads=1)
-    (copied / "model.json").write_text("{")
+        OnnxModel(damaged, threads=1)
+    (damaged / "model.json").write_text("{")
     with pytest.raises(ValueError, match=r"^.*model.json is damaged: it is not JSON; export the run again.$"):
-        OnnxModel(copied, threads=1)
+        OnnxModel(damaged, threads=1)
 
 
 @pytest.mark.parametrize("exported", ["luong"], indirect=True)
