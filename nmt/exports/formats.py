@@ -15,7 +15,7 @@ from nmt.runs.search import Engine, build_translator
 QUANTIZATIONS = {
     "ctranslate2": ("float32", "int8", "int16", "float16", "bfloat16"),
     "hugging_face": ("float32",),
-    "onnx": ("float32",),
+    "onnx": ("float32", "int8"),
     "argos": ("float32", "int8", "int16", "float16", "bfloat16"),
 }
 """The number formats of each format."""

@@ -85,30 +85,35 @@ class _Step(nn.Module):
 class OnnxRecurrence(Recurrence):
     """A layer of torch's LSTM or GRU as ONNX's operator of that name, which takes the lengths of the sentences.
 
-    The exporter would write torch's own for sentences of one length. Only an exporter can call it.
+    The exporter would write torch's own for the length of the example. Only an exporter can call it.
     """
+
+    input_weight: Tensor
+    hidden_weight: Tensor
+    bias: Tensor
 
     def __init__(self, network: nn.LSTM | nn.GRU) -> None:
         super().__init__()
-        self.operator = "LSTM" if isinstance(network, nn.LSTM) else "GRU"
         self.hidden_dim = network.hidden_size
-        # torch's gates i f g o and r z n, in ONNX's order i o f c and z r h.
-        order = (0, 3, 1, 2) if self.operator == "LSTM" else (1, 0, 2)
-        directions = ("", "_reverse") if network.bidirectional else ("",)
-
-        def of_all_directions(name: str) -> Tensor:
-            gates = [getattr(network, f"{name}_l0{direction}").detach().chunk(len(order)) for direction in directions]
-            return torch.stack([torch.cat([parts[place] for place in order]) for parts in gates])
-
-        self.attributes = {
+        self.attributes: dict[str, Any] = {
             "hidden_size": self.hidden_dim,
             "direction": "bidirectional" if network.bidirectional else "forward",
         }
-        if self.operator == "GRU":
-            self.attributes["linear_before_reset"] = 1  # the reset gate comes after the recurrent product, as in torch
-        self.register_buffer("input_weight", of_all_directions("weight_ih"))
-        self.register_buffer("hidden_weight", of_all_directions("weight_hh"))
-        self.register_buffer("bias", torch.cat([of_all_directions("bias_ih"), of_all_directions("bias_hh")], dim=1))
+        places: tuple[int, ...]  # of ONNX's gates i o f c and z r h among torch's i f g o and r z n
+        if isinstance(network, nn.LSTM):
+            self.operator, self.states, places = "LSTM", 2, (0, 3, 1, 2)
+        else:
+            self.operator, self.states, places = "GRU", 1, (1, 0, 2)
+            self.attributes["linear_before_reset"] = 1  # as in torch, the reset gate follows the recurrent product
+        suffixes = ("l0", "l0_reverse") if network.bidirectional else ("l0",)
+
+        def in_order(name: str) -> Tensor:
+            gates = [getattr(network, f"{name}_{suffix}").detach().chunk(len(places)) for suffix in suffixes]
+            return torch.stack([torch.cat([of_direction[place] for place in places]) for of_direction in gates])
+
+        self.register_buffer("input_weight", in_order("weight_ih"))
+        self.register_buffer("hidden_weight", in_order("weight_hh"))
+        self.register_buffer("bias", torch.cat([in_order("bias_ih"), in_order("bias_hh")], dim=1))
 
     def forward(
         self,
@@ -117,14 +122,13 @@ class OnnxRecurrence(Recurrence):
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "batch source hidden_dim"], Any]:
         batch, source, _ = inputs.shape
-        directions = self.input_weight.shape[0]
-        final = (directions, batch, self.hidden_dim)
+        final = (self.input_weight.shape[0], batch, self.hidden_dim)
         outputs, *states = torch.onnx.ops.symbolic_multi_out(
             self.operator,
             (inputs.transpose(0, 1), self.input_weight, self.hidden_weight, self.bias, lengths.int()),
             self.attributes,
-            dtypes=[inputs.dtype] * (3 if self.operator == "LSTM" else 2),
-            shapes=[(source, directions, batch, self.hidden_dim), final, *([final] if self.operator == "LSTM" else [])],
+            dtypes=[inputs.dtype] * (1 + self.states),
+            shapes=[(source, *final), *[final] * self.states],
         )
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
@@ -204,7 +208,7 @@ def _write(
     """Writes a graph; returns its file name and the names, types and shapes of its inputs and outputs."""
     try:
         with torch.no_grad(), quiet_exporter():
-            program = torch.onnx.export(
+            program: Any = torch.onnx.export(
                 module.eval(),
                 inputs,
                 input_names=input_names,
@@ -217,7 +221,7 @@ def _write(
     except torch.onnx.OnnxExporterError as error:
         foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
         what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
-        reason = " ".join(str(error.__cause__ or error).split())[:300]
+        reason = str(error.__cause__ or error).strip().splitlines()[0]
         raise ValueError(
             f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
             "torch.export can trace for every size, or one of nmt's own classes."
@@ -268,9 +272,11 @@ def _round_to_int8(file: Path) -> None:
 @contextmanager
 def quiet_exporter() -> Iterator[None]:
     """Silences what the exporter reports about itself, which no user can change."""
-    exporter = logging.getLogger("torch.onnx")
-    level = exporter.level
-    exporter.setLevel(logging.ERROR)  # torchvision's operators, which no model here has
+    # Operators of torchvision, which no model here has, and details of what cannot be traced, which an error reports.
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             # torch copies its own deprecated objects.
@@ -279,7 +285,8 @@ def quiet_exporter() -> Iterator[None]:
             warnings.filterwarnings("ignore", message=".*axis name.*", category=UserWarning)
             yield
     finally:
-        exporter.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _description(trained: Trained) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import onnxruntime
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from nmt.data.batch import ContextSentences
 from nmt.exports.onnx import DESCRIPTION, FORMAT
@@ -122,4 +123,4 @@ def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[T
     given = {
         name: onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy()) for name, tensor in inputs.items()
     }
-    return tuple(torch.from_dlpack(value) for value in session.run_with_ort_values(outputs, given))
+    return tuple(from_dlpack(value) for value in session.run_with_ort_values(outputs, given))

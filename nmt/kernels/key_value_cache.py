@@ -35,3 +35,8 @@ def append(
         cache = F.pad(cache, (0, 0, 0, CACHE_BLOCK))
     index = position.view(-1, 1, 1, 1).expand_as(new)
     return cache.scatter_(2, index, new.to(cache.dtype))
+
+
+def in_use(cache: Float[Tensor, "rows heads size dim"], longest: int) -> Float[Tensor, "rows heads _ dim"]:
+    """The first `longest` positions of a cache; in an exported graph, where a slice is a copy, the cache itself."""
+    return cache if torch.compiler.is_exporting() else cache[:, :, :longest]

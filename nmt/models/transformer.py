@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, KeysValues, causal_mask, lengths_to_mask
 from nmt.attention.sizes import require_positive
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.key_value_cache import append, length_with_next
+from nmt.kernels.key_value_cache import append, in_use, length_with_next
 from nmt.models.base import Annotations, Embedded, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import DIRECTION_STD, VocabularySizes, token_embeddings, with_rows_of_length
@@ -154,7 +154,7 @@ class Transformer(Seq2Seq):
             inputs = layer.around_attention.before(row)
             new = layer.keys_values(inputs)
             kept = KeysValues(*(append(*each, state.position, longest) for each in zip(past, new, strict=True)))
-            row = layer.self_attend(row, inputs, KeysValues(*(part[:, :, :longest] for part in kept)), seen)
+            row = layer.self_attend(row, inputs, KeysValues(*(in_use(part, longest) for part in kept)), seen)
             watch_cross = watch and partial(watch, "cross", index)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)

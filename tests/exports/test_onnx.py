@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jaxtyping
+import onnx
 import onnxruntime
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attention, normalizers, scorers, windows
-from nmt.data.batch import pad_source
+from nmt.attention import Attention, View, normalizers, scorers, windows
+from nmt.config.schema import ContextSettings
+from nmt.data.batch import context_sentences, pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
@@ -31,15 +34,16 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
-from nmt.text import BOS
+from nmt.text import BOS, PAD
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = CHECKOUT / "docs" / "how_to" / "onnx.md"
 EXAMPLE = CHECKOUT / "docs" / "how_to" / "translate_with_onnx.py"
 LINES = ["one two three four.", "", "seven", "five  two six one one three two four seven two."]
 
 EPS = torch.finfo(torch.float32).eps
-# No value goes through more than 12 products in a row, of at most 32 terms with a sum of at most 8.
-CLOSE = 12 * 32 * 8 * EPS / 10
+# Numbers below 16, such as log p, are rounded by at most 4 EPS; a value is the result of about 30 roundings in a row.
+CLOSE = 120 * EPS
 
 Cross = Callable[..., Attention]
 
@@ -95,7 +99,6 @@ MODELS: dict[str, Callable[..., Seq2Seq]] = {
         site(LOCATION, normalizer=SPARSE), site(LOCATION), site(scorers.NoScore, LOCAL_M)
     ),
 }
-JOINT = {"transformer"}
 
 
 class Exported(NamedTuple):
@@ -117,12 +120,13 @@ def base(finished: str, session_corpus: Path) -> Trained:
     return load_run(session_corpus / "run", "cpu")
 
 
-def with_model(base: Trained, name: str) -> Trained:
+def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False) -> Trained:
+    """The run with a model of random weights."""
     torch.manual_seed(7)
     size = base.tokenizers.target.size
-    model = MODELS[name](vocabulary=VocabularySizes(size, size, joint=name in JOINT), dropout=0.1).eval()
-    with_plain_weights(model)
-    return base._replace(model=model)
+    made = model(vocabulary=VocabularySizes(size, size, joint), dropout=0.1).eval()
+    with_plain_weights(made)
+    return base._replace(model=made)
 
 
 def export(trained: Trained, folder: Path, quantization: str | None = None) -> str:
@@ -143,7 +147,8 @@ def export(trained: Trained, folder: Path, quantization: str | None = None) -> s
 
 @pytest.fixture(scope="session", params=MODELS)
 def exported(request: pytest.FixtureRequest, base: Trained, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    trained, folder = with_model(base, request.param), tmp_path_factory.mktemp(request.param)
+    trained = with_model(base, MODELS[request.param], joint=request.param == "transformer")
+    folder = tmp_path_factory.mktemp(request.param)
     printed = export(trained, folder)
     return Exported(trained, folder, OnnxModel(folder, threads=1), printed)
 
@@ -161,14 +166,18 @@ def random_tokens(sentences: int, beams: int, steps: int) -> list[Tensor]:
 
 def watched(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     """log p and the cross attention weights (layers, sentences, heads, beams, source) of each step of a torch model."""
+    found: list[Tensor] = []
+
+    def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+        if site == "cross":
+            found.append(weights)
+
     memory = model.encode(source, mask)
     state = model.start(memory, tokens[0].shape[1])
     for each in tokens:
-        cross: list[Tensor] = []
-        log_probs, state = model.step(
-            each, state, memory, lambda name, layer, weights, view: name == "cross" and cross.append(weights)
-        )
-        yield log_probs, torch.stack(cross)
+        found.clear()
+        log_probs, state = model.step(each, state, memory, keep)
+        yield log_probs, torch.stack(found)
 
 
 def stepped(
@@ -323,3 +332,112 @@ def test_the_example_translates_as_the_model_without_torch(exported: Exported) -
     )
     assert found.stderr == "set()\n"
     assert found.stdout.split("\n")[:-1] == build_translator([exported.trained]).translate(LINES)
+
+
+@pytest.mark.parametrize("exported", ["luong"], indirect=True)
+def test_the_greedy_search_of_the_page_is_that_of_the_model(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "exported").symlink_to(exported.folder)
+    monkeypatch.chdir(tmp_path)
+    [program] = re.findall(r"^```\n(import numpy.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found: dict[str, Any] = {}
+    exec(program, found)
+    source, translation = torch.from_numpy(found["source"]), found["translation"]
+    tokens = [torch.tensor([[piece]]) for piece in [BOS, *translation[:-1]]]
+    steps = watched(exported.trained.model, source, source != PAD, tokens)
+    assert [int(log_probs.argmax()) for log_probs, _ in steps] == translation
+
+
+@torch.inference_mode()
+def test_int8_is_close_and_keeps_the_scorers_exact(base: Trained, tmp_path: Path) -> None:
+    trained = with_model(base, MODELS["luong"])
+    export(trained, tmp_path, "int8")
+    source, mask = random_sources([7, 1, 4])
+    tokens = random_tokens(3, 2, steps=3)
+    for (log_probs, cross), (exact, exact_cross) in zip(
+        stepped(OnnxModel(tmp_path, threads=1), source, mask, tokens),
+        watched(trained.model, source, mask, tokens),
+        strict=True,
+    ):
+        # Of 127 and 255 levels, an input and a weight are half a level off; the largest sums are below 4.
+        torch.testing.assert_close(log_probs, exact, rtol=0, atol=0.1)
+        torch.testing.assert_close(cross, exact_cross, rtol=0, atol=0.1)
+        torch.testing.assert_close(log_probs.logsumexp(-1), torch.zeros(3, 2), rtol=0, atol=CLOSE)
+    graphs = {name: onnx.load(tmp_path / f"{name}.onnx").graph for name in ("encoder", "step")}
+    operators = {name: {node.op_type for node in graph.node} for name, graph in graphs.items()}
+    assert "DynamicQuantizeLSTM" in operators["encoder"]
+    assert "MatMulInteger" in operators["step"]
+    assert [w.data_type for w in graphs["encoder"].initializer if len(w.dims) == 3 and w.dims[-1] == 12] == [1]
+    assert json.loads((tmp_path / "model.json").read_text())["quantization"] == "int8"
+
+
+class Peeking(scorers.Dot):
+    """A score that depends on what is in the tensors."""
+
+    def score(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return super().score(queries, keys) * int(keys.sum() > 0)
+
+
+def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None:
+    def refused(message: str, trained: Trained, quantization: str | None = None) -> None:
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            export(trained, tmp_path, quantization)
+
+    path = base.run.path
+    refused(
+        "Unknown quantization of format=onnx 'int4'. Did you mean 'int8'\\? Available: float32, int8.", base, "int4"
+    )
+    refused(
+        f"format=onnx is made from float32 weights, but {path} is loaded with precision=int8: load it with "
+        "precision=float32.",
+        base._replace(precision="int8"),
+    )
+    joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
+    refused("format=onnx holds models of single sentences.*context=none.", base._replace(settings=joined))
+    reads_itself = (
+        f"format=onnx cannot hold model.encoder=lstmn, which {path} has, because it attends to its own past at every "
+        "source piece: export a run with another model.encoder, or use engine=torch."
+    )
+    dot = site(scorers.Dot)
+    refused(reads_itself, with_model(base, luong(dot, dot, encoder="lstmn")))
+    refused(reads_itself, with_model(base, bahdanau(dot, encoder_self=dot, encoder="lstmn")))
+    refused(
+        "encoder.onnx cannot be written, because torch.onnx cannot express the class Peeking \\(.*\\); use operations "
+        "that torch.export can trace for every size, or one of nmt's own classes.",
+        with_model(base, transformer(site(Peeking), dot, dot)),
+    )
+
+
+@pytest.fixture
+def damaged(base: Trained, tmp_path: Path) -> Path:
+    """A folder that describes an export, whose graphs are no graphs."""
+    about = {"format": 1, "max_source": None, "max_target": None, "encoder": {"file": "encoder.onnx"}}
+    (tmp_path / "model.json").write_text(json.dumps({**about, "step": {"file": "step.onnx"}}))
+    (tmp_path / "encoder.onnx").write_bytes(b"no graph")
+    return tmp_path
+
+
+def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=r"^.*nowhere has no model.json, so it holds no ONNX export; name a fol"
+    ):
+        OnnxModel(tmp_path / "nowhere", threads=1)
+    with pytest.raises(ValueError, match=r"^.*encoder.onnx is damaged: ONNX Runtime cannot read it; export the run"):
+        OnnxModel(damaged, threads=1)
+    (damaged / "encoder.onnx").unlink()
+    with pytest.raises(FileNotFoundError, match=r"^There is no .*encoder.onnx; copy it back, or export the run again."):
+        OnnxModel(damaged, threads=1)
+    (damaged / "model.json").write_text('{"format": 0}')
+    with pytest.raises(ValueError, match=r"^.*model.json does not describe an ONNX export of this version of nmt; exp"):
+        OnnxModel(damaged, threads=1)
+    (damaged / "model.json").write_text("{")
+    with pytest.raises(ValueError, match=r"^.*model.json is damaged: it is not JSON; export the run again.$"):
+        OnnxModel(damaged, threads=1)
+
+
+@pytest.mark.parametrize("exported", ["luong"], indirect=True)
+def test_a_context_is_refused(exported: Exported) -> None:
+    context = context_sentences([[([5, 6], [7, 8])]])
+    with pytest.raises(ValueError, match=r"^ONNX graphs read single sentences; leave out the context"):
+        exported.onnx.encode(*random_sources([3]), context=context)
