@@ -20,6 +20,7 @@ REQUIRED = {
     "ablate_attention": ["run_dir=run"],
     "compare": ["run_dirs=[a,b]"],
     "download": ["what=[envi]"],
+    "export": ["run_dir=run", "format=onnx", "out=exported"],
 }
 
 
