@@ -47,7 +47,7 @@ def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path
     def refuse(*_: Any, **__: Any) -> None:
         raise TranslatedError
 
-    monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run])
+    monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run], None))
     monkeypatch.setattr(nmt.commands.evaluate, "evaluate_runs", refuse)
     return tmp_path
 
@@ -165,7 +165,7 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
 
 
 def test_an_ensemble_takes_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nmt.commands.evaluate, "load_runs", lambda *_: [run, run])
+    monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run, run], None))
     with pytest.raises(
         ValueError, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."
     ):

@@ -39,8 +39,8 @@ class Upper(Translator):
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setattr(nmt.commands.translate, "load_runs", lambda *_: [RUN])
-    monkeypatch.setattr(nmt.commands.translate, "build_translator", lambda *_: Upper())
+    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", lambda *_: ([RUN], None))
+    monkeypatch.setattr(nmt.commands.translate, "build_translator", lambda *_, **__: Upper())
     config = {"run_dir": str(tmp_path), "device": "cpu", "search": {}, "batch_tokens": 101, "max_source_tokens": 13}
     config |= {
         "format": "text",
@@ -48,6 +48,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "document": False,
         "minimum_bayes_risk": False,
         "precision": "float32",
+        "engine": "torch",
     }
     return job_of("translate", {**config, "read_ahead": 4})
 
@@ -100,12 +101,14 @@ def test_only_the_first_line_in_another_language_is_reported(
     ]
 
 
-def test_the_precision_is_that_of_the_configuration(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_and_engine_are_those_of_the_configuration(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(nmt.commands.translate, "load_runs", lambda *given: asked.append(given) or [RUN])
-    job = changed(job, precision="int8")
+    monkeypatch.setattr(nmt.commands.translate, "load_with_engine", lambda *given: asked.append(given) or ([RUN], None))
+    job = changed(job, precision="int8", engine="ctranslate2")
     translated(job, b"a\n", monkeypatch)
-    assert asked == [([str(tmp_path)], "cpu", "int8")]
+    assert asked == [([str(tmp_path)], "cpu", "int8", "ctranslate2")]
 
 
 def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
