@@ -1,13 +1,15 @@
 """Exports a run to another format: write, compare with the run, and keep the folder only if both are equal."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
+from nmt.errors import FULL_DISK
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
@@ -54,7 +56,7 @@ def export_run(
     if out.exists() and not (overwrite and (out / RECORD).is_file()):
         remedy = "overwrite=true to replace it" if (out / RECORD).is_file() else "it is no export, so it is kept"
         raise FileExistsError(f"out is {out}, which exists: choose another folder, or {remedy}.")
-    with atomic_folder(out) as part:
+    with _named(out), atomic_folder(out) as part:
         write_format(trained, format, part, quantization)
         exported = open_exported(trained, format, part, quantization)
         parity = compare(trained, exported, *pairs)
@@ -63,6 +65,17 @@ def export_run(
         if out.exists():
             shutil.rmtree(out)
     return parity
+
+
+@contextmanager
+def _named(out: Path) -> Iterator[None]:
+    """Names the folder in the error of a full disk: most libraries that write an export do not say what they wrote."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            error.filename = str(out)
+        raise
 
 
 def origin(trained: Trained) -> dict[str, Any]:

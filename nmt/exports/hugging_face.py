@@ -21,7 +21,7 @@ from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
 from nmt.models.norms import LayerNorm
-from nmt.runs.load import Trained
+from nmt.runs.load import Trained, system_errors
 from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
 
@@ -53,7 +53,8 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
         )
     exported.load_state_dict({**state, **weights})
     exported.generation_config = GenerationConfig(**generation_settings(trained))
-    exported.save_pretrained(folder)
+    with system_errors(folder):
+        exported.save_pretrained(folder)
     mode = (folder / "config.json").stat().st_mode
     (folder / "model.safetensors").chmod(mode)  # safetensors lets only the owner read a file
     _write_tokenizers(trained, folder)

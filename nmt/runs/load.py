@@ -1,8 +1,10 @@
 """Loads a finished run from its directory."""
 
 import errno
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,17 +113,24 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
 
 def save_weights(model: Attending, path: Path) -> None:
     """Writes a model's weights atomically. Raises OSError if the disk is full."""
+    with system_errors(path), atomic_write(path) as part:
+        part.unlink(missing_ok=True)
+        part.touch()
+        permissions = part.stat().st_mode
+        safetensors.torch.save_model(model, str(part))
+        part.chmod(permissions)  # safetensors lets only the owner read a file
+
+
+@contextmanager
+def system_errors(path: Path) -> Iterator[None]:
+    """Turns the error with which safetensors fails to write a file into the OSError behind it."""
     try:
-        with atomic_write(path) as part:
-            part.unlink(missing_ok=True)
-            part.touch()
-            permissions = part.stat().st_mode
-            safetensors.torch.save_model(model, str(part))
-            part.chmod(permissions)  # safetensors lets only the owner read a file
+        yield
     except SafetensorError as error:
         # Only the text of this error contains the system's error number.
         number = re.search(r"os error (\d+)", str(error))
-        raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
+        code = int(number[1]) if number else errno.EIO
+        raise OSError(code, os.strerror(code), str(path)) from error
 
 
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:

@@ -1,10 +1,13 @@
 """nmt.export as a whole, and engine= in every command that translates."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
+from transformers import PreTrainedModel
 
 import nmt
 from nmt.errors import CheckFailed
@@ -46,6 +49,18 @@ def test_an_export_that_differs_is_not_kept(run: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(parity.BOUNDS, "float32", -1.0)
     with pytest.raises(CheckFailed, match="Nothing was written"):
         export_run(trained, "ctranslate2", Path("new"), "float32", first_pairs(trained))
+    assert not [path for path in Path().iterdir() if "new" in path.name]
+
+
+def test_a_full_disk_is_one_sentence_that_names_the_folder(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(PreTrainedModel, "save_pretrained", full)
+    trained = load_run(run, "cpu")
+    with pytest.raises(OSError, match="No space left on device") as failed:
+        export_run(trained, "hugging_face", Path("new"), "float32", first_pairs(trained))
+    assert (failed.value.errno, failed.value.filename) == (errno.ENOSPC, "new")
     assert not [path for path in Path().iterdir() if "new" in path.name]
 
 

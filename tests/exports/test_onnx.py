@@ -340,7 +340,9 @@ def test_the_greedy_search_of_the_page_is_that_of_the_model(
 ) -> None:
     (tmp_path / "exported").symlink_to(exported.folder)
     monkeypatch.chdir(tmp_path)
-    [program] = re.findall(r"^```py\n(import numpy.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    [program] = re.findall(
+        r"^```py\n(import numpy.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     found: dict[str, Any] = {}
     exec(program, found)
     source, translation = torch.from_numpy(found["source"]), found["translation"]
