@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = model.model.generation_config
         settings.max_length = settings.min_length = None
         settings.min_new_tokens = settings.max_new_tokens = options.pieces + 1
-    for line in model.translate(sys.stdin.read().splitlines(), options.batch_tokens):
+    for line in model.translate([line.rstrip("\n") for line in sys.stdin], options.batch_tokens):
         print(line)
 
 
