@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,22 +47,28 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     """Yields a new folder beside `path` to fill. It becomes `path` at the end, or is deleted on an error.
 
-    If another process has created `path` in the meantime, that folder stays and this one is deleted.
+    If there is already a folder at `path` by then, `replace` decides which of the two is deleted.
     """
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    part, former = (path.with_name(f".{path.name}.{uuid.uuid4().hex}") for _ in range(2))
     part.mkdir(parents=True)
     try:
         yield part
+        if replace and path.is_dir():
+            path.rename(former)
         try:
             part.rename(path)
         except OSError:
+            if former.is_dir():
+                former.rename(path)
+                raise
             if not path.is_dir():
                 raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        for folder in (part, former):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -79,11 +86,11 @@ def write_json(path: Path, content: Any) -> None:
 
 # Not filelock or portalocker: both lock a file of their own, which stays in the run directory; this locks the folder.
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     """Locks a folder, created if necessary, for this process.
 
-    The lock ends with the process, even after a kill and while forked data loaders live on. Raises ValueError if
-    another process holds it. Windows and file systems without locks, such as some NFS mounts, lock nothing.
+    The lock ends with the process, even after a kill and while forked data loaders live on. If another process holds
+    it, this waits, or raises ValueError. Windows and file systems without locks, such as some NFS mounts, lock nothing.
     """
     if fcntl is None:
         yield
@@ -93,9 +100,13 @@ def locked(folder: Path) -> Iterator[None]:
     _held.add(handle)
     try:
         if not try_lock(handle):
-            raise ValueError(
-                f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
-            )
+            if not wait:
+                raise ValueError(
+                    f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
+                )
+            logger.info("Waiting until another process has written to %s", folder)
+            while not try_lock(handle):
+                time.sleep(0.2)
         yield
     finally:
         if handle in _held:  # false in a process forked in between

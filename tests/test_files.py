@@ -65,6 +65,37 @@ def test_the_folder_of_a_faster_process_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+def test_a_folder_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "former").touch()
+    with pytest.raises(ZeroDivisionError), atomic_folder(folder, replace=True) as part:
+        (part / "half").touch()
+        raise ZeroDivisionError
+    assert [path.name for path in folder.iterdir()] == ["former"]
+    with atomic_folder(folder, replace=True) as part:
+        (part / "new").touch()
+        assert [path.name for path in folder.iterdir()] == ["former"]
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if (path / "new").exists():
+            raise PermissionError
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
+        (part / "new").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; name a file"):
         existing_file("input", tmp_path)

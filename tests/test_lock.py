@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,19 @@ def test_one_holds_a_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
     with locked(folder):
         pass
     assert not list(folder.iterdir())
+
+
+def test_waiting_for_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    other = locked(tmp_path)
+    other.__enter__()
+    monkeypatch.setattr(time, "sleep", lambda _: other.__exit__(None, None, None))
+    with locked(tmp_path, wait=True):
+        assert [record.getMessage() for record in caplog.records] == [
+            f"Waiting until another process has written to {tmp_path}"
+        ]
+        with pytest.raises(ValueError, match="Another process"), locked(tmp_path):
+            pass
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import ExportSettings
-from nmt.exports.export_run import export_run, first_pairs
+from nmt.exports.export_run import check_replaceable, comparison_pairs, export_run
 from nmt.runs.load import load_run
 
 
 def export(job: Job[ExportSettings]) -> None:
-    """Writes the run to `out`, and prints how equal both are, and the folder."""
-    settings = job.settings
+    """Writes the run to `out`, and prints how closely the two match, and the folder."""
+    settings, out = job.settings, Path(job.settings.out)
+    check_replaceable(out, settings.overwrite)
     trained = load_run(Path(settings.run_dir), "cpu")
-    pairs = first_pairs(trained, settings.source, settings.reference)
-    out = Path(settings.out)
-    print(export_run(trained, settings.format, out, settings.quantization, pairs, overwrite=settings.overwrite))
+    pairs = comparison_pairs(trained, settings.source, settings.reference)
+    print(export_run(trained, settings.format, out, settings.quantization, pairs))
     print(out)

@@ -43,6 +43,7 @@ def serve(job: Job[ServeSettings]) -> None:
         settings.max_models,
         settings.engine,
     )
+    gallery.export_all()
     gallery.preload(next(iter(gallery.offered)))  # so that an error is reported before the first request
     limits = Limits(
         characters=settings.max_characters,

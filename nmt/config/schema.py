@@ -696,6 +696,7 @@ class AblateAttentionSettings(OwnFiles):
 class ExportSettings(OwnFiles):
     """The format of another program, and where a run is exported to."""
 
+    reference: Annotated[Text | None, expects("a file, or null")]
     run_dir: Text
     format: Literal["ctranslate2", "hugging_face", "onnx", "argos"]
     out: Text

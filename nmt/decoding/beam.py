@@ -95,6 +95,9 @@ class BeamSearch:
     range.
     """
 
+    revision = 2
+    """Raised when the same settings find other translations, so that older scores are not taken for today's."""
+
     def __init__(
         self,
         beam_size: int = 5,

@@ -24,7 +24,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
     """Writes translate-SOURCE_TARGET.argosmodel to a folder that exists; the path of that file.
 
     Argos Translate decodes with the source's SentencePiece model, which joins any pieces, so a package also holds
-    separate vocabularies. Raises ValueError for a model that CTranslate2 cannot hold.
+    separate vocabularies. Raises ValueError for a model that CTranslate2 does not support.
     """
     require_plain_transformer(trained, "argos")
     direction = trained.direction
@@ -60,7 +60,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model in the package that `write_argos` wrote to a folder, unpacked for a while."""
+    """The CTranslate2 model in the package that `write_argos` wrote to a folder, unpacked temporarily."""
     [package] = folder.glob("*.argosmodel")
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)

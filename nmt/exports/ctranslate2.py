@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nmt.attention import MultiHeadAttention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable, Hypothesis, Search
+from nmt.exports.damage import DamagedExport
 from nmt.exports.folding import POSITIONS, Folded, Projection, folded, require_plain_transformer
 from nmt.models.embeddings import sinusoids
 from nmt.models.norms import ScaleNorm
@@ -32,7 +33,7 @@ ctranslate2.set_log_level(logging.ERROR)
 def write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
     """Writes the run's model, vocabularies and SentencePiece models to a folder that exists.
 
-    Raises ValueError for a model that CTranslate2 cannot hold.
+    Raises ValueError for a model that CTranslate2 does not support.
     """
     model = require_plain_transformer(trained, "ctranslate2")
     layers: Any = model.encoder, model.decoder  # nn.ModuleList does not know the class of its modules
@@ -115,7 +116,7 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
         raise ValueError(
-            f"format=ctranslate2 cannot hold norm={type(norm).__name__}, but only layer_norm and scale_norm."
+            f"format=ctranslate2 does not support norm={type(norm).__name__}, but only layer_norm and scale_norm."
         )
 
 
@@ -131,7 +132,7 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
 class CTranslate2Model:
     """A model in CTranslate2's format, with the vocabularies of its run.
 
-    Raises ValueError, naming the folder, if CTranslate2 cannot load it.
+    Raises DamagedExport, naming the folder, if CTranslate2 cannot load it.
     """
 
     max_source: int | None = POSITIONS
@@ -146,7 +147,7 @@ class CTranslate2Model:
                 str(folder), device=trained.device.type, compute_type="default", inter_threads=1, intra_threads=threads
             )
         except RuntimeError as error:
-            raise ValueError(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
+            raise DamagedExport(f"CTranslate2 cannot load {folder} ({error}): export the run again.") from error
         source, target = trained.tokenizers
         self._source, self._target = _pieces(source), _pieces(target)
         self._target_ids = {piece: number for number, piece in enumerate(self._target)}
@@ -161,6 +162,7 @@ class CTranslate2Model:
             [self.target_pieces_of(ids) for ids in targets],
             max_batch_size=2048,
             batch_type="tokens",
+            max_input_length=0,  # no limit of its own
         )
         return [list(each.log_probs) for each in scored]
 
@@ -197,7 +199,7 @@ class _Scored(NamedTuple):
 class CTranslate2Search:
     """A BeamSearch as CTranslate2 computes it: without length penalty, which then ranks what it found.
 
-    CTranslate2's own penalty is another one. Raises ValueError for settings that CTranslate2 lacks.
+    CTranslate2's own penalty differs. Raises ValueError for settings that CTranslate2 lacks.
     """
 
     def __init__(self, model: CTranslate2Model, search: Search) -> None:
@@ -235,7 +237,7 @@ class CTranslate2Search:
         sources = [row[: length - 1] for row, length in zip(source.tolist(), lengths, strict=True)]
         starts = [[piece for piece in row if piece != PAD] for row in begins.tolist()]
         found = self._search(sources, starts, max(most))
-        # CTranslate2 has one limit for all; it is exceeded by translations that repeat themselves without end.
+        # CTranslate2 has one limit for all; only translations stuck in a repetition exceed their own.
         longer = [i for i, hypotheses in enumerate(found) if any(len(each.ids) > most[i] for each in hypotheses)]
         for limit in {most[i] for i in longer}:
             again = [i for i in longer if most[i] == limit]
@@ -249,6 +251,8 @@ class CTranslate2Search:
     ) -> list[list[_Scored]]:
         """What CTranslate2 finds, with at most that many pieces before EOS."""
         model = self.model
+        if most < 1:  # CTranslate2 writes at least one
+            return [[_Scored([], sum(row))] for row in model.forced_log_probs(sources, [[]] * len(sources))]
         found = model.translator.translate_batch(
             [model.source_pieces_of(ids) for ids in sources],
             [model.target_pieces_of(ids) for ids in starts] if any(starts) else None,
@@ -274,11 +278,17 @@ class CTranslate2Search:
 
     def _ranked(self, source: Sequence[int], found: Sequence[_Scored], most: int) -> list[Hypothesis]:
         # CTranslate2 could block these pieces, but would then change the probabilities of all others.
-        usual = [each for each in found if not {PAD, UNK, BOS} & set(each.ids)] or found
-        complete = []
-        for ids, log_prob in usual:
-            if len(ids) == most:  # cut there, without EOS
-                [row] = self.model.forced_log_probs([source], [ids])
-                log_prob = sum(row)
-            complete.append(Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1)))
+        usual = [each for each in found if not {PAD, UNK, BOS} & set(each.ids)] or list(found)
+        # What is cut at the maximum length has no EOS; and with blocked pieces, CTranslate2 scales up all others.
+        unscored = [i for i, each in enumerate(usual) if self._blocks_pieces or len(each.ids) == most]
+        rows = self.model.forced_log_probs([source] * len(unscored), [usual[i].ids for i in unscored])
+        for i, row in zip(unscored, rows, strict=True):
+            usual[i] = usual[i]._replace(log_prob=sum(row))
+        complete = [
+            Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1)) for ids, log_prob in usual
+        ]
         return sorted(complete, key=lambda each: -each.score)[: self.n_best]
+
+    @property
+    def _blocks_pieces(self) -> bool:
+        return self.constraints.no_repeat_ngram > 0 or self.constraints.min_length > 1

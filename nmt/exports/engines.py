@@ -1,4 +1,4 @@
-"""The engines that translate in place of torch, with the exported model that each keeps beside the run."""
+"""The engines that translate in place of torch, with the export that each keeps beside the run."""
 
 import json
 import logging
@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.exports.export_run import RECORD, export_run, first_pairs, origin
-from nmt.exports.formats import open_engine
-from nmt.files import check_writable
-from nmt.runs.load import Trained, load_runs
+from nmt.config.messages import unknown
+from nmt.errors import CheckFailed
+from nmt.exports.damage import DamagedExport
+from nmt.exports.export_run import RECORD, comparison_pairs, export_run, origin
+from nmt.exports.formats import ENGINES, open_engine
+from nmt.files import check_writable, locked
+from nmt.runs.load import Trained, load_run, load_runs
 from nmt.runs.search import Engine
+
+PRECISIONS = ("float32", "int8")
+"""Number formats that every engine has."""
 
 logger = logging.getLogger(__name__)
 
@@ -20,29 +26,47 @@ def load_with_engine(
 ) -> tuple[list[Trained], Engine | None]:
     """The runs in these folders, and the engine that translates in place of torch; None for torch itself.
 
-    An engine's form of the run is kept in RUN/exports, and made if it is missing or the run has changed. Raises the
+    An engine's export is kept in RUN/exports, and made if it is missing or damaged or the run has changed. Raises the
     errors of `load_runs` and `export_run`, and ValueError for what an engine lacks.
     """
     if engine == "torch":
         return load_runs(paths, device, precision), None
+    if engine not in ENGINES:
+        raise ValueError(unknown("engine", engine, ("torch", *ENGINES)))
     if len(paths) > 1:
         raise ValueError(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
-    if precision == "bfloat16":
-        raise ValueError(f"engine={engine} has precision=float32 and int8, not bfloat16: use engine=torch.")
-    [trained] = load_runs(paths, device)
-    folder = trained.run.exports / (engine if precision == "float32" else f"{engine}_{precision}")
-    if not origin(trained).items() <= _record(folder).items():
-        check_writable("run_dir", trained.run.path)
-        logger.info("Exporting %s to %s, which later translations will use", trained.run.path, folder)
-        try:
-            pairs = first_pairs(trained)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{error} The command is python -m nmt.export run_dir={trained.run.path} format={engine} "
-                f"quantization={precision} out={folder} source=FILE reference=FILE."
-            ) from error
-        logger.info("%s", export_run(trained, engine, folder, precision, pairs, overwrite=True))
-    return [trained], open_engine(trained, engine, folder, precision)
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"engine={engine} has precision={' and '.join(PRECISIONS)}, not {precision}: use engine=torch."
+        )
+    if engine == "onnx" and device == "cuda":
+        raise ValueError("engine=onnx computes on the CPU, but device is cuda: use device=cpu, or another engine.")
+    [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
+    opened = _opened(trained, engine, precision)
+    if opened is None:
+        _check_exports_writable(trained, engine)
+        with locked(trained.run.exports, wait=True):
+            opened = _opened(trained, engine, precision)  # another process may have exported in the meantime
+            if opened is None:
+                _export(trained, engine, precision)
+                opened = open_engine(trained, engine, _folder(trained, engine, precision), precision)
+    return [trained], opened
+
+
+def _folder(trained: Trained, engine: str, precision: str) -> Path:
+    return trained.run.exports / (engine if precision == "float32" else f"{engine}_{precision}")
+
+
+def _opened(trained: Trained, engine: str, precision: str) -> Engine | None:
+    """The engine of the run's export; None if that is missing or damaged or the run has changed."""
+    folder = _folder(trained, engine, precision)
+    if not origin(trained, engine, precision).items() <= _record(folder).items():
+        return None
+    try:
+        return open_engine(trained, engine, folder, precision)
+    except DamagedExport as error:
+        logger.warning("%s", error)
+        return None
 
 
 def _record(folder: Path) -> dict[str, Any]:
@@ -52,3 +76,34 @@ def _record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _check_exports_writable(trained: Trained, engine: str) -> None:
+    try:
+        check_writable("run_dir", trained.run.path)
+    except ValueError as error:
+        raise ValueError(
+            f"engine={engine} has to export the run first, into {trained.run.exports}: {error} Or export it where the "
+            "run can be written to, copy it with its folder exports/, or use engine=torch."
+        ) from error
+
+
+def _export(trained: Trained, engine: str, precision: str) -> None:
+    """Exports the run for an engine. Errors say that the engine needs it."""
+    folder = _folder(trained, engine, precision)
+    logger.info("Exporting %s to %s, which later translations will use", trained.run.path, folder)
+    # Compared on the CPU: a GPU may multiply with fewer bits.
+    run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
+    try:
+        pairs = comparison_pairs(run)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{error} The command is python -m nmt.export run_dir={run.run.path} format={engine} "
+            f"quantization={precision} out={folder} overwrite=true source=FILE reference=FILE."
+        ) from error
+    try:
+        logger.info("%s", export_run(run, engine, folder, precision, pairs))
+    except (ValueError, CheckFailed) as error:
+        raise type(error)(
+            f"engine={engine} precision={precision} needs an export of the run: {error} Or use engine=torch."
+        ) from error

@@ -1,9 +1,8 @@
 """Exports a run to another format: write, compare with the run, and keep the folder only if both are equal."""
 
-import shutil
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,24 @@ from nmt.errors import FULL_DISK
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
+from nmt.runs.directory import tokenizer_hashes
 from nmt.runs.load import Trained
 from nmt.text import detokenizer
 
 RECORD = "export.json"
-"""Says what a folder was exported from, and how equal it is."""
+"""Says what a folder was exported from, and how closely it matches the run."""
+
+EXPORTER = 1
+"""Raised when the export of an unchanged run changes; engines then export again."""
 
 
-def first_pairs(trained: Trained, source: str | None = None, reference: Sequence[str] | None = None) -> Pairs:
+def comparison_pairs(trained: Trained, source: str | None = None, reference: str | None = None) -> Pairs:
     """The pairs to compare an exported model on: the first of the user's files, or of the run's validation corpus.
 
     Raises FileNotFoundError for a missing file.
     """
-    if source is not None and reference:
-        sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference[0]))
+    if source is not None and reference is not None:
+        sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference))
     else:
         data, direction = trained.settings.data, trained.direction
         try:
@@ -44,26 +47,39 @@ def first_pairs(trained: Trained, source: str | None = None, reference: Sequence
     return Pairs(sources[:SENTENCES], references[:SENTENCES])
 
 
-def export_run(
-    trained: Trained, format: str, out: Path, quantization: str, pairs: Pairs, *, overwrite: bool = False
-) -> Parity:
-    """Writes the run to the folder `out`, compares both on sentence pairs, and returns the result.
-
-    Raises FileExistsError if the folder exists, unless it is an older export and `overwrite` is set; ValueError for
-    what the format cannot hold, and CheckFailed if the two differ. Nothing is then written.
-    """
+def check_replaceable(out: Path, overwrite: bool) -> None:
+    """Raises FileExistsError if an export to `out` would delete something other than an export to be overwritten."""
     check_writable("out", out)
-    if out.exists() and not (overwrite and (out / RECORD).is_file()):
-        remedy = "overwrite=true to replace it" if (out / RECORD).is_file() else "it is no export, so it is kept"
-        raise FileExistsError(f"out is {out}, which exists: choose another folder, or {remedy}.")
-    with _named(out), atomic_folder(out) as part:
+    if out.is_symlink():
+        raise FileExistsError(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
+    present = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
+    if not present:
+        return
+    if RECORD not in present:
+        raise FileExistsError(f"out is {out}, which exists and is not an export: choose another folder.")
+    if not overwrite:
+        raise FileExistsError(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
+    others = sorted(present - {RECORD, *json.loads((out / RECORD).read_text(encoding="utf-8")).get("files", present)})
+    if others:
+        raise FileExistsError(
+            f"out is {out}, which has files beside the export ({', '.join(others[:3])}): move them to another folder."
+        )
+
+
+def export_run(trained: Trained, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
+    """Writes the run to the folder `out`, in place of what is there, and compares both on sentence pairs.
+
+    Raises ValueError for what the format does not support, and CheckFailed if the two differ; `out` then stays as it
+    was.
+    """
+    with _named(out), atomic_folder(out, replace=True) as part:
         write_format(trained, format, part, quantization)
+        files = sorted(path.relative_to(part).as_posix() for path in part.rglob("*") if path.is_file())
         exported = open_exported(trained, format, part, quantization)
         parity = compare(trained, exported, *pairs)
         parity.check(quantization)
-        write_json(part / RECORD, {**origin(trained), "quantization": quantization, "parity": parity._asdict()})
-        if out.exists():
-            shutil.rmtree(out)
+        record = {**origin(trained, format, quantization), "parity": parity._asdict(), "files": files}
+        write_json(part / RECORD, record)
     return parity
 
 
@@ -78,6 +94,12 @@ def _named(out: Path) -> Iterator[None]:
         raise
 
 
-def origin(trained: Trained) -> dict[str, Any]:
+def origin(trained: Trained, format: str, quantization: str) -> dict[str, Any]:
     """What an export depends on."""
-    return {"weights_sha256": file_digest(trained.run.weights), "nmt-attention": version("nmt-attention")}
+    return {
+        "format": format,
+        "quantization": quantization,
+        "weights_sha256": file_digest(trained.run.weights),
+        "tokenizers": tokenizer_hashes(trained.tokenizers, trained.direction),
+        "exporter": EXPORTER,
+    }

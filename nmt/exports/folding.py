@@ -40,22 +40,22 @@ class Folded(NamedTuple):
 def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
-    Raises ValueError, naming the choice, its site and the format that can hold it.
+    Raises ValueError, naming the choice, its site and the format that supports it.
     """
     model = trained.model
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
         raise ValueError(
-            f"format={format} holds Transformers only, and {trained.run.path} is a {type(model).__name__} model: use "
-            "format=onnx, which holds every model."
+            f"format={format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: use "
+            "format=onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
                 known = ", ".join(_option(each) for each in held)
                 raise ValueError(
-                    f"format={format} cannot hold {choice}={_option(type(part))}, which {trained.run.path} has at "
-                    f"{site}; it holds {known}. Use format=onnx, which holds every {choice}."
+                    f"format={format} does not support {choice}={_option(type(part))}, which {trained.run.path} uses "
+                    f"at {site}; it supports {known}. Use format=onnx, which supports every {choice}."
                 )
     return model
 
@@ -64,8 +64,8 @@ def require_no_context(trained: Trained, format: str) -> None:
     """Raises ValueError for a run that reads earlier sentences."""
     if trained.window.sentences:
         raise ValueError(
-            f"format={format} holds models of single sentences, but {trained.run.path} also reads earlier ones "
-            "(context); export the run that it started from, or one trained with context=none."
+            f"format={format} supports models of single sentences, but {trained.run.path} also reads earlier ones "
+            "(context): export the run that it started from, or one trained with context=none."
         )
 
 

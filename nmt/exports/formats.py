@@ -1,6 +1,6 @@
 """The formats of nmt.export: how each is written, and how it is run again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -8,89 +8,139 @@ from typing import NamedTuple
 import torch
 
 from nmt.exports.extras import check_extra
-from nmt.exports.parity import Exported, stepwise_log_probs
+from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
 from nmt.runs.load import Trained
 from nmt.runs.search import Engine, build_translator
 
-QUANTIZATIONS = {
-    "ctranslate2": ("float32", "int8", "int16", "float16", "bfloat16"),
-    "hugging_face": ("float32",),
-    "onnx": ("float32", "int8"),
-    "argos": ("float32", "int8", "int16", "float16", "bfloat16"),
-}
-"""The number formats of each format."""
-FORMATS = tuple(QUANTIZATIONS)
-ENGINES = ("ctranslate2", "onnx")
-"""Formats that can translate in place of torch."""
+
+class Format(NamedTuple):
+    """A format of nmt.export. Its functions import its libraries, which are optional."""
+
+    quantizations: tuple[str, ...]
+    """The number formats of its weights."""
+    write: Callable[[Trained, Path, str], object]
+    """Writes a run to a folder that exists, in a number format."""
+    open: Callable[[Trained, Path, str], Exported]
+    """The exported model as its users run it."""
+    open_engine: Callable[[Trained, Path, str], Engine] | None = None
+    """The engine that translates in place of torch, if the format is one."""
 
 
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to a folder that exists.
 
-    Raises ValueError if the format's packages are missing, or if it cannot hold the model or the number format.
+    Raises ValueError if the format's packages are missing, or if it does not support the model or the number format.
     """
     check_extra(format)
-    if quantization not in QUANTIZATIONS[format]:
-        known = ", ".join(QUANTIZATIONS[format])
-        raise ValueError(f"quantization is {quantization}, but format={format} has {known}.")
-    if format == "ctranslate2":
-        from nmt.exports.ctranslate2 import write_ctranslate2
-
-        write_ctranslate2(trained, folder, quantization)
-    elif format == "hugging_face":
-        from nmt.exports.hugging_face import write_hugging_face
-
-        write_hugging_face(trained, folder)
-    elif format == "onnx":
-        from nmt.exports.onnx import write_onnx
-
-        write_onnx(trained, folder, None if quantization == "float32" else quantization)
-    else:
-        from nmt.exports.argos import write_argos
-
-        write_argos(trained, folder, quantization)
-
-
-def open_engine(trained: Trained, format: str, folder: Path, precision: str) -> Engine:
-    """The engine of a folder that `write_format` wrote."""
-    check_extra(format)
-    threads = torch.get_num_threads()
-    if format == "ctranslate2":
-        from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search
-
-        model = CTranslate2Model(folder, trained, threads)
-        return Engine(format, precision, model, partial(CTranslate2Search, model))
-    if format == "onnx":
-        from nmt.exports.onnx_model import OnnxModel
-
-        return Engine(format, precision, OnnxModel(folder, threads), lambda search: search)
-    raise ValueError(f"engine is '{format}'; it must be torch or one of {', '.join(ENGINES)}.")
+    known = FORMATS[format].quantizations
+    if quantization not in known:
+        raise ValueError(f"quantization is {quantization}, but format={format} has {', '.join(known)}.")
+    FORMATS[format].write(trained, folder, quantization)
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """The exported model as its users run it; of an Argos package, the CTranslate2 model in it."""
-    if format == "hugging_face":
-        from nmt.exports.hugging_face import HuggingFaceModel
-
-        return HuggingFaceModel(folder)
-    if format == "argos":
-        from nmt.exports.argos import unpacked_model
-
-        with unpacked_model(folder) as model:
-            return open_exported(trained, "ctranslate2", model, quantization)
-    return _OfEngine(trained, open_engine(trained, format, folder, quantization))
+    """What `write_format` wrote, as its users run it; of an Argos package, the CTranslate2 model in it."""
+    return FORMATS[format].open(trained, folder, quantization)
 
 
-class _OfEngine(NamedTuple):
-    """What an engine computes of a run."""
+def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:
+    """The engine of a folder that `write_format` wrote.
+
+    Raises ValueError if the engine's packages are missing, and DamagedExport if the folder cannot be read.
+    """
+    check_extra(engine)
+    opened = FORMATS[engine].open_engine
+    assert opened is not None  # only ENGINES are asked for
+    return opened(trained, folder, precision)
+
+
+def _write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
+    from nmt.exports.ctranslate2 import write_ctranslate2
+
+    write_ctranslate2(trained, folder, quantization)
+
+
+def _ctranslate2_engine(trained: Trained, folder: Path, precision: str) -> Engine:
+    from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search
+
+    model = CTranslate2Model(folder, trained, torch.get_num_threads())
+    with_search = partial(CTranslate2Search, model)
+    return Engine("ctranslate2", precision, trained.device.type, model, with_search, model.forced_log_probs)
+
+
+def _write_hugging_face(trained: Trained, folder: Path, quantization: str) -> None:
+    from nmt.exports.hugging_face import write_hugging_face
+
+    write_hugging_face(trained, folder)
+
+
+def _open_hugging_face(trained: Trained, folder: Path, quantization: str) -> Exported:
+    from nmt.exports.hugging_face import HuggingFaceModel, generation_settings
+
+    model = HuggingFaceModel(folder)
+    model.search_with(generation_settings(trained, comparison_search(trained)))
+    return model
+
+
+def _write_onnx(trained: Trained, folder: Path, quantization: str) -> None:
+    from nmt.exports.onnx import write_onnx
+
+    write_onnx(trained, folder, quantization)
+
+
+def _onnx_engine(trained: Trained, folder: Path, precision: str) -> Engine:
+    from nmt.exports.onnx_model import OnnxModel
+
+    model = OnnxModel(folder, torch.get_num_threads())
+    return Engine("onnx", precision, "cpu", model, lambda search: search, partial(stepwise_log_probs, model))
+
+
+def _write_argos(trained: Trained, folder: Path, quantization: str) -> None:
+    from nmt.exports.argos import write_argos
+
+    write_argos(trained, folder, quantization)
+
+
+def _open_argos(trained: Trained, folder: Path, quantization: str) -> Exported:
+    from nmt.exports.argos import unpacked_model
+
+    with unpacked_model(folder) as model:
+        return _EngineExport(trained, _ctranslate2_engine(trained, model, quantization))
+
+
+class _EngineExport(NamedTuple):
+    """The export behind an engine."""
 
     trained: Trained
     engine: Engine
 
+    @property
+    def max_source(self) -> int | None:
+        return self.engine.model.max_source
+
+    @property
+    def max_target(self) -> int | None:
+        return self.engine.model.max_target
+
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        model = self.engine.model
-        known = getattr(model, "forced_log_probs", None)
-        return known(sources, targets) if known else stepwise_log_probs(model, sources, targets)
+        return self.engine.forced_log_probs(sources, targets)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        return build_translator([self.trained], engine=self.engine).translate(lines)
+        search = comparison_search(self.trained)
+        return build_translator([self.trained], search, engine=self.engine).translate(lines)
+
+
+def _opened_by(engine: Callable[[Trained, Path, str], Engine]) -> Callable[[Trained, Path, str], Exported]:
+    """Opens the export behind an engine."""
+    return lambda trained, folder, quantization: _EngineExport(trained, engine(trained, folder, quantization))
+
+
+_OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")
+FORMATS = {
+    "ctranslate2": Format(_OF_CTRANSLATE2, _write_ctranslate2, _opened_by(_ctranslate2_engine), _ctranslate2_engine),
+    "hugging_face": Format(("float32",), _write_hugging_face, _open_hugging_face),
+    "onnx": Format(("float32", "int8"), _write_onnx, _opened_by(_onnx_engine), _onnx_engine),
+    "argos": Format(_OF_CTRANSLATE2, _write_argos, _open_argos),
+}
+ENGINES = tuple(name for name, format in FORMATS.items() if format.open_engine)
+"""Formats that can translate in place of torch."""

@@ -1,6 +1,6 @@
 """A Transformer as a folder for the library transformers: its model, tokenizer, search and model card."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from nmt.attention import MultiHeadAttention
 from nmt.config.nodes import make
 from nmt.data.batch import Example, collate
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
 from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
@@ -22,7 +23,7 @@ from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
 from nmt.models.norms import LayerNorm
 from nmt.runs.load import Trained, system_errors
-from nmt.runs.search import longest_source
+from nmt.runs.search import longest_source, search_config
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
 
 TYPICAL_LENGTH = 30
@@ -37,7 +38,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
 
     AutoModelForSeq2SeqLM and AutoTokenizer load it without network and without nmt. A post-norm model becomes a
     MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises ValueError for a model that neither of
-    them can hold.
+    them supports.
     """
     model = require_plain_transformer(trained, "hugging_face")
     _require_known_parts(trained, model)
@@ -64,14 +65,14 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     )
 
 
-def generation_settings(trained: Trained) -> dict[str, Any]:
-    """The arguments of GenerationConfig that come closest to the run's search.
+def generation_settings(trained: Trained, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The arguments of GenerationConfig that come closest to a search, as in `search_config`; by default the run's.
 
     The library has one maximum length for all sentences, which here is that of the longest source of one search. Its
     lengths count BOS; ours do not.
     """
-    search = make(trained.settings.search)
-    constraints = search.constraints
+    found = make(search_config(trained.settings.search, search or {}))
+    constraints = getattr(found, "constraints", None) or Constraints()
     longest = int(longest_source(trained.settings) * constraints.max_length_ratio + constraints.max_length_offset)
     longest = max(min(longest, constraints.max_length or longest, POSITIONS - 1), constraints.min_length)
     settings: dict[str, Any] = {
@@ -85,13 +86,13 @@ def generation_settings(trained: Trained) -> dict[str, Any]:
         "min_length": constraints.min_length,
         "no_repeat_ngram_size": constraints.no_repeat_ngram,
     }
-    if isinstance(search, Sampling):
-        drawn = {"do_sample": True, "temperature": search.temperature, "top_k": search.top_k, "top_p": search.top_p}
+    if isinstance(found, Sampling):
+        drawn = {"do_sample": True, "temperature": found.temperature, "top_k": found.top_k, "top_p": found.top_p}
         return {**settings, **drawn}
-    if isinstance(search, BeamSearch) and search.beam_size > 1:
-        exponent = length_exponent(search.length_penalty)
+    if isinstance(found, BeamSearch) and found.beam_size > 1:
+        exponent = length_exponent(found.length_penalty)
         # False: like BeamSearch, the search goes on while an unfinished hypothesis is better than the finished ones.
-        return {**settings, "num_beams": search.beam_size, "length_penalty": exponent, "early_stopping": False}
+        return {**settings, "num_beams": found.beam_size, "length_penalty": exponent, "early_stopping": False}
     return settings
 
 
@@ -99,7 +100,7 @@ def length_exponent(alpha: float) -> float:
     """The `length_penalty` of the library closest to alpha.
 
     It divides log P by |Y|^p, where GNMT divides by ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14). Their ratio
-    stands still at |Y| = n for p = alpha n / (5 + n); n is TYPICAL_LENGTH.
+    is stationary at |Y| = n for p = alpha n / (5 + n); n is TYPICAL_LENGTH.
     """
     return round(alpha * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH), 4)
 
@@ -109,6 +110,9 @@ class HuggingFaceModel:
 
     Raises ValueError, naming the folder, if transformers cannot load it.
     """
+
+    max_source: int | None = POSITIONS
+    max_target: int | None = POSITIONS
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -148,6 +152,10 @@ class HuggingFaceModel:
                 found[index] = normalize(text)
         return found
 
+    def search_with(self, settings: dict[str, Any]) -> None:
+        """Translates with these arguments of GenerationConfig from now on."""
+        self.model.generation_config = GenerationConfig(**settings)
+
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts).input_ids if texts else []
 
@@ -157,14 +165,14 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
-            f"format=hugging_face cannot hold norm@model=scale_norm, which {trained.run.path} has, but only "
-            "layer_norm: use format=ctranslate2 or format=onnx, which hold both."
+            f"format=hugging_face does not support norm@model=scale_norm, which {trained.run.path} uses, but only "
+            "layer_norm: use format=ctranslate2 or format=onnx, which support both."
         )
     if model.norm_first and not trained.tokenizers.joint:
         raise ValueError(
-            f"format=hugging_face cannot hold model.norm_first=true with tokenizer.joint=false, which "
-            f"{trained.run.path} has, because Pegasus has one vocabulary: use format=ctranslate2 or format=onnx, which "
-            "hold both."
+            f"format=hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
+            f"{trained.run.path} uses, because Pegasus has one vocabulary: use format=ctranslate2 or format=onnx, "
+            "which support both."
         )
 
 
@@ -183,7 +191,9 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
         "encoder_ffn_dim": ffn_dim,
         "decoder_ffn_dim": ffn_dim,
         "activation_function": "relu",
-        **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), trained.settings.model["dropout"]),
+        "dropout": first.around_attention.dropout.p,
+        "attention_dropout": first.attention.attention.dropout.p,
+        "activation_dropout": first.feed_forward.dropout.p,
         "scale_embedding": True,
         "max_position_embeddings": POSITIONS,
         "pad_token_id": PAD,
@@ -317,5 +327,5 @@ def _differences(trained: Trained) -> list[str]:
     if isinstance(search, BeamSearch) and search.coverage_penalty:
         found.append(f"The run's coverage penalty of {search.coverage_penalty} does not exist in `generate`.")
     if isinstance(search, Sampling):
-        found.append("The run samples, and so does `generate`, with other random numbers.")
+        found.append("The run samples, and so does `generate`, with different random numbers.")
     return found

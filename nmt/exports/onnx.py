@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt.attention import SiteWatch, View
-from nmt.config.messages import unknown
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.exports.folding import require_no_context
@@ -27,14 +26,12 @@ from nmt.runs.load import Trained
 from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK
 
-FORMAT = 1
+LAYOUT = 1
 """Version of the folder's layout."""
 DESCRIPTION = "model.json"
 _OPSET = 18
 _SENTENCES, _BEAMS, _SOURCE, _PAST = 2, 3, 5, 4
 """Sizes of the example inputs. All of them are free in the graphs."""
-
-QUANTIZATIONS = ("float32", "int8")
 
 
 class _Encoder(nn.Module):
@@ -133,16 +130,16 @@ class OnnxRecurrence(Recurrence):
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
 
-def write_onnx(trained: Trained, folder: Path, quantization: str | None = None) -> None:
+def write_onnx(trained: Trained, folder: Path, quantization: str = "float32") -> None:
     """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder that exists.
 
     docs/how_to/onnx.md describes them. With `quantization` int8, the matrices of linear layers and LSTMs are rounded to
-    8 bits, with one scale per column, and their inputs when the graph runs; None or float32 rounds nothing.
+    8 bits, with one scale per column, and their inputs when the graph runs; float32 rounds nothing.
 
     Raises ValueError for a model that cannot be written as two graphs, and for an unknown quantization.
     """
-    if quantization not in (None, *QUANTIZATIONS):
-        raise ValueError(unknown("quantization of format=onnx", str(quantization), QUANTIZATIONS))
+    if quantization not in ("float32", "int8"):
+        raise ValueError(f"quantization is {quantization}, but format=onnx has float32, int8.")
     model = _exportable(trained)
     with torch.no_grad():
         # The example inputs; the graphs take any number of sentences, beams and pieces.
@@ -173,11 +170,11 @@ def write_onnx(trained: Trained, folder: Path, quantization: str | None = None) 
         for graph in written.values():
             _round_to_int8(folder / graph["file"])
     RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
-    write_json(folder / DESCRIPTION, {**_description(trained), "quantization": quantization or "float32", **written})
+    write_json(folder / DESCRIPTION, {**_description(trained), "quantization": quantization, **written})
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
-    """A copy of the model on the CPU, with ONNX's recurrent operators. Raises ValueError for what ONNX cannot hold."""
+    """A copy of the model on the CPU, with ONNX's recurrent operators. Raises ValueError for what ONNX does not support."""
     path = trained.run.path
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
@@ -189,7 +186,7 @@ def _exportable(trained: Trained) -> Seq2Seq:
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise ValueError(
-                f"format=onnx cannot hold model.encoder=lstmn, which {path} has, because it attends to its own past at "
+                f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
                 "every source piece: export a run with another model.encoder, or use engine=torch."
             )
         if isinstance(module, nn.LSTM | nn.GRU):
@@ -221,7 +218,7 @@ def _write(
     except torch.onnx.OnnxExporterError as error:
         foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
         what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
-        reason = str(error.__cause__ or error).strip().splitlines()[0]
+        reason = (str(error.__cause__ or error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(
             f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
             "torch.export can trace for every size, or one of nmt's own classes."
@@ -292,12 +289,12 @@ def quiet_exporter() -> Iterator[None]:
 def _description(trained: Trained) -> dict[str, Any]:
     """What a program needs to know besides the graphs."""
     search = make(trained.settings.search)
-    beam = search if isinstance(search, BeamSearch) else BeamSearch()
+    beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=getattr(search, "constraints", None))
     limits = beam.constraints
     tokenizers = [*tokenizer_hashes(trained.tokenizers, trained.direction)]
     direction = trained.direction
     return {
-        "format": FORMAT,
+        "format": LAYOUT,
         "model": type(trained.model).__name__,
         "direction": None if direction is None else {"source": direction.source, "target": direction.target},
         "tokenizers": {"source": tokenizers[0], "target": tokenizers[-1]},

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from nmt.data.batch import ContextSentences
-from nmt.exports.onnx import DESCRIPTION, FORMAT
+from nmt.exports.damage import DamagedExport
+from nmt.exports.onnx import DESCRIPTION, LAYOUT
 
 
 class Memory(NamedTuple):
@@ -29,7 +30,7 @@ class OnnxModel:
     """The graphs that `nmt.exports.onnx.write_onnx` wrote to a folder: a Decodable on the CPU.
 
     Tensors are passed to ONNX Runtime and back without a copy. `threads` is the number of threads of one operator.
-    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged.
+    Raises DamagedExport if a file is missing or cannot be read.
     """
 
     def __init__(self, folder: Path, threads: int) -> None:
@@ -94,28 +95,28 @@ class OnnxModel:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The content of model.json. Raises FileNotFoundError if there is none, ValueError if it is not readable here."""
+    """The content of model.json. Raises DamagedExport if there is none, or if it cannot be read."""
     file = folder / DESCRIPTION
     if not file.is_file():
-        raise FileNotFoundError(f"{folder} has no {DESCRIPTION}, so it holds no ONNX export; name a folder of one.")
+        raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is no ONNX export: export the run again.")
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is damaged: it is not JSON; export the run again.") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ValueError(f"{file} does not describe an ONNX export of this version of nmt; export the run again.")
+        raise DamagedExport(f"{file} is damaged: it is not JSON. Export the run again.") from error
+    if not isinstance(about, dict) or about.get("format") != LAYOUT:
+        raise DamagedExport(f"{file} does not describe an ONNX export of this version of nmt: export the run again.")
     return about
 
 
 def _session(file: Path, threads: int) -> Any:
     if not file.is_file():
-        raise FileNotFoundError(f"There is no {file}; copy it back, or export the run again.")
+        raise DamagedExport(f"There is no {file}: copy it back, or export the run again.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(file, options, ["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no public base class
-        raise ValueError(f"{file} is damaged: ONNX Runtime cannot read it; export the run again.") from error
+        raise DamagedExport(f"{file} is damaged: ONNX Runtime cannot read it. Export the run again.") from error
 
 
 def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:

@@ -1,16 +1,19 @@
 """Whether an exported model computes the same as the run: forced log-probabilities and translations of both."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
+from nmt.config.nodes import make
 from nmt.data.batch import pad_source
+from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable
 from nmt.errors import CheckFailed
 from nmt.runs.forced_scores import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
-from nmt.runs.search import build_translator
+from nmt.runs.search import build_translator, named_search
 from nmt.text import BOS, EOS, normalize
 
 SENTENCES = 200
@@ -28,12 +31,22 @@ the mean difference. CTranslate2 computes int16 as int8 on processors without 16
 class Exported(Protocol):
     """An exported model as its users run it."""
 
+    @property
+    def max_source(self) -> int | None:
+        """The most source pieces that it reads, including EOS; None for no limit."""
+        ...
+
+    @property
+    def max_target(self) -> int | None:
+        """The most target pieces that it writes, including EOS; None for no limit."""
+        ...
+
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
         ...
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """The best translation of each line, with the search settings of the run."""
+        """The best translation of each line by `comparison_search`."""
         ...
 
 
@@ -59,18 +72,30 @@ class Parity(NamedTuple):
     def check(self, quantization: str) -> None:
         """Raises CheckFailed if the difference is larger than the number format explains."""
         bound = BOUNDS[quantization]
+        if not math.isfinite(self.largest_difference):
+            raise CheckFailed("The exported model computes NaN or infinity where the run does not. Nothing was written.")
         which, found = (
             ("largest", self.largest_difference) if quantization == "float32" else ("mean", self.mean_difference)
         )
-        if not found <= bound:  # also if it is NaN
+        if found > bound:
             raise CheckFailed(
-                f"The exported model is not the run's: the {which} difference of a log-probability is {found:.3g} "
-                f"nats, and quantization={quantization} allows {bound:g}. Nothing was written."
+                f"The exported model does not match the run: the {which} difference of a log-probability is "
+                f"{found:.3g} nats, and quantization={quantization} allows {bound:g}. Nothing was written."
             )
 
 
+def comparison_search(trained: Trained) -> Mapping[str, Any]:
+    """The search that compares translations: the run's beam search without a coverage penalty, which not every format
+    has; for a run that samples, the default beam search with the run's limits. As in `build_translator`.
+    """
+    stored = trained.settings.search
+    if isinstance(make(stored), BeamSearch):
+        return {"coverage_penalty": 0.0}
+    return {**named_search("beam"), **{key: stored[key] for key in ("constraints",) if key in stored}}
+
+
 def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
-    """Compares the two on sentence pairs; those too long for the model are left out.
+    """Compares the two on sentence pairs; those too long for one of the models are left out.
 
     Raises ValueError if none is left.
     """
@@ -83,13 +108,14 @@ def compare(trained: Trained, exported: Exported, sources: Sequence[str], refere
     if not differences:
         raise ValueError("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
     chosen = [lines[index] for index in differences]
-    pairs = zip(build_translator([trained]).translate(chosen), exported.translate(chosen), strict=True)
-    every = [difference for row in differences.values() for difference in row]
+    translations = build_translator([trained], comparison_search(trained)).translate(chosen)
+    pairs = zip(translations, exported.translate(chosen), strict=True)
+    every = torch.tensor([difference for row in differences.values() for difference in row], dtype=torch.float64)
     return Parity(
         sentences=len(differences),
         pieces=len(every),
-        largest_difference=max(every),
-        mean_difference=sum(every) / len(every),
+        largest_difference=float(every.max()),  # NaN if one of them is
+        mean_difference=float(every.mean()),
         equal_translations=sum(a == b for a, b in pairs) / len(differences),
     )
 
@@ -99,10 +125,18 @@ def log_prob_differences(
 ) -> dict[int, list[float]]:
     """|difference of log p| of each target piece and EOS, in nats, by the index of the pair; ids without BOS and EOS.
 
-    Pairs too long for the model are left out.
+    Pairs too long for one of the models are left out.
     """
+    limits = (exported.max_source or math.inf, exported.max_target or math.inf)
+    short = [
+        index
+        for index, pair in enumerate(zip(sources, targets, strict=True))
+        if all(len(ids) + 1 <= limit for ids, limit in zip(pair, limits, strict=True))
+    ]
     ours: dict[int, list[float]] = {}
-    for indices, batch in readable_batches([trained], sources, targets, batch_tokens=4096):
+    sides = ([side[index] for index in short] for side in (sources, targets))
+    for places, batch in readable_batches([trained], *sides, batch_tokens=4096):
+        indices = [short[place] for place in places]
         lengths = (len(targets[index]) + 1 for index in indices)
         for index, row, length in zip(indices, piece_log_probs([trained], batch).tolist(), lengths, strict=True):
             ours[index] = row[:length]

@@ -136,9 +136,10 @@ def conditions(
         "precision": runs[0].precision,
     }
     if engine is not None:
-        found |= {"engine": engine.name, "precision": engine.precision}
+        found |= {"engine": engine.name, "precision": engine.precision, "device": engine.device}
     hashed = [
         found,
+        BeamSearch.revision,
         [file_digest(run.run.weights) for run in runs],
         test_set.sources,
         test_set.references,

@@ -19,15 +19,17 @@ from nmt.runs.load import Trained
 
 
 class Engine(NamedTuple):
-    """What translates in place of torch: an exported model, and the search that fits it.
-
-    `with_search` raises ValueError for a search that the engine cannot do.
-    """
+    """What translates in place of torch: an exported model, and the search that fits it."""
 
     name: str
     precision: str
+    device: str
+    """Of its computations: cpu or cuda."""
     model: Decodable
     with_search: Callable[[Search], Search]
+    """Raises ValueError for a search that the engine lacks."""
+    forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
+    """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
 
 
 def build_translator(

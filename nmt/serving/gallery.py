@@ -77,6 +77,15 @@ class Gallery:
         """Whether a run is in memory."""
         return name in self._loaded
 
+    def export_all(self) -> None:
+        """Exports the runs that the engine has not exported yet, so that no request waits for it.
+
+        Raises the errors of `load_with_engine`, also for a run that the engine does not support.
+        """
+        if self.engine != "torch":
+            for run in self.offered.values():
+                load_with_engine([run.path], self.device, self.precision, self.engine)
+
     def preload(self, name: str) -> None:
         """Loads a run before it is requested. Raises the errors of `load_run`."""
         self._loaded[name] = self._read(name)

@@ -94,6 +94,9 @@ def table(record: dict[str, Any]) -> str:
         name: [whole - first for whole, first in zip(each["seconds"], each["first_seconds"], strict=True)]
         for name, each in systems.items()
     }
+    short = [name for name, values in seconds.items() if min(values) <= 0]
+    if short or others < 1:
+        raise ValueError(f"There are too few sentences to time {', '.join(short or systems)}: use a longer file.")
     reference = next(iter(seconds.values()))
     rows: list[list[Cell]] = []
     for name, each in systems.items():
@@ -106,14 +109,14 @@ def table(record: dict[str, Any]) -> str:
                 f"{statistics.median(rates):.2f}",
                 f"{min(rates):.2f} to {max(rates):.2f}",
                 f"{ratio:.2f}",
-                f"{each['pieces'] / statistics.median(each['seconds']):,.0f}",
+                f"{each['pieces'] / statistics.median(seconds[name]):,.0f}",
                 f"{each['peak_bytes'] / 2**20:,.0f} MiB",
                 f"{100 * each['equal']:.1f}%",
                 *([each["bleu"]] if each["bleu"] else []),
             ]
         )
     header = ["system", "first sentence with start-up, s", "sentences/s after it, median", "slowest to fastest"]
-    header += ["speed / first system's", "output pieces/s", "peak memory", "translations equal to the first's"]
+    header += ["speed / first system's", "output pieces/s after it", "peak memory", "translations equal to the first's"]
     header += ["BLEU"] if len(rows[0]) > len(header) else []
     rounds = len(reference)
     return f"{record['sentences']} sentences, {rounds} alternating rounds\n\n{Table(header, rows).markdown()}"

@@ -1,4 +1,4 @@
-"""CTranslate2: the same log-probabilities and translations as the run, for all that it can hold."""
+"""CTranslate2: the same log-probabilities and translations as the run, for all that it supports."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translator
 from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
-from nmt.exports.formats import QUANTIZATIONS
+from nmt.exports.formats import FORMATS
 from nmt.models import Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
@@ -99,7 +99,7 @@ def check_forced(trained: Trained, model: CTranslate2Model) -> None:
     assert [sum(row) for row in found] == pytest.approx(expected, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS["ctranslate2"])
+@pytest.mark.parametrize("quantization", FORMATS["ctranslate2"].quantizations)
 def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     before = {name: weights.clone() for name, weights in model.model.state_dict().items()}
@@ -151,12 +151,21 @@ def test_n_best_constraints_and_lengths_hold(trained: Trained, tmp_path: Path) -
     model = with_model(trained, site(), site(), site())
     beam = BeamSearch(4, n_best=3, constraints=Constraints(min_length=6, max_length=9, no_repeat_ngram=1))
     _, theirs = search(model, tmp_path / "out", beam)
-    for found in theirs:
+    for source, found in zip(SOURCES, theirs, strict=True):
         assert len(found) == 3
+        forced = log_probs_of_ids([model], [source] * 3, [each.ids for each in found], batch_tokens=100)
+        assert [each.log_prob for each in found] == pytest.approx(forced, abs=ROUNDING)
         assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
         for hypothesis in found:
             assert 5 <= len(hypothesis.ids) <= 9
             assert len(set(hypothesis.ids)) == len(hypothesis.ids)
+
+
+def test_the_shortest_limit_leaves_only_eos(trained: Trained, tmp_path: Path) -> None:
+    model = with_model(trained, site(), site(), site())
+    ours, theirs = search(model, tmp_path / "out", BeamSearch(2, constraints=Constraints(max_length=1)))
+    assert [found[0].ids for found in theirs] == [[]] * len(SOURCES)
+    check_best(ours, theirs)
 
 
 def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Trained, tmp_path: Path) -> None:
@@ -178,10 +187,10 @@ def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("place", "choice", "message"),
     [
-        (0, site(Additive), "cannot hold scorer=additive, which .* has at encoder_self"),
-        (1, site(Gaussian), "cannot hold scorer=gaussian, which .* has at decoder_self"),
-        (2, site(window=partial(LocalM, half_width=2)), "cannot hold window=local_m, which .* has at cross"),
-        (2, site(normalizer=Sparsemax), "cannot hold normalizer=sparsemax, which .* has at cross"),
+        (0, site(Additive), "does not support scorer=additive, which .* uses at encoder_self"),
+        (1, site(Gaussian), "does not support scorer=gaussian, which .* uses at decoder_self"),
+        (2, site(window=partial(LocalM, half_width=2)), "does not support window=local_m, which .* uses at cross"),
+        (2, site(normalizer=Sparsemax), "does not support normalizer=sparsemax, which .* uses at cross"),
     ],
 )
 def test_what_the_format_cannot_hold_is_refused(

@@ -2,6 +2,8 @@
 
 import errno
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,17 +13,19 @@ from transformers import PreTrainedModel
 
 import nmt
 from nmt.errors import CheckFailed
-from nmt.exports import extras, formats, parity
+from nmt.exports import engines, extras, formats, parity
 from nmt.exports.engines import load_with_engine
-from nmt.exports.export_run import RECORD, export_run, first_pairs
+from nmt.exports.export_run import RECORD, check_replaceable, comparison_pairs, export_run
+from nmt.exports.formats import ENGINES, FORMATS
 from nmt.runs.load import load_run
 
 Command = Callable[..., object]
 LINES = "one two three.\n\nfour five\n"
 
 
-def test_an_export_says_how_equal_it_is(run: Path, command: Command, corpus: Path) -> None:
-    found = command("export", "run_dir=run", "format=ctranslate2", "out=taken", "quantization=float32")
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_export_says_how_closely_it_matches(run: Path, command: Command, corpus: Path, format: str) -> None:
+    found = command("export", "run_dir=run", f"format={format}", "out=taken")
     assert found.code == 0, found.errors
     sentence, folder = found.output.splitlines()
     assert sentence.startswith("Compared on 7 sentences")
@@ -29,27 +33,45 @@ def test_an_export_says_how_equal_it_is(run: Path, command: Command, corpus: Pat
     record = json.loads((corpus / folder / RECORD).read_text())
     assert record["quantization"] == "float32"
     assert record["parity"]["largest_difference"] < parity.BOUNDS["float32"]
-    again = command("export", "run_dir=run", "format=ctranslate2", "out=taken")
+    again = command("export", "run_dir=run", f"format={format}", "out=taken")
     assert (again.code, again.errors) == (
         2,
         "error: out is taken, which exists: choose another folder, or overwrite=true to replace it.\n",
     )
-    assert command("export", "run_dir=run", "format=ctranslate2", "out=taken", "overwrite=true").code == 0
+    assert command("export", "run_dir=run", f"format={format}", "out=taken", "overwrite=true").code == 0
 
 
-def test_a_folder_that_is_no_export_is_kept(run: Path) -> None:
+def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
     trained = load_run(run, "cpu")
-    with pytest.raises(FileExistsError, match=r"out is run, which exists: .* it is no export, so it is kept"):
-        export_run(trained, "ctranslate2", run, "float32", first_pairs(trained), overwrite=True)
-    assert (run / "model.safetensors").is_file()
+    with pytest.raises(FileExistsError, match=r"out is run, which exists and is not an export: choose another folder"):
+        check_replaceable(run, overwrite=True)
+    out, link = tmp_path / "out", tmp_path / "link"
+    out.mkdir()
+    check_replaceable(out, overwrite=False)  # empty
+    export_run(trained, "ctranslate2", out, "float32", comparison_pairs(trained))
+    with pytest.raises(FileExistsError, match=r"which exists: choose another folder, or overwrite=true to replace it"):
+        check_replaceable(out, overwrite=False)
+    check_replaceable(out, overwrite=True)
+    (out / "notes").mkdir()
+    (out / "notes" / "mine.md").touch()
+    with pytest.raises(FileExistsError, match=r"which has files beside the export \(notes/mine.md\): move them"):
+        check_replaceable(out, overwrite=True)
+    link.symlink_to(out)
+    with pytest.raises(FileExistsError, match=r"link, a symbolic link: name the folder itself, .*out\."):
+        check_replaceable(link, overwrite=True)
 
 
 def test_an_export_that_differs_is_not_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = load_run(run, "cpu")
     monkeypatch.setitem(parity.BOUNDS, "float32", -1.0)
     with pytest.raises(CheckFailed, match="Nothing was written"):
-        export_run(trained, "ctranslate2", Path("new"), "float32", first_pairs(trained))
+        export_run(trained, "ctranslate2", Path("new"), "float32", comparison_pairs(trained))
     assert not [path for path in Path().iterdir() if "new" in path.name]
+    Path("new").mkdir()
+    Path("new/former").touch()
+    with pytest.raises(CheckFailed):
+        export_run(trained, "ctranslate2", Path("new"), "float32", comparison_pairs(trained))
+    assert [path.name for path in Path("new").iterdir()] == ["former"]
 
 
 def test_a_full_disk_is_one_sentence_that_names_the_folder(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +81,7 @@ def test_a_full_disk_is_one_sentence_that_names_the_folder(run: Path, monkeypatc
     monkeypatch.setattr(PreTrainedModel, "save_pretrained", full)
     trained = load_run(run, "cpu")
     with pytest.raises(OSError, match="No space left on device") as failed:
-        export_run(trained, "hugging_face", Path("new"), "float32", first_pairs(trained))
+        export_run(trained, "hugging_face", Path("new"), "float32", comparison_pairs(trained))
     assert (failed.value.errno, failed.value.filename) == (errno.ENOSPC, "new")
     assert not [path for path in Path().iterdir() if "new" in path.name]
 
@@ -69,18 +91,19 @@ def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
     for language in ("en", "vi"):
         Path(f"valid.{language}").rename(f"mine.{language}")
     with pytest.raises(FileNotFoundError, match=r"compared with the run on its validation corpus.*source=FILE"):
-        first_pairs(trained)
+        comparison_pairs(trained)
     with pytest.raises(FileNotFoundError, match=r"python -m nmt\.export run_dir=run format=ctranslate2"):
         load_with_engine([run], "cpu", "float32", "ctranslate2")
-    assert len(first_pairs(trained, "mine.en", ["mine.vi"]).source) == 7
+    assert len(comparison_pairs(trained, "mine.en", "mine.vi").source) == 7
 
 
-def test_an_engine_translates_as_torch_does(run: Path, command: Command) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_translates_as_torch_does(run: Path, command: Command, engine: str) -> None:
     expected = command("translate", "run_dir=run", text=LINES)
-    first = command("translate", "run_dir=run", "engine=ctranslate2", text=LINES)
-    second = command("translate", "run_dir=run", "engine=ctranslate2", text=LINES)
+    first = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
+    second = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     assert first.output == second.output == expected.output
-    assert "Exporting run to run/exports/ctranslate2" in first.errors
+    assert f"Exporting run to run/exports/{engine}" in first.errors
     assert "Exporting" not in second.errors
 
 
@@ -88,10 +111,48 @@ def test_a_changed_run_is_exported_again(run: Path) -> None:
     load_with_engine([run], "cpu", "float32", "ctranslate2")
     record = run / "exports" / "ctranslate2" / RECORD
     former = json.loads(record.read_text())
-    for content in (json.dumps({**former, "weights_sha256": "other"}), "{damaged"):
+    others = [{**former, key: "other"} for key in ("weights_sha256", "tokenizers", "quantization", "exporter")]
+    for content in (*map(json.dumps, others), "{damaged"):
         record.write_text(content)
         load_with_engine([run], "cpu", "float32", "ctranslate2")
         assert json.loads(record.read_text()) == former
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_damaged_export_is_made_again(run: Path, engine: str, caplog: pytest.LogCaptureFixture) -> None:
+    load_with_engine([run], "cpu", "float32", engine)
+    [largest] = sorted((run / "exports" / engine).iterdir(), key=lambda file: file.stat().st_size)[-1:]
+    largest.write_bytes(b"damaged")
+    caplog.clear()
+    load_with_engine([run], "cpu", "float32", engine)
+    assert "xport the run again" in caplog.records[0].getMessage()
+    assert largest.stat().st_size > 100
+
+
+def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that holds the lock has exported the run by the time this one gets it."""
+    exports: list[Path] = []
+
+    @contextmanager
+    def other_process(folder: Path, wait: bool = False) -> Iterator[None]:
+        assert wait
+        exports.append(folder)
+        trained = load_run(run, "cpu")
+        export_run(trained, "ctranslate2", folder / "ctranslate2", "float32", comparison_pairs(trained))
+        monkeypatch.setattr(engines, "export_run", None)
+        yield
+
+    monkeypatch.setattr(engines, "locked", other_process)
+    _, engine = load_with_engine([run], "cpu", "float32", "ctranslate2")
+    assert engine is not None
+    assert exports == [run / "exports"]
+
+
+def test_a_run_that_cannot_be_exported_names_the_engine(run: Path) -> None:
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("normalizers.Softmax", "normalizers.Sparsemax"))
+    with pytest.raises(ValueError, match=r"engine=ctranslate2 precision=float32 needs an export.*engine=torch\.$"):
+        load_with_engine([run], "cpu", "float32", "ctranslate2")
 
 
 def test_an_engine_keeps_each_precision(run: Path) -> None:
@@ -150,5 +211,9 @@ def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
     with pytest.raises(ValueError, match="quantization is int8, but format=hugging_face has float32"):
         formats.write_format(trained, "hugging_face", Path(), "int8")
-    with pytest.raises(ValueError, match="engine is 'marian'; it must be torch or one of ctranslate2"):
-        formats.open_engine(trained, "marian", Path(), "float32")
+    with pytest.raises(ValueError, match=r"marian.*ctranslate2"):
+        nmt.load(run, "cpu", engine="marian")
+    with pytest.raises(ValueError, match="engine=onnx has precision=float32 and int8, not float16: use engine=torch"):
+        nmt.load(run, "cpu", precision="float16", engine="onnx")
+    with pytest.raises(ValueError, match="engine=onnx computes on the CPU, but device is cuda"):
+        nmt.load(run, "cuda", engine="onnx")

@@ -27,6 +27,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Decodable, move_rows
+from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import write_onnx
 from nmt.exports.onnx_model import OnnxModel
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
@@ -129,7 +130,7 @@ def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False
     return base._replace(model=made)
 
 
-def export(trained: Trained, folder: Path, quantization: str | None = None) -> str:
+def export(trained: Trained, folder: Path, quantization: str = "float32") -> str:
     """Writes the export; what that prints or logs. Tracing has no sizes, so they are not checked."""
     printed = io.StringIO()
     handler = logging.StreamHandler(printed)
@@ -382,13 +383,13 @@ class Peeking(scorers.Dot):
 
 
 def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None:
-    def refused(message: str, trained: Trained, quantization: str | None = None) -> None:
+    def refused(message: str, trained: Trained, quantization: str = "float32") -> None:
         with pytest.raises(ValueError, match=f"^{message}$"):
             export(trained, tmp_path, quantization)
 
     path = base.run.path
     refused(
-        "Unknown quantization of format=onnx 'int4'. Did you mean 'int8'\\? Available: float32, int8.", base, "int4"
+        "quantization is int4, but format=onnx has float32, int8.", base, "int4"
     )
     refused(
         f"format=onnx is made from float32 weights, but {path} is loaded with precision=int8: load it with "
@@ -396,9 +397,9 @@ def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None
         base._replace(precision="int8"),
     )
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
-    refused("format=onnx holds models of single sentences.*context=none.", base._replace(settings=joined))
+    refused("format=onnx supports models of single sentences.*context=none.", base._replace(settings=joined))
     reads_itself = (
-        f"format=onnx cannot hold model.encoder=lstmn, which {path} has, because it attends to its own past at every "
+        f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at every "
         "source piece: export a run with another model.encoder, or use engine=torch."
     )
     dot = site(scorers.Dot)
@@ -421,20 +422,18 @@ def damaged(base: Trained, tmp_path: Path) -> Path:
 
 
 def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=r"^.*nowhere has no model.json, so it holds no ONNX export; name a fol"
-    ):
+    with pytest.raises(DamagedExport, match=r"^.*nowhere has no model.json, so it is no ONNX export: export the run"):
         OnnxModel(tmp_path / "nowhere", threads=1)
-    with pytest.raises(ValueError, match=r"^.*encoder.onnx is damaged: ONNX Runtime cannot read it; export the run"):
+    with pytest.raises(DamagedExport, match=r"^.*encoder.onnx is damaged: ONNX Runtime cannot read it. Export the"):
         OnnxModel(damaged, threads=1)
     (damaged / "encoder.onnx").unlink()
-    with pytest.raises(FileNotFoundError, match=r"^There is no .*encoder.onnx; copy it back, or export the run again."):
+    with pytest.raises(DamagedExport, match=r"^There is no .*encoder.onnx: copy it back, or export the run again."):
         OnnxModel(damaged, threads=1)
     (damaged / "model.json").write_text('{"format": 0}')
-    with pytest.raises(ValueError, match=r"^.*model.json does not describe an ONNX export of this version of nmt; exp"):
+    with pytest.raises(DamagedExport, match=r"^.*model.json does not describe an ONNX export of this version of nmt"):
         OnnxModel(damaged, threads=1)
     (damaged / "model.json").write_text("{")
-    with pytest.raises(ValueError, match=r"^.*model.json is damaged: it is not JSON; export the run again.$"):
+    with pytest.raises(DamagedExport, match=r"^.*model.json is damaged: it is not JSON. Export the run again.$"):
         OnnxModel(damaged, threads=1)
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.nodes import Node, make
+from nmt.decoding.beam import BeamSearch
 from nmt.errors import CheckFailed
-from nmt.exports.parity import BOUNDS, Parity, compare, stepwise_log_probs
+from nmt.exports.parity import BOUNDS, Parity, compare, comparison_search, stepwise_log_probs
 from nmt.runs.forced_scores import log_probs_of_ids
 from nmt.runs.load import Trained, load_run
-from nmt.runs.search import build_translator
+from nmt.runs.search import build_translator, named_search, search_config
 
 SOURCES, REFERENCES = ["one two.", "three", "four five six."], ["một hai.", "ba", "bốn năm sáu."]
 
@@ -21,6 +23,9 @@ def trained(folder: Path) -> Trained:
 
 class Changed:
     """The run itself, with one log-probability lowered and one translation changed."""
+
+    max_source: int | None = None
+    max_target: int | None = None
 
     def __init__(self, trained: Trained, by: float, line: int | None = None) -> None:
         self.trained, self.by, self.line = trained, by, line
@@ -67,10 +72,39 @@ def test_a_model_that_differs_is_refused(quantization: str) -> None:
     largest, mean = (bound, 0.0) if quantization == "float32" else (9.0, bound)
     equal = Parity(200, 4000, largest, mean, 0.9)
     equal.check(quantization)
-    for factor in (1.01, float("nan")):
-        different = equal._replace(largest_difference=largest * factor, mean_difference=mean * factor)
-        with pytest.raises(CheckFailed, match=f"The exported model is not the run's.*quantization={quantization}"):
-            different.check(quantization)
+    different = equal._replace(largest_difference=largest * 1.01, mean_difference=mean * 1.01)
+    with pytest.raises(CheckFailed, match=f"The exported model does not match the run.*quantization={quantization}"):
+        different.check(quantization)
+
+
+@pytest.mark.parametrize("by", [float("nan"), float("inf")])
+@pytest.mark.parametrize("quantization", BOUNDS)
+def test_a_model_that_computes_nan_is_refused(trained: Trained, by: float, quantization: str) -> None:
+    with pytest.raises(CheckFailed, match=r"computes NaN or infinity where the run does not\. Nothing was written"):
+        compare(trained, Changed(trained, by), SOURCES, REFERENCES).check(quantization)
+
+
+@pytest.mark.parametrize("side", ["max_source", "max_target"])
+def test_pairs_too_long_for_the_export_are_left_out(trained: Trained, side: str) -> None:
+    tokenizer, lines = {
+        "max_source": (trained.tokenizers.source, SOURCES),
+        "max_target": (trained.tokenizers.target, REFERENCES),
+    }[side]
+    limit = 1 + max(len(ids) for ids in tokenizer.encode_all(lines[:2]))
+    assert len(tokenizer.encode(lines[2])) + 1 > limit
+    changed = Changed(trained, 0.0)
+    setattr(changed, side, limit)
+    assert compare(trained, changed, SOURCES, REFERENCES).sentences == 2
+
+
+@pytest.mark.parametrize("stored", [{"coverage_penalty": 0.2}, named_search("sampling")])
+def test_every_format_has_the_search_of_the_comparison(trained: Trained, stored: Node) -> None:
+    search = search_config(trained.settings.search, stored)
+    other = trained._replace(settings=trained.settings.model_copy(update={"search": search}))
+    found = make(search_config(search, comparison_search(other)))
+    assert isinstance(found, BeamSearch)
+    assert found.coverage_penalty == 0
+    assert found.beam_size == 5
 
 
 def test_there_must_be_pairs(trained: Trained) -> None:

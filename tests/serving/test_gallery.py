@@ -33,6 +33,28 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
     assert type(found.load("run").model) is not type(first.model)
 
 
+def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
+    with pytest.raises(ValueError, match=r"engine=ctranslate2 .*needs an export.* Transformers only.*engine=torch\.$"):
+        found.export_all()
+
+
+def test_an_engine_translates_for_every_run_that_is_served(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for name in ("a", "b"):
+        shutil.copytree(folder / "maps_luong", tmp_path / name)
+    found = Gallery([tmp_path], "cpu", "float32", 1, "onnx")
+    found.export_all()
+    assert all((tmp_path / name / "exports" / "onnx" / "step.onnx").is_file() for name in ("a", "b"))
+    found.load("b")
+    engine = found.engine_of("b")
+    assert engine is not None
+    assert engine.name == "onnx"
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*x; run_dirs takes run directories"):
         gallery(tmp_path / "x")
