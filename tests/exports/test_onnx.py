@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from nmt.decoding.state import Decodable, move_rows
 from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import write_onnx
 from nmt.exports.onnx_model import OnnxModel
+from nmt.files import locked
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
@@ -149,9 +151,14 @@ def export(trained: Trained, folder: Path, quantization: str = "float32") -> str
 @pytest.fixture(scope="session", params=MODELS)
 def exported(request: pytest.FixtureRequest, base: Trained, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     trained = with_model(base, MODELS[request.param], joint=request.param == "transformer")
-    folder = tmp_path_factory.mktemp(request.param)
-    printed = export(trained, folder)
-    return Exported(trained, folder, OnnxModel(folder, threads=1), printed)
+    # Exports take seconds, so the processes of pytest-xdist share them.
+    place = tmp_path_factory.getbasetemp()
+    folder = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / f"onnx_{request.param}"
+    printed = folder / "printed.txt"
+    with locked(folder, wait=True):
+        if not printed.is_file():
+            printed.write_text(export(trained, folder))
+    return Exported(trained, folder, OnnxModel(folder, threads=1), printed.read_text())
 
 
 def random_sources(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
