@@ -154,6 +154,17 @@ def test_a_link_shows_the_same(page: Any, browser: Any) -> None:
     context.close()
 
 
+def test_the_link_is_copied(page: Any) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    translate(page)
+    page.locator("#copy-link").click()
+    page.get_by_text("The link is copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.locator("#copy-link").click()
+    page.get_by_text("Copy the address from its address bar.").wait_for()
+
+
 def test_the_map_is_saved(page: Any) -> None:
     translate(page)
     for kind, begins in (("svg", b"<svg"), ("png", b"\x89PNG"), ("json", b"{"), ("csv", b"map,target,source,weight")):

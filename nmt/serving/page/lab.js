@@ -398,6 +398,12 @@ async function start() {
   for (const [kind, made] of Object.entries(FILES)) {
     element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await made()));
   }
+  element["copy-link"].addEventListener("click", async () => {
+    element.status.classList.remove("error");
+    // A page from another machine without TLS has no clipboard.
+    const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
+    element.status.textContent = label(await copying.then(() => "copied", () => "copyFailed"));
+  });
   darkness.addEventListener("change", () => { draw(); drawGuess(report); });
   addEventListener("resize", draw);
   addEventListener("hashchange", restore);
