@@ -26,7 +26,9 @@ def test_one_holds_a_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_waiting_for_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
     other = locked(tmp_path)
     other.__enter__()

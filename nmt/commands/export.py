@@ -13,6 +13,6 @@ def export(job: Job[ExportSettings]) -> None:
     settings, out = job.settings, Path(job.settings.out)
     check_replaceable(out, settings.overwrite)
     trained = load_run(Path(settings.run_dir), "cpu")
-    pairs = comparison_pairs(trained, settings.source, settings.reference)
+    pairs = comparison_pairs(trained, settings.source, settings.reference[0] if settings.reference else None)
     print(export_run(trained, settings.format, out, settings.quantization, pairs))
     print(out)

@@ -696,12 +696,17 @@ class AblateAttentionSettings(OwnFiles):
 class ExportSettings(OwnFiles):
     """The format of another program, and where a run is exported to."""
 
-    reference: Annotated[Text | None, expects("a file, or null")]
     run_dir: Text
     format: Literal["ctranslate2", "hugging_face", "onnx", "argos"]
     out: Text
     overwrite: bool
     quantization: Literal["float32", "int8", "int16", "float16", "bfloat16"]
+
+    @check(mode="after")
+    def check_reference(self) -> "ExportSettings":
+        if self.reference is not None and len(self.reference) > 1:
+            raise ValueError(f"reference has {len(self.reference)} files, but an export is compared on one: name one.")
+        return self
 
 
 class ExplainSettings(Keys):

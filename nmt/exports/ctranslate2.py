@@ -244,7 +244,7 @@ class CTranslate2Search:
             shorter = self._search([sources[i] for i in again], [starts[i] for i in again], limit)
             for index, hypotheses in zip(again, shorter, strict=True):
                 found[index] = hypotheses
-        return [self._ranked(*parts) for parts in zip(sources, found, most, strict=True)]
+        return self._ranked(sources, found, most)
 
     def _search(
         self, sources: Sequence[Sequence[int]], starts: Sequence[Sequence[int]], most: int
@@ -276,18 +276,30 @@ class CTranslate2Search:
             for each, given in zip(found, before, strict=True)
         ]
 
-    def _ranked(self, source: Sequence[int], found: Sequence[_Scored], most: int) -> list[Hypothesis]:
+    def _ranked(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[_Scored]], most: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence with the scores of our search, best first."""
         # CTranslate2 could block these pieces, but would then change the probabilities of all others.
-        usual = [each for each in found if not {PAD, UNK, BOS} & set(each.ids)] or list(found)
+        usual = [[each for each in beam if not {PAD, UNK, BOS} & set(each.ids)] or [*beam] for beam in found]
         # What is cut at the maximum length has no EOS; and with blocked pieces, CTranslate2 scales up all others.
-        unscored = [i for i, each in enumerate(usual) if self._blocks_pieces or len(each.ids) == most]
-        rows = self.model.forced_log_probs([source] * len(unscored), [usual[i].ids for i in unscored])
-        for i, row in zip(unscored, rows, strict=True):
-            usual[i] = usual[i]._replace(log_prob=sum(row))
-        complete = [
-            Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1)) for ids, log_prob in usual
+        places = [
+            (sentence, rank)
+            for sentence, beam in enumerate(usual)
+            for rank, each in enumerate(beam)
+            if self._blocks_pieces or len(each.ids) == most[sentence]
         ]
-        return sorted(complete, key=lambda each: -each.score)[: self.n_best]
+        if places:
+            rows = self.model.forced_log_probs(
+                [sources[sentence] for sentence, _ in places], [usual[sentence][rank].ids for sentence, rank in places]
+            )
+            for (sentence, rank), row in zip(places, rows, strict=True):
+                usual[sentence][rank] = usual[sentence][rank]._replace(log_prob=sum(row))
+        complete = [
+            [Hypothesis(ids, log_prob, log_prob / self.beam.length_factor(len(ids) + 1)) for ids, log_prob in beam]
+            for beam in usual
+        ]
+        return [sorted(beam, key=lambda each: -each.score)[: self.n_best] for beam in complete]
 
     @property
     def _blocks_pieces(self) -> bool:

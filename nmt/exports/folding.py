@@ -46,8 +46,8 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
         raise ValueError(
-            f"format={format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: use "
-            "format=onnx."
+            f"format={format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: "
+            "use format=onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):

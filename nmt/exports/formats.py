@@ -22,8 +22,6 @@ class Format(NamedTuple):
     """Writes a run to a folder that exists, in a number format."""
     open: Callable[[Trained, Path, str], Exported]
     """The exported model as its users run it."""
-    open_engine: Callable[[Trained, Path, str], Engine] | None = None
-    """The engine that translates in place of torch, if the format is one."""
 
 
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
@@ -49,9 +47,7 @@ def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> 
     Raises ValueError if the engine's packages are missing, and DamagedExport if the folder cannot be read.
     """
     check_extra(engine)
-    opened = FORMATS[engine].open_engine
-    assert opened is not None  # only ENGINES are asked for
-    return opened(trained, folder, precision)
+    return ENGINES[engine](trained, folder, precision)
 
 
 def _write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
@@ -137,10 +133,10 @@ def _opened_by(engine: Callable[[Trained, Path, str], Engine]) -> Callable[[Trai
 
 _OF_CTRANSLATE2 = ("float32", "int8", "int16", "float16", "bfloat16")
 FORMATS = {
-    "ctranslate2": Format(_OF_CTRANSLATE2, _write_ctranslate2, _opened_by(_ctranslate2_engine), _ctranslate2_engine),
+    "ctranslate2": Format(_OF_CTRANSLATE2, _write_ctranslate2, _opened_by(_ctranslate2_engine)),
     "hugging_face": Format(("float32",), _write_hugging_face, _open_hugging_face),
-    "onnx": Format(("float32", "int8"), _write_onnx, _opened_by(_onnx_engine), _onnx_engine),
+    "onnx": Format(("float32", "int8"), _write_onnx, _opened_by(_onnx_engine)),
     "argos": Format(_OF_CTRANSLATE2, _write_argos, _open_argos),
 }
-ENGINES = tuple(name for name, format in FORMATS.items() if format.open_engine)
-"""Formats that can translate in place of torch."""
+ENGINES = {"ctranslate2": _ctranslate2_engine, "onnx": _onnx_engine}
+"""What opens the engine of each format that can translate in place of torch."""

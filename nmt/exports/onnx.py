@@ -174,7 +174,7 @@ def write_onnx(trained: Trained, folder: Path, quantization: str = "float32") ->
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
-    """A copy of the model on the CPU, with ONNX's recurrent operators. Raises ValueError for what ONNX does not support."""
+    """A copy of the model on the CPU with ONNX's recurrent operators. Raises ValueError for what cannot be exported."""
     path = trained.run.path
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
@@ -186,8 +186,8 @@ def _exportable(trained: Trained) -> Seq2Seq:
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise ValueError(
-                f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
-                "every source piece: export a run with another model.encoder, or use engine=torch."
+                f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own "
+                "past at every source piece: export a run with another model.encoder, or use engine=torch."
             )
         if isinstance(module, nn.LSTM | nn.GRU):
             model.set_submodule(name, OnnxRecurrence(module))

@@ -73,7 +73,7 @@ class Parity(NamedTuple):
         """Raises CheckFailed if the difference is larger than the number format explains."""
         bound = BOUNDS[quantization]
         if not math.isfinite(self.largest_difference):
-            raise CheckFailed("The exported model computes NaN or infinity where the run does not. Nothing was written.")
+            raise CheckFailed("The exported model computes NaN or infinity and the run does not. Nothing was written.")
         which, found = (
             ("largest", self.largest_difference) if quantization == "float32" else ("mean", self.mean_difference)
         )
@@ -134,8 +134,8 @@ def log_prob_differences(
         if all(len(ids) + 1 <= limit for ids, limit in zip(pair, limits, strict=True))
     ]
     ours: dict[int, list[float]] = {}
-    sides = ([side[index] for index in short] for side in (sources, targets))
-    for places, batch in readable_batches([trained], *sides, batch_tokens=4096):
+    read, written = ([side[index] for index in short] for side in (sources, targets))
+    for places, batch in readable_batches([trained], read, written, batch_tokens=4096):
         indices = [short[place] for place in places]
         lengths = (len(targets[index]) + 1 for index in indices)
         for index, row, length in zip(indices, piece_log_probs([trained], batch).tolist(), lengths, strict=True):

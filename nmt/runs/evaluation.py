@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.cache import content_key, file_digest
 from nmt.data.corpus import file_pair, iter_lines
+from nmt.decoding.beam import BeamSearch
 from nmt.evaluation.buckets import Bucket, by_length, by_rarest_word, words_of
 from nmt.evaluation.comet import Comet
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized

@@ -1,4 +1,4 @@
-"""Which models can leave in which format, and how equal they are there: tiny models with random weights.
+"""Which models can be exported in which format, and how closely they match: tiny models with random weights.
 
   python -m scripts.studies.export_matrix                            every combination: about an hour on one core
   python -m scripts.studies.export_matrix --formats ctranslate2      minutes
@@ -22,7 +22,7 @@ from nmt.cli.compose import configuration
 from nmt.config.direction import Direction
 from nmt.config.schema import RunSettings, validated
 from nmt.data.corpus import read_pairs
-from nmt.exports.formats import FORMATS, open_exported, write_format
+from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import log_prob_differences
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
@@ -137,7 +137,7 @@ def matrix(formats: Sequence[str], only: Sequence[str]) -> tuple[Table, list[str
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--formats", default=",".join(FORMATS[:3]))
+    parser.add_argument("--formats", default="ctranslate2,hugging_face,onnx")
     parser.add_argument("--only", default="", help="words that the rows must have, separated by commas")
     options = parser.parse_args(arguments)
     found, sentences = matrix(options.formats.split(","), [word for word in options.only.split(",") if word])

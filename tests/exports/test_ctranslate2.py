@@ -174,8 +174,9 @@ def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Tra
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
     odd, usual = _Scored([9, 1], -1.0), _Scored([9, 8], -2.0)
     search = CTranslate2Search(model, BeamSearch(3))
-    assert search._ranked([5], [odd, usual], 9) == [Hypothesis([9, 8], -2.0, pytest.approx(-2.0 / (8 / 6) ** 0.6))]
-    assert [each.ids for each in search._ranked([5], [odd], 9)] == [[9, 1]]
+    first, second = search._ranked([[5], [5]], [[odd, usual], [odd]], [9, 9])
+    assert first == [Hypothesis([9, 8], -2.0, pytest.approx(-2.0 / (8 / 6) ** 0.6))]
+    assert [each.ids for each in second] == [[9, 1]]
 
 
 def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> None:

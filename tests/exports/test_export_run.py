@@ -2,9 +2,8 @@
 
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,6 +117,7 @@ def test_a_changed_run_is_exported_again(run: Path) -> None:
         assert json.loads(record.read_text()) == former
 
 
+@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_damaged_export_is_made_again(run: Path, engine: str, caplog: pytest.LogCaptureFixture) -> None:
     load_with_engine([run], "cpu", "float32", engine)

@@ -395,9 +395,7 @@ def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None
             export(trained, tmp_path, quantization)
 
     path = base.run.path
-    refused(
-        "quantization is int4, but format=onnx has float32, int8.", base, "int4"
-    )
+    refused("quantization is int4, but format=onnx has float32, int8.", base, "int4")
     refused(
         f"format=onnx is made from float32 weights, but {path} is loaded with precision=int8: load it with "
         "precision=float32.",
@@ -406,8 +404,8 @@ def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
     refused("format=onnx supports models of single sentences.*context=none.", base._replace(settings=joined))
     reads_itself = (
-        f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at every "
-        "source piece: export a run with another model.encoder, or use engine=torch."
+        f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
+        "every source piece: export a run with another model.encoder, or use engine=torch."
     )
     dot = site(scorers.Dot)
     refused(reads_itself, with_model(base, luong(dot, dot, encoder="lstmn")))

@@ -2,9 +2,11 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import nmt.serving.gallery
 from nmt.serving.gallery import Gallery
 
 
@@ -40,19 +42,18 @@ def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, m
         found.export_all()
 
 
-def test_an_engine_translates_for_every_run_that_is_served(
+def test_every_run_that_is_served_is_exported_first(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(folder)
     for name in ("a", "b"):
         shutil.copytree(folder / "maps_luong", tmp_path / name)
-    found = Gallery([tmp_path], "cpu", "float32", 1, "onnx")
-    found.export_all()
-    assert all((tmp_path / name / "exports" / "onnx" / "step.onnx").is_file() for name in ("a", "b"))
-    found.load("b")
-    engine = found.engine_of("b")
-    assert engine is not None
-    assert engine.name == "onnx"
+    asked: list[Any] = []
+    monkeypatch.setattr(nmt.serving.gallery, "load_with_engine", lambda *given: asked.append(given))
+    Gallery([tmp_path], "cpu", "int8", 1, "onnx").export_all()
+    assert asked == [([tmp_path / name], "cpu", "int8", "onnx") for name in ("a", "b")]
+    asked.clear()
+    gallery(tmp_path).export_all()
+    assert asked == []
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

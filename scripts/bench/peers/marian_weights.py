@@ -58,11 +58,15 @@ def arrays(model: Any) -> dict[str, np.ndarray]:
     }
     for index, layer in enumerate(model.encoder):
         place = layer_name(ENCODER, index)
-        found |= attention(f"{place}->selfAttentionBlock", "selfAttention", layer.attention, layer.around_attention.norm)
+        found |= attention(
+            f"{place}->selfAttentionBlock", "selfAttention", layer.attention, layer.around_attention.norm
+        )
         found |= feed_forward(f"{place}->filterBlock", layer.feed_forward, layer.around_ffn.norm)
     for index, layer in enumerate(model.decoder):
         place = layer_name(DECODER, index)
-        found |= attention(f"{place}->autoRegressiveBlock", "selfAttention", layer.attention, layer.around_attention.norm)
+        found |= attention(
+            f"{place}->autoRegressiveBlock", "selfAttention", layer.attention, layer.around_attention.norm
+        )
         found |= attention(f"{place}->crossAttentionBlock", "crossAttention", layer.cross, layer.around_cross.norm)
         found |= feed_forward(f"{place}->filterBlock", layer.feed_forward, layer.around_ffn.norm)
     return {name: tensor.detach().float().contiguous().numpy() for name, tensor in found.items()}
