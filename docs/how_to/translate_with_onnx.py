@@ -130,6 +130,9 @@ if __name__ == "__main__":
         sys.exit("Usage: python translate_with_onnx.py FOLDER < in.en > out.vi")
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8")
-    translator = Translator(Path(sys.argv[1]))
+    folder = Path(sys.argv[1])
+    if not (folder / "model.json").is_file():
+        sys.exit(f"{folder} has no model.json: give the folder that nmt.export format=onnx wrote.")
+    translator = Translator(folder)
     for line in sys.stdin:
         print(translator.translate(line), flush=True)

@@ -205,7 +205,8 @@ class CTranslate2Search:
     def __init__(self, model: CTranslate2Model, search: Search) -> None:
         if not isinstance(search, BeamSearch):
             raise ValueError(
-                f"engine=ctranslate2 has beam search only, not {type(search).__name__}: use engine=torch or onnx."
+                f"engine=ctranslate2 has beam search only, not search={type(search).__name__.lower()}: use "
+                "engine=torch or onnx."
             )
         if search.coverage_penalty:
             raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config.messages import unknown
 from nmt.errors import CheckFailed
 from nmt.exports.damage import DamagedExport
-from nmt.exports.export_run import RECORD, comparison_pairs, export_run, origin
+from nmt.exports.export_run import RECORD, check_files, comparison_pairs, export_run, origin
 from nmt.exports.formats import ENGINES, open_engine
 from nmt.files import check_writable, locked
 from nmt.runs.load import Trained, load_run, load_runs
@@ -37,18 +37,19 @@ def load_with_engine(
         raise ValueError(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
     if precision not in PRECISIONS:
         raise ValueError(
-            f"engine={engine} has precision={' and '.join(PRECISIONS)}, not {precision}: use engine=torch."
+            f"engine={engine} has precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
+            "engine=torch."
         )
     if engine == "onnx" and device == "cuda":
         raise ValueError("engine=onnx computes on the CPU, but device is cuda: use device=cpu, or another engine.")
     [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
-    opened = _opened(trained, engine, precision)
+    opened, _ = _opened(trained, engine, precision)
     if opened is None:
         _check_exports_writable(trained, engine)
         with locked(trained.run.exports, wait=True):
-            opened = _opened(trained, engine, precision)  # another process may have exported in the meantime
+            opened, problem = _opened(trained, engine, precision)  # another process may have exported meanwhile
             if opened is None:
-                _export(trained, engine, precision)
+                _export(trained, engine, precision, problem)
                 opened = open_engine(trained, engine, _folder(trained, engine, precision), precision)
     return [trained], opened
 
@@ -57,16 +58,19 @@ def _folder(trained: Trained, engine: str, precision: str) -> Path:
     return trained.run.exports / (engine if precision == "float32" else f"{engine}_{precision}")
 
 
-def _opened(trained: Trained, engine: str, precision: str) -> Engine | None:
-    """The engine of the run's export; None if that is missing or damaged or the run has changed."""
+def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | None, str]:
+    """The engine of the run's export; or None, and why that cannot be used."""
     folder = _folder(trained, engine, precision)
-    if not origin(trained, engine, precision).items() <= _record(folder).items():
-        return None
+    record = _record(folder)
+    if not record:
+        return None, "for later translations"
+    if not origin(trained, engine, precision).items() <= record.items():
+        return None, "the former export was made from other weights, or by another version"
     try:
-        return open_engine(trained, engine, folder, precision)
-    except DamagedExport as error:
-        logger.warning("%s", error)
-        return None
+        check_files(folder, record)
+        return open_engine(trained, engine, folder, precision), ""
+    except DamagedExport:
+        return None, "the former export is damaged"
 
 
 def _record(folder: Path) -> dict[str, Any]:
@@ -83,27 +87,27 @@ def _check_exports_writable(trained: Trained, engine: str) -> None:
         check_writable("run_dir", trained.run.path)
     except ValueError as error:
         raise ValueError(
-            f"engine={engine} has to export the run first, into {trained.run.exports}: {error} Or export it where the "
-            "run can be written to, copy it with its folder exports/, or use engine=torch."
+            f"engine={engine} has to export the run into {trained.run.exports} first, which cannot be written to: copy "
+            "the run to another folder, or use engine=torch."
         ) from error
 
 
-def _export(trained: Trained, engine: str, precision: str) -> None:
-    """Exports the run for an engine. Errors say that the engine needs it."""
+def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
+    """Exports the run for an engine. Errors are in terms of the engine."""
     folder = _folder(trained, engine, precision)
-    logger.info("Exporting %s to %s, which later translations will use", trained.run.path, folder)
     # Compared on the CPU: a GPU may multiply with fewer bits.
     run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
     try:
         pairs = comparison_pairs(run)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{error} The command is python -m nmt.export run_dir={run.run.path} format={engine} "
-            f"quantization={precision} out={folder} overwrite=true source=FILE reference=FILE."
+            f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
+            f"({error.__cause__}). Compare it on other sentence pairs: python -m nmt.export run_dir={run.run.path} "
+            f"format={engine} quantization={precision} out={folder} overwrite=true source=FILE reference=FILE"
         ) from error
+    logger.info("Exporting %s to %s: %s", trained.run.path, folder, reason)
     try:
         logger.info("%s", export_run(run, engine, folder, precision, pairs))
     except (ValueError, CheckFailed) as error:
-        raise type(error)(
-            f"engine={engine} precision={precision} needs an export of the run: {error} Or use engine=torch."
-        ) from error
+        message = str(error).replace("format=", "engine=").replace("quantization=", "precision=")
+        raise type(error)(f"{message} Or use engine=torch.") from error

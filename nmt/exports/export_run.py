@@ -1,7 +1,7 @@
 """Exports a run to another format: write, compare with the run, and keep the folder only if both are equal."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
 from nmt.errors import FULL_DISK
+from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
@@ -36,8 +37,8 @@ def comparison_pairs(trained: Trained, source: str | None = None, reference: str
             sources, references = read_aligned(data.valid, direction)
         except FileNotFoundError as error:
             raise FileNotFoundError(
-                f"The exported model is compared with the run on its validation corpus. {error} Or compare them on "
-                "sentence pairs of your own: source=FILE reference=FILE."
+                f"The exported model is compared with the run on its validation corpus, which is missing ({error}). "
+                "Give sentence pairs of your own: source=FILE reference=FILE."
             ) from error
         if data.becomes_plain(data.valid):
             sources, references = (
@@ -59,7 +60,8 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
         raise FileExistsError(f"out is {out}, which exists and is not an export: choose another folder.")
     if not overwrite:
         raise FileExistsError(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
-    others = sorted(present - {RECORD, *json.loads((out / RECORD).read_text(encoding="utf-8")).get("files", present)})
+    written = json.loads((out / RECORD).read_text(encoding="utf-8")).get("files", present)
+    others = sorted(present - {RECORD, *written})
     if others:
         raise FileExistsError(
             f"out is {out}, which has files beside the export ({', '.join(others[:3])}): move them to another folder."
@@ -74,13 +76,20 @@ def export_run(trained: Trained, format: str, out: Path, quantization: str, pair
     """
     with _named(out), atomic_folder(out, replace=True) as part:
         write_format(trained, format, part, quantization)
-        files = sorted(path.relative_to(part).as_posix() for path in part.rglob("*") if path.is_file())
+        files = {path.relative_to(part).as_posix(): file_digest(path) for path in part.rglob("*") if path.is_file()}
         exported = open_exported(trained, format, part, quantization)
         parity = compare(trained, exported, *pairs)
         parity.check(quantization)
         record = {**origin(trained, format, quantization), "parity": parity._asdict(), "files": files}
         write_json(part / RECORD, record)
     return parity
+
+
+def check_files(folder: Path, record: Mapping[str, Any]) -> None:
+    """Raises DamagedExport if a file of an export is missing or not as it was written."""
+    for name, digest in record.get("files", {}).items():
+        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+            raise DamagedExport(f"{folder / name} is not as it was exported: export the run again.")
 
 
 @contextmanager

@@ -32,7 +32,9 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
-        raise ValueError(f"quantization is {quantization}, but format={format} has {', '.join(known)}.")
+        raise ValueError(
+            f"quantization is {quantization}, but format={format} has only {', '.join(known)}: use one of them."
+        )
     FORMATS[format].write(trained, folder, quantization)
 
 

@@ -301,7 +301,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 folder = "."  # this folder, or its name on the Hub
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
-lines = [unicodedata.normalize("NFC", line) for line in ["One sentence."]]
+lines = [unicodedata.normalize("NFC", " ".join(line.split())) for line in ["One sentence."]]
 found = model.generate(**tokenizer(lines, padding=True, return_tensors="pt"))
 print(tokenizer.batch_decode(found, skip_special_tokens=True))
 ```
@@ -313,7 +313,7 @@ def _differences(trained: Trained) -> list[str]:
     search = make(trained.settings.search)
     longest = generation_settings(trained)["max_length"] - 1
     found = [
-        "Bring the text into NFC, with single plain spaces, before the tokenizer; `nmt.translate` does so by itself.",
+        "The text must be in NFC with single plain spaces, as in the code above; `nmt.translate` does this by itself.",
         f"Give it one sentence at a time, of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
         "`nmt.translate` cuts longer lines. An empty line is translated into something; skip it.",
         f"A translation has at most {longest} pieces, where the run's search has a limit for each length of source.",

@@ -20,7 +20,7 @@ _TEXT = """\
 ## Use
 
 {use}
-## What differs from the run
+## What differs from nmt.translate
 
 {differences}
 

@@ -139,7 +139,7 @@ def write_onnx(trained: Trained, folder: Path, quantization: str = "float32") ->
     Raises ValueError for a model that cannot be written as two graphs, and for an unknown quantization.
     """
     if quantization not in ("float32", "int8"):
-        raise ValueError(f"quantization is {quantization}, but format=onnx has float32, int8.")
+        raise ValueError(f"quantization is {quantization}, but format=onnx has only float32, int8: use one of them.")
     model = _exportable(trained)
     with torch.no_grad():
         # The example inputs; the graphs take any number of sentences, beams and pieces.

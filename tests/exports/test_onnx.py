@@ -395,7 +395,7 @@ def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None
             export(trained, tmp_path, quantization)
 
     path = base.run.path
-    refused("quantization is int4, but format=onnx has float32, int8.", base, "int4")
+    refused("quantization is int4, but format=onnx has only float32, int8: use one of them.", base, "int4")
     refused(
         f"format=onnx is made from float32 weights, but {path} is loaded with precision=int8: load it with "
         "precision=float32.",
