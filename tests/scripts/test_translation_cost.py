@@ -51,7 +51,7 @@ def test_the_table_has_medians_and_ratios_within_rounds() -> None:
         "5.00",
         "2.50 to 10.00",
         "1.00",
-        "17",
+        "25",
         "3 MiB",
         "50.0%",
     ]
@@ -85,3 +85,9 @@ def test_a_missing_file_is_refused(options: Namespace) -> None:
     options.tokenizer = Path("absent")
     with pytest.raises(FileNotFoundError, match="File not found: absent"):
         translation_cost.run(options)
+
+
+def test_too_few_sentences_are_not_timed() -> None:
+    system = {"seconds": [1.0], "first_seconds": [1.5]}
+    with pytest.raises(ValueError, match="too few sentences to time ours: use a longer file"):
+        table({"sentences": 2, "systems": {"ours": system}})
