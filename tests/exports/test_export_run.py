@@ -154,9 +154,7 @@ def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: py
 def test_a_run_that_cannot_be_exported_names_the_engine(run: Path) -> None:
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("normalizers.Softmax", "normalizers.Sparsemax"))
-    with pytest.raises(
-        ValueError, match=r"^engine=ctranslate2 does not support normalizer=sparsemax.*Or use"
-    ):
+    with pytest.raises(ValueError, match=r"^engine=ctranslate2 does not support normalizer=sparsemax.*Or use"):
         load_with_engine([run], "cpu", "float32", "ctranslate2")
 
 
@@ -217,9 +215,7 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
 def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
-    with pytest.raises(
-        ValueError, match="quantization is int8, but format=hugging_face has only float32: use one"
-    ):
+    with pytest.raises(ValueError, match="quantization is int8, but format=hugging_face has only float32: use one"):
         formats.write_format(trained, "hugging_face", Path(), "int8")
     with pytest.raises(ValueError, match=r"marian.*ctranslate2"):
         nmt.load(run, "cpu", engine="marian")
