@@ -56,19 +56,21 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     part.mkdir(parents=True)
     try:
         yield part
-        if replace and path.is_dir():
+        replaces = replace and path.is_dir()
+        if replaces:
             path.rename(former)
         try:
             part.rename(path)
-        except OSError:
-            if former.is_dir():
+        except BaseException as error:
+            if replaces:
                 former.rename(path)
-                raise
-            if not path.is_dir():
-                raise
+            elif isinstance(error, OSError) and path.is_dir():
+                return
+            raise
+        if replaces:
+            shutil.rmtree(former, ignore_errors=True)
     finally:
-        for folder in (part, former):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -90,9 +90,11 @@ def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", failing)
+    (folder / "former").touch()
     with pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
         (part / "new").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in folder.iterdir()] == ["former"]
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

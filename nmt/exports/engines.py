@@ -1,15 +1,13 @@
 """The engines that translate in place of torch, with the export that each keeps beside the run."""
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nmt.config.messages import unknown
 from nmt.errors import CheckFailed
 from nmt.exports.damage import DamagedExport
-from nmt.exports.export_run import RECORD, check_files, comparison_pairs, export_run, origin
+from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
 from nmt.exports.formats import ENGINES, open_engine
 from nmt.files import check_writable, locked
 from nmt.runs.load import Trained, load_run, load_runs
@@ -61,7 +59,7 @@ def _folder(trained: Trained, engine: str, precision: str) -> Path:
 def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | None, str]:
     """The engine of the run's export; or None, and why that cannot be used."""
     folder = _folder(trained, engine, precision)
-    record = _record(folder)
+    record = read_record(folder)
     if not record:
         return None, "for later translations"
     if not origin(trained, engine, precision).items() <= record.items():
@@ -71,15 +69,6 @@ def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | Non
         return open_engine(trained, engine, folder, precision), ""
     except DamagedExport:
         return None, "the former export is damaged"
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    """What a folder was exported from; empty if it is missing or damaged."""
-    try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _check_exports_writable(trained: Trained, engine: str) -> None:
@@ -93,7 +82,7 @@ def _check_exports_writable(trained: Trained, engine: str) -> None:
 
 
 def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
-    """Exports the run for an engine. Errors are in terms of the engine."""
+    """Exports the run for an engine, and logs the reason."""
     folder = _folder(trained, engine, precision)
     # Compared on the CPU: a GPU may multiply with fewer bits.
     run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
@@ -109,5 +98,4 @@ def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
     try:
         logger.info("%s", export_run(run, engine, folder, precision, pairs))
     except (ValueError, CheckFailed) as error:
-        message = str(error).replace("format=", "engine=").replace("quantization=", "precision=")
-        raise type(error)(f"{message} Or use engine=torch.") from error
+        raise type(error)(f"{error} Or use engine=torch.") from error

@@ -53,15 +53,15 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
     check_writable("out", out)
     if out.is_symlink():
         raise FileExistsError(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
+    record = read_record(out)
     present = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     if not present:
         return
-    if RECORD not in present:
+    if not record:
         raise FileExistsError(f"out is {out}, which exists and is not an export: choose another folder.")
     if not overwrite:
         raise FileExistsError(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
-    written = json.loads((out / RECORD).read_text(encoding="utf-8")).get("files", present)
-    others = sorted(present - {RECORD, *written})
+    others = sorted(present - {RECORD, *record.get("files", ())})
     if others:
         raise FileExistsError(
             f"out is {out}, which has files beside the export ({', '.join(others[:3])}): move them to another folder."
@@ -83,6 +83,15 @@ def export_run(trained: Trained, format: str, out: Path, quantization: str, pair
         record = {**origin(trained, format, quantization), "parity": parity._asdict(), "files": files}
         write_json(part / RECORD, record)
     return parity
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What a folder was exported from; empty if the record is missing or damaged."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def check_files(folder: Path, record: Mapping[str, Any]) -> None:

@@ -20,6 +20,8 @@ def check_extra(extra: str) -> None:
         try:
             found = metadata.version(each.name)
         except metadata.PackageNotFoundError:
-            raise ValueError(f"format={extra} needs {each.name}, which is not installed: {remedy}") from None
+            raise ValueError(f"{extra} needs the package {each.name}, which is not installed: {remedy}") from None
         if found not in each.specifier:
-            raise ValueError(f"format={extra} needs {each.name}{each.specifier}, but {found} is installed: {remedy}")
+            raise ValueError(
+                f"{extra} needs the package {each.name}{each.specifier}, but {found} is installed: {remedy}"
+            )

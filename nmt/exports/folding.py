@@ -46,16 +46,15 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
         raise ValueError(
-            f"format={format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: "
-            "use format=onnx."
+            f"{format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: use onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
                 known = ", ".join(_option(each) for each in held)
                 raise ValueError(
-                    f"format={format} does not support {choice}={_option(type(part))}, which {trained.run.path} uses "
-                    f"at {site}; it supports {known}. Use format=onnx, which supports every {choice}."
+                    f"{format} does not support {choice}={_option(type(part))}, which {trained.run.path} uses "
+                    f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
                 )
     return model
 
@@ -64,7 +63,7 @@ def require_no_context(trained: Trained, format: str) -> None:
     """Raises ValueError for a run that reads earlier sentences."""
     if trained.window.sentences:
         raise ValueError(
-            f"format={format} supports models of single sentences, but {trained.run.path} also reads earlier ones "
+            f"{format} supports models of single sentences, but {trained.run.path} also reads earlier ones "
             "(context): export the run that it started from, or one trained with context=none."
         )
 

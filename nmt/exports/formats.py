@@ -18,7 +18,7 @@ class Format(NamedTuple):
 
     quantizations: tuple[str, ...]
     """The number formats of its weights."""
-    write: Callable[[Trained, Path, str], object]
+    write: Callable[[Trained, Path, str], None]
     """Writes a run to a folder that exists, in a number format."""
     open: Callable[[Trained, Path, str], Exported]
     """The exported model as its users run it."""
@@ -32,9 +32,7 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
-        raise ValueError(
-            f"quantization is {quantization}, but format={format} has only {', '.join(known)}: use one of them."
-        )
+        raise ValueError(f"quantization is {quantization}, but {format} has only {', '.join(known)}: use one of them.")
     FORMATS[format].write(trained, folder, quantization)
 
 
@@ -83,7 +81,7 @@ def _open_hugging_face(trained: Trained, folder: Path, quantization: str) -> Exp
 def _write_onnx(trained: Trained, folder: Path, quantization: str) -> None:
     from nmt.exports.onnx import write_onnx
 
-    write_onnx(trained, folder, quantization)
+    write_onnx(trained, folder, int8=quantization == "int8")
 
 
 def _onnx_engine(trained: Trained, folder: Path, precision: str) -> Engine:

@@ -49,7 +49,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
         raise ValueError(
-            f"format=hugging_face does not know the weights {', '.join(lacking)} of transformers "
+            f"hugging_face does not know the weights {', '.join(lacking)} of transformers "
             f"{transformers.__version__}: pip install -c constraints.txt transformers."
         )
     exported.load_state_dict({**state, **weights})
@@ -165,14 +165,14 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
-            f"format=hugging_face does not support norm@model=scale_norm, which {trained.run.path} uses, but only "
-            "layer_norm: use format=ctranslate2 or format=onnx, which support both."
+            f"hugging_face does not support norm@model=scale_norm, which {trained.run.path} uses, but only "
+            "layer_norm: use ctranslate2 or onnx, which support both."
         )
     if model.norm_first and not trained.tokenizers.joint:
         raise ValueError(
-            f"format=hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
-            f"{trained.run.path} uses, because Pegasus has one vocabulary: use format=ctranslate2 or format=onnx, "
-            "which support both."
+            f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
+            f"{trained.run.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
+            "support both."
         )
 
 
@@ -327,5 +327,5 @@ def _differences(trained: Trained) -> list[str]:
     if isinstance(search, BeamSearch) and search.coverage_penalty:
         found.append(f"The run's coverage penalty of {search.coverage_penalty} does not exist in `generate`.")
     if isinstance(search, Sampling):
-        found.append("The run samples, and so does `generate`, with different random numbers.")
+        found.append("`generate` samples, as the run's search does, but with different random numbers.")
     return found

@@ -130,16 +130,14 @@ class OnnxRecurrence(Recurrence):
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
 
-def write_onnx(trained: Trained, folder: Path, quantization: str = "float32") -> None:
+def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
     """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder that exists.
 
-    docs/how_to/onnx.md describes them. With `quantization` int8, the matrices of linear layers and LSTMs are rounded to
-    8 bits, with one scale per column, and their inputs when the graph runs; float32 rounds nothing.
+    docs/how_to/onnx.md describes them. With `int8` the matrices of linear layers and LSTMs are rounded to 8 bits, with
+    one scale per column, and their inputs when the graph runs.
 
-    Raises ValueError for a model that cannot be written as two graphs, and for an unknown quantization.
+    Raises ValueError for a model that cannot be written as two graphs.
     """
-    if quantization not in ("float32", "int8"):
-        raise ValueError(f"quantization is {quantization}, but format=onnx has only float32, int8: use one of them.")
     model = _exportable(trained)
     with torch.no_grad():
         # The example inputs; the graphs take any number of sentences, beams and pieces.
@@ -166,11 +164,13 @@ def write_onnx(trained: Trained, folder: Path, quantization: str = "float32") ->
             ["log_probs", "cross", *_named(state, "next")],
         ),
     }
-    if quantization == "int8":
+    if int8:
         for graph in written.values():
             _round_to_int8(folder / graph["file"])
     RunDirectory(folder).write_tokenizers(trained.tokenizers, trained.direction)
-    write_json(folder / DESCRIPTION, {**_description(trained), "quantization": quantization, **written})
+    write_json(
+        folder / DESCRIPTION, {**_description(trained), "quantization": "int8" if int8 else "float32", **written}
+    )
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
@@ -179,14 +179,14 @@ def _exportable(trained: Trained) -> Seq2Seq:
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
         raise ValueError(
-            f"format=onnx is made from float32 weights, but {path} is loaded with precision={trained.precision}: load "
+            f"onnx is exported from float32 weights, but {path} is loaded with precision={trained.precision}: load "
             "it with precision=float32."
         )
     model = copy.deepcopy(trained.model).cpu()
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise ValueError(
-                f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own "
+                f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own "
                 "past at every source piece: export a run with another model.encoder, or use engine=torch."
             )
         if isinstance(module, nn.LSTM | nn.GRU):

@@ -95,7 +95,7 @@ class OnnxModel:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The content of model.json. Raises DamagedExport if there is none, or if it cannot be read."""
+    """Reads model.json. Raises DamagedExport if it is missing or unreadable."""
     file = folder / DESCRIPTION
     if not file.is_file():
         raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is no ONNX export: export the run again.")

@@ -80,18 +80,21 @@ class Parity(NamedTuple):
         if found > bound:
             raise CheckFailed(
                 f"The exported model does not match the run: the {which} difference of a log-probability is "
-                f"{found:.3g} nats, and quantization={quantization} allows {bound:g}. Nothing was written."
+                f"{found:.3g} nats, and {quantization} allows {bound:g}. Nothing was written."
             )
 
 
 def comparison_search(trained: Trained) -> Mapping[str, Any]:
-    """The search that compares translations: the run's beam search without a coverage penalty, which not every format
-    has; for a run that samples, the default beam search with the run's limits. As in `build_translator`.
+    """The search that compares translations, in the form that `build_translator` takes.
+
+    It is the run's beam search without a coverage penalty, which not every format has. For a run that samples it is the
+    default beam search with the run's limits.
     """
     stored = trained.settings.search
     if isinstance(make(stored), BeamSearch):
         return {"coverage_penalty": 0.0}
-    return {**named_search("beam"), **{key: stored[key] for key in ("constraints",) if key in stored}}
+    beam = named_search("beam")
+    return {**beam, "constraints": stored.get("constraints", beam["constraints"])}
 
 
 def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
@@ -128,15 +131,15 @@ def log_prob_differences(
     Pairs too long for one of the models are left out.
     """
     limits = (exported.max_source or math.inf, exported.max_target or math.inf)
-    short = [
+    kept = [
         index
         for index, pair in enumerate(zip(sources, targets, strict=True))
         if all(len(ids) + 1 <= limit for ids, limit in zip(pair, limits, strict=True))
     ]
     ours: dict[int, list[float]] = {}
-    read, written = ([side[index] for index in short] for side in (sources, targets))
-    for places, batch in readable_batches([trained], read, written, batch_tokens=4096):
-        indices = [short[place] for place in places]
+    kept_sources, kept_targets = ([side[index] for index in kept] for side in (sources, targets))
+    for positions, batch in readable_batches([trained], kept_sources, kept_targets, batch_tokens=4096):
+        indices = [kept[position] for position in positions]
         lengths = (len(targets[index]) + 1 for index in indices)
         for index, row, length in zip(indices, piece_log_probs([trained], batch).tolist(), lengths, strict=True):
             ours[index] = row[:length]

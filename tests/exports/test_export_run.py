@@ -55,6 +55,9 @@ def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
     (out / "notes" / "mine.md").touch()
     with pytest.raises(FileExistsError, match=r"which has files beside the export \(notes/mine.md\): move them"):
         check_replaceable(out, overwrite=True)
+    (out / RECORD).write_text("{damaged")
+    with pytest.raises(FileExistsError, match=r"which exists and is not an export"):
+        check_replaceable(out, overwrite=True)
     link.symlink_to(out)
     with pytest.raises(FileExistsError, match=r"link, a symbolic link: name the folder itself, .*out\."):
         check_replaceable(link, overwrite=True)
@@ -132,6 +135,20 @@ def test_a_damaged_export_is_made_again(run: Path, engine: str, caplog: pytest.L
         assert len(largest.read_bytes()) == len(whole)
 
 
+def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(key: str, value: object) -> None:
+        raise ValueError(f"{key} is {value}, but it cannot be written to; choose another folder.")
+
+    load_with_engine([run], "cpu", "float32", "ctranslate2")
+    monkeypatch.setattr(engines, "check_writable", read_only)
+    monkeypatch.setattr(engines, "locked", read_only)
+    assert load_with_engine([run], "cpu", "float32", "ctranslate2")[1] is not None
+    with pytest.raises(
+        ValueError, match=r"has to export the run into .*exports first, which cannot be written to: copy"
+    ):
+        load_with_engine([run], "cpu", "int8", "ctranslate2")
+
+
 def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process that holds the lock has exported the run by the time this one gets it."""
     exports: list[Path] = []
@@ -154,7 +171,7 @@ def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: py
 def test_a_run_that_cannot_be_exported_names_the_engine(run: Path) -> None:
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("normalizers.Softmax", "normalizers.Sparsemax"))
-    with pytest.raises(ValueError, match=r"^engine=ctranslate2 does not support normalizer=sparsemax.*Or use"):
+    with pytest.raises(ValueError, match=r"^ctranslate2 does not support normalizer=sparsemax.*Or use"):
         load_with_engine([run], "cpu", "float32", "ctranslate2")
 
 
@@ -200,7 +217,9 @@ def test_what_an_engine_lacks_is_one_sentence(run: Path, command: Command, overr
 def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"ctranslate2": "5.1.0"}
     monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
-    with pytest.raises(ValueError, match=r"format=ctranslate2 needs ctranslate2.*<4.9.*, but 5.1.0 is installed: pip"):
+    with pytest.raises(
+        ValueError, match=r"ctranslate2 needs the package ctranslate2.*<4.9.*, but 5.1.0 is installed: pip"
+    ):
         extras.check_extra("ctranslate2")
 
     def missing(name: str) -> str:
@@ -208,15 +227,17 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(extras.metadata, "version", missing)
     with pytest.raises(
-        ValueError, match=r"needs ctranslate2, which is not installed: pip install .*'\.\[ctranslate2\]'"
+        ValueError, match=r"needs the package ctranslate2, which is not installed: pip install .*'\.\[ctranslate2\]'"
     ):
         extras.check_extra("ctranslate2")
 
 
 def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
-    with pytest.raises(ValueError, match="quantization is int8, but format=hugging_face has only float32: use one"):
-        formats.write_format(trained, "hugging_face", Path(), "int8")
+    for format, quantization, known in (("hugging_face", "int8", "float32"), ("onnx", "int16", "float32, int8")):
+        message = f"quantization is {quantization}, but {format} has only {known}: use one of them"
+        with pytest.raises(ValueError, match=message):
+            formats.write_format(trained, format, Path(), quantization)
     with pytest.raises(ValueError, match=r"marian.*ctranslate2"):
         nmt.load(run, "cpu", engine="marian")
     with pytest.raises(ValueError, match="engine=onnx has precision=float32 and int8, not float16: use one of them"):

@@ -299,9 +299,9 @@ def test_a_license_is_stated_only_if_it_is_known(changes: dict[str, Any], licens
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["norm@model=scale_norm"], r"does not support norm@model=scale_norm, which .*run uses, .*format=ctranslate2"),
-        ([SEPARATE], r"model\.norm_first=true with tokenizer\.joint=false, which .*run uses, .*use format=ctranslate2"),
-        (["scorer@cross=additive"], r"format=hugging_face does not support scorer=additive, .* at cross.*format=onnx"),
+        (["norm@model=scale_norm"], r"does not support norm@model=scale_norm, which .*run uses, .*use ctranslate2"),
+        ([SEPARATE], r"model\.norm_first=true with tokenizer\.joint=false, which .*run uses, .*use ctranslate2"),
+        (["scorer@cross=additive"], r"hugging_face does not support scorer=additive, .* at cross.*Use onnx"),
     ],
 )
 def test_what_it_does_not_support_is_refused_in_one_sentence(

@@ -132,7 +132,7 @@ def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False
     return base._replace(model=made)
 
 
-def export(trained: Trained, folder: Path, quantization: str = "float32") -> str:
+def export(trained: Trained, folder: Path, int8: bool = False) -> str:
     """Writes the export; what that prints or logs. Tracing has no sizes, so they are not checked."""
     printed = io.StringIO()
     handler = logging.StreamHandler(printed)
@@ -141,7 +141,7 @@ def export(trained: Trained, folder: Path, quantization: str = "float32") -> str
     folder.mkdir(exist_ok=True)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            write_onnx(trained, folder, quantization)
+            write_onnx(trained, folder, int8=int8)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
         logging.getLogger().removeHandler(handler)
@@ -342,6 +342,12 @@ def test_the_example_translates_as_the_model_without_torch(exported: Exported) -
     assert found.stdout.split("\n")[:-1] == build_translator([exported.trained]).translate(LINES)
 
 
+def test_the_example_names_a_folder_that_is_no_export(tmp_path: Path) -> None:
+    found = subprocess.run([sys.executable, EXAMPLE, tmp_path], input="", capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stderr == f"{tmp_path} has no model.json: give the folder that nmt.export format=onnx wrote.\n"
+
+
 @pytest.mark.parametrize("exported", ["luong"], indirect=True)
 def test_the_greedy_search_of_the_page_is_that_of_the_model(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -362,7 +368,7 @@ def test_the_greedy_search_of_the_page_is_that_of_the_model(
 @torch.inference_mode()
 def test_int8_is_close_and_keeps_the_scorers_exact(base: Trained, tmp_path: Path) -> None:
     trained = with_model(base, MODELS["luong"])
-    export(trained, tmp_path, "int8")
+    export(trained, tmp_path, int8=True)
     source, mask = random_sources([7, 1, 4])
     tokens = random_tokens(3, 2, steps=3)
     for (log_probs, cross), (exact, exact_cross) in zip(
@@ -389,22 +395,21 @@ class Peeking(scorers.Dot):
         return super().score(queries, keys) * int(keys.sum() > 0)
 
 
-def test_what_onnx_cannot_hold_is_refused(base: Trained, tmp_path: Path) -> None:
-    def refused(message: str, trained: Trained, quantization: str = "float32") -> None:
+def test_what_onnx_does_not_support_is_refused(base: Trained, tmp_path: Path) -> None:
+    def refused(message: str, trained: Trained) -> None:
         with pytest.raises(ValueError, match=f"^{message}$"):
-            export(trained, tmp_path, quantization)
+            export(trained, tmp_path)
 
     path = base.run.path
-    refused("quantization is int4, but format=onnx has only float32, int8: use one of them.", base, "int4")
     refused(
-        f"format=onnx is made from float32 weights, but {path} is loaded with precision=int8: load it with "
+        f"onnx is exported from float32 weights, but {path} is loaded with precision=int8: load it with "
         "precision=float32.",
         base._replace(precision="int8"),
     )
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
-    refused("format=onnx supports models of single sentences.*context=none.", base._replace(settings=joined))
+    refused("onnx supports models of single sentences.*context=none.", base._replace(settings=joined))
     reads_itself = (
-        f"format=onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
+        f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
         "every source piece: export a run with another model.encoder, or use engine=torch."
     )
     dot = site(scorers.Dot)

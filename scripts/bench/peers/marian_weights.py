@@ -5,10 +5,10 @@
 OUT gets model.npz and vocab.spm for Marian 1.12. The run must be a pre-norm Transformer with layer norms and a joint
 vocabulary. Three places need care:
 
-- Marian's `type: transformer` does not normalize earlier positions in a pre-norm decoder; `transformer-new` does.
-- Its sinusoids use other frequencies. Trained positions are a table, which gets ours; embeddings are then not scaled by
-  Marian, so the table of embeddings is.
-- Its first decoder input is the vector 0, which only position 0 reads, so that row also has the embedding of BOS.
+- A pre-norm decoder of Marian's `type: transformer` does not normalize earlier positions; `transformer-new` does.
+- Marian's sinusoids have different frequencies. Ours are written as trained position embeddings. Marian does not scale
+  word embeddings beside trained positions, so they are written scaled.
+- Marian's decoder starts from the vector 0 instead of BOS. The embedding of BOS is added to position 0 instead.
 """
 
 import argparse
@@ -133,8 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     trained = load_run(given.run, "cpu")
     model = require_plain_transformer(trained, "Marian")
-    if not (model.norm_first and trained.tokenizers.joint):
-        raise ValueError(f"{given.run} must be a pre-norm Transformer with a joint vocabulary.")
+    if not (model.norm_first and trained.tokenizers.joint and isinstance(model.encoder_norm, nn.LayerNorm)):
+        raise ValueError(
+            f"{given.run} is not a pre-norm Transformer with layer norms and a joint vocabulary: train one with "
+            "model=transformer model.norm_first=true."
+        )
     text = yaml.safe_dump(options(model)).encode() + b"\0"
     given.out.mkdir(parents=True, exist_ok=True)
     np.savez(given.out / "model.npz", **arrays(model), **{"special:model.yml": np.frombuffer(text, dtype=np.int8)})
