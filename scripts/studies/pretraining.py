@@ -24,6 +24,7 @@ import argparse
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from nmt.files import cache_folder, check_folder
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
-from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, threads_each
+from scripts.studies.trainings import circumstances, last_line, resuming, run_logged, run_parallel, threads_each
 
 CORPORA = ("basic", "alt", "news", "evb")
 TOKENIZED = ("evb",)
@@ -143,18 +144,29 @@ def longer_steps(options: argparse.Namespace, seed: int) -> int:
 
 
 def make_runs(options: argparse.Namespace, threads: int) -> None:
-    """Makes every run that is not finished, one after the other."""
+    """Makes every run that is not finished."""
     cache = cache_folder(str(options.out / "cache"))
     files = plain_files(options.corpus, options.direction, cache)
-    encoder = EncoderDirectory(options.out / "pretrained_encoder")
-    complete(options, encoder, pretraining(options, encoder.path.name, options.pretrain_steps, 1, files), threads)
-    for seed in options.seeds:
-        untrained = EncoderDirectory(options.out / f"random_encoder_{seed}")
-        complete(options, untrained, pretraining(options, untrained.path.name, 1, seed, files), threads)
-        for arm in ARMS:
-            steps = longer_steps(options, seed) if arm == "longer" else options.steps
-            run = RunDirectory(options.out / f"{arm}_{seed}")
-            complete(options, run, training(options, arm, seed, steps), threads)
+
+    def encoder(name: str, steps: int, seed: int) -> None:
+        command = pretraining(options, name, steps, seed, files)
+        complete(options, EncoderDirectory(options.out / name), command, threads)
+
+    def arm(name: str, seed: int, steps: int) -> None:
+        command = training(options, name, seed, steps)
+        complete(options, RunDirectory(options.out / f"{name}_{seed}"), command, threads)
+
+    def from_random(seed: int) -> None:
+        encoder(f"random_encoder_{seed}", 1, seed)
+        arm("random", seed, options.steps)
+
+    def from_pretrained(seed: int) -> None:
+        arm("pretrained", seed, options.steps)
+        arm("longer", seed, longer_steps(options, seed))
+
+    first = partial(encoder, "pretrained_encoder", options.pretrain_steps, 1)
+    run_parallel(options.jobs, [first, *(partial(from_random, seed) for seed in options.seeds)])
+    run_parallel(options.jobs, [partial(from_pretrained, seed) for seed in options.seeds])
 
 
 def rows(options: argparse.Namespace) -> Iterator[list[str]]:
@@ -217,6 +229,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", default="1,2,3", help="comma-separated (default: %(default)s)")
     parser.add_argument("--direction", default="en-vi", help="default: %(default)s")
     parser.add_argument("--out", type=Path, default=Path("runs/pretraining"), help="default: %(default)s")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        help="parallel runs; their times are comparable if each is as slow (default: %(default)s)",
+    )
     parser.add_argument("--table-only", action="store_true", help="only tabulate the finished runs")
     parser.add_argument(
         "overrides",
@@ -237,11 +255,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     check_folder("--out", options.out)
-    threads = threads_each(1)
+    threads = threads_each(options.jobs)
     if not options.table_only:
         make_runs(options, threads)
-    made = circumstances("pretraining", arguments, 1, threads)
-    text = f"{report(options)}\n- made by: {made['command']}, {made['cpu']}, {threads} threads, {made['date']}"
+    made = circumstances("pretraining", arguments, options.jobs, threads)
+    conditions = f"{made['cpu']}, {options.jobs} jobs of {threads} threads, {made['date']}"
+    text = f"{report(options)}\n- made by: {made['command']}, {conditions}"
     (options.out / "pretraining.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 

@@ -79,3 +79,21 @@ def test_what_cannot_be_run_is_refused(arguments: list[str], message: str) -> No
 def test_a_table_without_an_encoder_says_why(options) -> None:
     with pytest.raises(ValueError, match="pretrained_encoder is not finished: not started"):
         study.report(options)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_runs_start_after_those_that_they_need(options, monkeypatch, jobs: int) -> None:
+    options.jobs = jobs
+    made: list[str] = []
+
+    def make(options, run: RunDirectory, command: list[str], threads: int) -> None:
+        needed = next((word.split("=")[1] for word in command if word.startswith("start_from=")), None)
+        assert needed is None or Path(needed).name in made
+        finish(run, wall_time_seconds=10.0, steps=50)
+        made.append(run.path.name)
+
+    monkeypatch.setattr(study, "complete", make)
+    monkeypatch.setattr(study, "plain_files", lambda *_: FILES)
+    study.make_runs(options, threads=1)
+    assert len(made) == 1 + 2 + 3 * 2
+    assert all(made.index(f"random_{seed}") < made.index(f"longer_{seed}") for seed in options.seeds)
