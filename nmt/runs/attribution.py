@@ -28,6 +28,8 @@ from nmt.text import PAD
 logger = logging.getLogger(__name__)
 
 Attributions = Float[Tensor, "batch target source"]
+Observe = Callable[[], None]
+"""Called before each pass; what it raises ends the computation."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
 """method(model, batch, rows), with the batch on the model's device."""
 
@@ -37,12 +39,32 @@ _TOLERANCE = 0.01
 _NARROWEST = 2**-10
 
 
-def gradient_x_input(model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None) -> Attributions:
+def _unobserved() -> None:
+    pass
+
+
+class _Explained(NamedTuple):
+    """What a method explains: f_t of each sentence of a batch."""
+
+    model: Seq2Seq
+    batch: Batch
+    contrast: int | None
+    observe: Observe
+
+    @property
+    def everything(self) -> Int[Tensor, " batch"]:
+        """The sentences of the batch."""
+        return torch.arange(len(self.batch.source), device=self.batch.source.device)
+
+
+def gradient_x_input(
+    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, observe: Observe = _unobserved
+) -> Attributions:
     """a_tj = e_j . df_t / de_j for the embedding e_j of source piece j (Shrikumar et al. 2017, section 2)."""
-    sentences = torch.arange(len(batch.source), device=batch.source.device)
+    explained = _Explained(model, batch, contrast, observe)
     found = [
-        _slopes(model, batch, some, torch.ones_like(some, dtype=torch.float32), contrast)
-        for some in sentences.split(rows)
+        _slopes(explained, some, torch.ones_like(some, dtype=torch.float32))
+        for some in explained.everything.split(rows)
     ]
     return _without_padding(torch.cat(found), batch)
 
@@ -64,7 +86,12 @@ class _Integrated(NamedTuple):
 
 
 def integrated_gradients(
-    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, steps: int = STEPS
+    model: Seq2Seq,
+    batch: Batch,
+    rows: int,
+    contrast: int | None = None,
+    steps: int = STEPS,
+    observe: Observe = _unobserved,
 ) -> Attributions:
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
@@ -73,15 +100,16 @@ def integrated_gradients(
     more than 0.01 nats, the worst intervals are halved. Logs a warning where f jumps, because no rule can
     integrate over a jump. One pass has at least `steps` rows.
     """
-    everything = torch.arange(len(batch.source), device=batch.source.device)
-    nothing, whole = (_explained_at(model, batch, everything, _constant(everything, a), contrast) for a in (0.0, 1.0))
+    explained = _Explained(model, batch, contrast, observe)
+    everything = explained.everything
+    nothing, whole = (_explained_at(explained, everything, _constant(everything, a)) for a in (0.0, 1.0))
     tolerated = _TOLERANCE * (whole - nothing).abs().clamp(min=1)
     done: list[list[_Integrated]] = [[] for _ in everything]
     waiting = [_Interval(sentence, 0.0, 1.0) for sentence in range(len(batch.source))]
     while waiting:
         at_once = max(1, rows // steps)
         for first in range(0, len(waiting), at_once):
-            for one in _integrals(model, batch, waiting[first : first + at_once], contrast, steps):
+            for one in _integrals(explained, waiting[first : first + at_once], steps):
                 done[one.interval.sentence].append(one)
         waiting = []
         for sentence, parts in enumerate(done):
@@ -105,39 +133,38 @@ def integrated_gradients(
     return found
 
 
-def _integrals(
-    model: Seq2Seq, batch: Batch, intervals: Sequence[_Interval], contrast: int | None, steps: int
-) -> Iterator[_Integrated]:
+def _integrals(explained: _Explained, intervals: Sequence[_Interval], steps: int) -> Iterator[_Integrated]:
     """The Gauss-Legendre rule in each interval."""
+    batch = explained.batch
     device = batch.source.device
     roots, weights = (torch.from_numpy(each).to(device) / 2 for each in np.polynomial.legendre.leggauss(steps))
     sentences = torch.tensor([interval.sentence for interval in intervals], device=device)
     start, width = torch.tensor([interval[1:] for interval in intervals], dtype=roots.dtype, device=device).T
     nodes = start[:, None] + width[:, None] * (roots + 0.5)
-    slopes = _slopes(model, batch, sentences.repeat_interleave(steps), nodes.flatten(), contrast)
+    slopes = _slopes(explained, sentences.repeat_interleave(steps), nodes.flatten())
     shares = (width[:, None] * weights).to(slopes)
     integrals = torch.einsum("ints,in->its", slopes.unflatten(0, (-1, steps)), shares)
-    low, high = (_explained_at(model, batch, sentences, end[:, None], contrast) for end in (start, start + width))
+    low, high = (_explained_at(explained, sentences, end[:, None]) for end in (start, start + width))
     errors = (integrals.sum(dim=-1) - (high - low)).abs().masked_fill(batch.target_output[sentences] == PAD, 0)
     yield from map(_Integrated, intervals, integrals, errors)
 
 
-def occlusion(model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None) -> Attributions:
+def occlusion(
+    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, observe: Observe = _unobserved
+) -> Attributions:
     """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches)."""
     size = batch.source.shape[1]
-    sentences = torch.arange(len(batch.source), device=batch.source.device)
-    intact = _explained_at(model, batch, sentences, _constant(sentences, 1.0), contrast)
+    explained = _Explained(model, batch, contrast, observe)
+    intact = _explained_at(explained, explained.everything, _constant(explained.everything, 1.0))
     found = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
-        found[chosen, :, column] = intact[chosen] - _explained_at(
-            model, batch, chosen, 1.0 - one_hot(column, size), contrast
-        )
+        found[chosen, :, column] = intact[chosen] - _explained_at(explained, chosen, 1.0 - one_hot(column, size))
     return _without_padding(found, batch)
 
 
 @torch.no_grad()
-def value_zeroing(model: Seq2Seq, batch: Batch, rows: int) -> Attributions:
+def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, observe: Observe = _unobserved) -> Attributions:
     """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, for the input o_t of the output layer.
 
     Value zeroing (Mohebbi et al. 2023, section 3) for cross attention: the values v_j of source position j are zeroed
@@ -146,6 +173,7 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int) -> Attributions:
     size = batch.source.shape[1]
 
     def features(sentences: Int[Tensor, " rows"], zeroed: Int[Tensor, "rows source"]) -> Float[Tensor, "rows target _"]:
+        observe()
         some = _rows(batch, sentences)
         with ExitStack() as stack:
             for attention in model.sites["cross"]:
@@ -165,9 +193,10 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int) -> Attributions:
 
 
 def _slopes(
-    model: Seq2Seq, batch: Batch, sentences: Int[Tensor, " rows"], alphas: Float[Tensor, " rows"], contrast: int | None
+    explained: _Explained, sentences: Int[Tensor, " rows"], alphas: Float[Tensor, " rows"]
 ) -> Float[Tensor, "rows target source"]:
     """e_j . df_t / de_j at alpha e, for the chosen sentences of the batch."""
+    model, batch, contrast, observe = explained
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source).detach()
     # cuDNN has gradients of recurrent networks in training mode only.
@@ -176,29 +205,28 @@ def _slopes(
         features = model.decode(some.target_input, model.encode_embedded(points, some.source_mask))
         slopes = []
         for step, target in zip(features.unbind(dim=1), some.target_output.unbind(dim=1), strict=True):
-            explained = _explained(model, step, target, contrast).sum()  # each sentence's depends on its own row alone
-            [gradient] = torch.autograd.grad(explained, points, retain_graph=True)
+            observe()
+            total = _f(model, step, target, contrast).sum()  # each sentence's f_t depends on its own row alone
+            [gradient] = torch.autograd.grad(total, points, retain_graph=True)
             slopes.append((gradient * embedded).sum(dim=-1))
     return torch.stack(slopes, dim=1)
 
 
 @torch.no_grad()
 def _explained_at(
-    model: Seq2Seq,
-    batch: Batch,
-    sentences: Int[Tensor, " rows"],
-    factors: Float[Tensor, "rows #source"],
-    contrast: int | None,
+    explained: _Explained, sentences: Int[Tensor, " rows"], factors: Float[Tensor, "rows #source"]
 ) -> Float[Tensor, "rows target"]:
     """f_t of the chosen sentences of the batch, with their embeddings multiplied by `factors`."""
+    model, batch, contrast, observe = explained
+    observe()
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source)
     embedded = embedded * factors.to(embedded).unsqueeze(-1)
     features = model.decode(some.target_input, model.encode_embedded(embedded, some.source_mask))
-    return _explained(model, features, some.target_output, contrast)
+    return _f(model, features, some.target_output, contrast)
 
 
-def _explained(
+def _f(
     model: Seq2Seq, features: Float[Tensor, "*rows width"], target: Int[Tensor, "*rows"], contrast: int | None
 ) -> Float[Tensor, "*rows"]:
     """f_t of the features that `decode` returned."""

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from nmt.config.messages import unknown
 from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
-from nmt.runs.attribution import STEPS, Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
+from nmt.runs.attribution import (
+    STEPS,
+    Method,
+    Observe,
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    value_zeroing,
+)
 from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
 from nmt.runs.forced_scores import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
@@ -29,8 +37,14 @@ ATTENTION = "attention"
 _GRADIENTS = ("gradient_x_input", "integrated_gradients")
 
 
-def chosen_method(trained: Trained, name: str, contrast: str | None = None, steps: int | None = None) -> Method:
-    """The method of that name; `steps` is for integrated gradients.
+def chosen_method(
+    trained: Trained,
+    name: str,
+    contrast: str | None = None,
+    steps: int | None = None,
+    observe: Observe | None = None,
+) -> Method:
+    """The method of that name; `steps` is for integrated gradients, `observe` is called before each pass.
 
     Raises ValueError for an unknown name, a contrast that is not one piece of the target vocabulary, and for settings
     and a precision that the method cannot use.
@@ -53,6 +67,8 @@ def chosen_method(trained: Trained, name: str, contrast: str | None = None, step
         if steps < 1:
             raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
         settings["steps"] = steps
+    if observe is not None:
+        settings["observe"] = observe
     return partial(METHODS[name], **settings)
 
 

@@ -15,8 +15,10 @@ from nmt.decoding.beam import Observe
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import Choice
 from nmt.runs.alternatives import alternatives
+from nmt.runs.attribution_maps import attribution_maps, chosen_method
 from nmt.runs.beams import Beam, watched_search
 from nmt.runs.cells import cells
+from nmt.runs.forced_maps import IdPair
 from nmt.runs.interventions import Decoded, forced, intervene
 from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
@@ -26,6 +28,7 @@ from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
     AlignQuestion,
     AlternativesQuestion,
+    AttributeQuestion,
     CellsQuestion,
     InterveneQuestion,
     PairQuestion,
@@ -44,6 +47,8 @@ T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
 """Limit on the pieces per side of a question: an answer with the maps of all heads grows with the product of both."""
+_ATTRIBUTION_TOKENS = 4096
+"""Tokens of the variants of a sentence that are computed together."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -164,6 +169,34 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
         source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
+
+    return await computed(request, service, question, action)
+
+
+@router.post("/attribute", responses=_FAILURES)
+async def attribute(request: Request, service: ThisService, question: AttributeQuestion) -> dict[str, Any]:
+    """How much each source piece matters for each piece of the run's own translation or a given one.
+
+    In nats of log p, except for value zeroing, which has the cosine distance that the decoder's output moves.
+    """
+
+    def action(trained: Trained) -> dict[str, Any]:
+        stop = service.batcher.stop_if_abandoned
+        method = chosen_method(trained, question.method, question.contrast or None, observe=stop)
+        source, target = sentence_pair(trained, question, stop)
+        check_length("source", source, trained.model.max_source)
+        check_length("translation", target, trained.model.max_target)
+        [found] = attribution_maps(trained, [IdPair(1, 1, source, target)], _ATTRIBUTION_TOKENS, method)
+        [item] = found.maps
+        # An attribution has one layer and head.
+        attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))
+        return {
+            "inputs": item.inputs,
+            "outputs": item.outputs,
+            "columns": item.columns,
+            "attribution": rounded(attribution),
+            "weights": rounded(weights),
+        }
 
     return await computed(request, service, question, action)
 

@@ -68,6 +68,15 @@ class AlternativesQuestion(PairQuestion):
     number: int = Field(5, ge=1, le=100, description="pieces to return for each position")
 
 
+class AttributeQuestion(PairQuestion):
+    """A question about how much each source piece matters for each target piece."""
+
+    method: Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"] = "occlusion"
+    contrast: str | None = Field(
+        None, max_length=1000, description="explain the preference to this piece of the target vocabulary"
+    )
+
+
 class CellsQuestion(PairQuestion):
     """A question about one row of a map."""
 

@@ -249,3 +249,21 @@ def test_a_jump_of_the_model_is_reported(caplog: pytest.LogCaptureFixture) -> No
 def test_no_parameter_gets_a_gradient(model: Seq2Seq, batch: Batch, method: str) -> None:
     METHODS[method](model, batch, 100)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_observer_ends_the_computation(batch: Batch, method: str) -> None:
+    model = build("luong")
+    passes: list[int] = []
+    METHODS[method](model, batch, 5, observe=lambda: passes.append(len(passes)))  # type: ignore[call-arg]
+    assert len(passes) > 2
+
+    def stop() -> None:
+        passes.append(len(passes))
+        if len(passes) == 2:
+            raise InterruptedError
+
+    passes.clear()
+    with pytest.raises(InterruptedError):
+        METHODS[method](model, batch, 5, observe=stop)  # type: ignore[call-arg]
+    assert len(passes) == 2

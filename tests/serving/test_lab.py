@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 import nmt
 from nmt.maps.links import Choice
+from nmt.runs.attribution_maps import METHODS
 from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import load_run
 
@@ -216,3 +217,35 @@ def test_search_settings_are_those_of_the_library(client: TestClient, here: Path
     assert greedy[-1][1]["text"] == loaded.translate([TEXT["text"]], beam_size=1)[0]
     attended = client.post("/v1/attend", json={**TEXT, "beam_size": 1, "length_penalty": 0}).json()
     assert attended["text"] == loaded.translate([TEXT["text"]], beam_size=1, length_penalty=0.0)[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("run", ["maps_transformer", "maps_luong"])
+def test_attributions_are_those_of_the_library(client: TestClient, here: Path, run: str, method: str) -> None:
+    loaded = nmt.load(run, device="cpu")
+    asked = {"run": run, "text": TEXT["text"], "target": "một hai", "method": method}
+    found = client.post("/v1/attribute", json=asked).json()
+    [[item]] = loaded.attribute([TEXT["text"]], ["một hai"], method=method)
+    assert (found["outputs"], found["columns"]) == (item.outputs, item.columns)
+    # float32 gradients of two computations, each rounded to six digits.
+    largest = float(np.abs(item.attribution).max())
+    np.testing.assert_allclose(found["attribution"], item.attribution[0, 0], rtol=0, atol=ROUNDED + FLOAT32 * largest)
+    np.testing.assert_allclose(np.abs(found["weights"]).sum(axis=-1), 1, rtol=0, atol=10 * ROUNDED)
+
+
+def test_an_attribution_explains_the_preference_to_another_piece(client: TestClient, here: Path) -> None:
+    loaded = nmt.load(TEXT["run"], device="cpu")
+    asked = {**TEXT, "target": "một hai", "contrast": "</s>"}
+    [[item]] = loaded.attribute([TEXT["text"]], ["một hai"], method="occlusion", contrast="</s>")
+    found = client.post("/v1/attribute", json=asked).json()
+    largest = float(np.abs(item.attribution).max())
+    np.testing.assert_allclose(found["attribution"], item.attribution[0, 0], rtol=0, atol=ROUNDED + FLOAT32 * largest)
+    for wrong, sentence in (
+        ({"contrast": "một hai"}, "it must be one piece of the target vocabulary"),
+        ({"method": "value_zeroing", "contrast": "</s>"}, "method=value_zeroing has no contrast"),
+        ({"method": "lime"}, "Invalid request: method"),
+        ({"target": ""}, "The target is empty"),
+    ):
+        answer = client.post("/v1/attribute", json={**asked, **wrong})
+        assert answer.status_code == 400
+        assert sentence in answer.json()["error"]

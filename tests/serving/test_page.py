@@ -22,7 +22,7 @@ from nmt.serving.page import FILES
 TEXT = "one two three."
 EVERYTHING = (
     "run=maps_transformer&second=maps_luong&text=one two three.&unit=words&layer=0&head=1&row=1&column=2"
-    "&difference=true&revealed=true"
+    "&difference=true&revealed=true&method=occlusion"
 )
 
 
@@ -357,6 +357,46 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     other.locator("#guess-rates tr").nth(3).wait_for()
     assert other.locator("#guess-pair").input_value() == "How old is Mai?"
     other.context.close()
+
+
+def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
+    translate(page)
+    page.get_by_text("What each piece depends on (attribution)").click()
+    page.locator("#attributed .cell").first.wait_for()
+    rows, columns = (page.locator(f"#intact text[data-{side}]").count() for side in ("row", "column"))
+    assert page.locator("#attributed .cell").count() == rows * columns
+    page.locator("#attributed .cell").nth(1).click()
+    assert re.search(r"“.+” gets [+−]?\d\.\d\d nats from “.+”\.", page.locator("#attributed .verdict").text_content())
+    occluded = numbers(page, "attributed")
+    page.locator("#method").select_option("value_zeroing")
+    page.get_by_role("heading", name="value zeroing").wait_for()
+    page.locator("#attributed .cell").first.wait_for()
+    assert not page.locator("#contrast").is_visible()
+    assert min(numbers(page, "attributed")) >= 0
+    assert numbers(page, "attributed") != occluded
+    page.locator("#method").select_option("gradient_x_input")
+    page.locator("#contrast").fill("</s>")
+    page.locator("#contrast").press("Enter")
+    page.locator("#attributed .cell").first.wait_for()
+    expected = numbers(page, "attributed")
+
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    other.locator("#attributed .cell").first.wait_for()
+    assert other.locator("#contrast").input_value() == "</s>"
+    assert numbers(other, "attributed") == expected
+    other.context.close()
+
+
+def test_an_attribution_that_cannot_be_made_says_why(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{address}/#run=maps_transformer&text=one&method=occlusion&contrast=m%E1%BB%99t hai")
+    page.get_by_text("it must be one piece of the target vocabulary").wait_for()
+    page.locator("#contrast").fill("")
+    page.locator("#contrast").press("Enter")
+    page.locator("#attributed .cell").first.wait_for()
+    context.close()
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -1,5 +1,6 @@
 // The lab's page from top to bottom: a sentence is asked for, its translation and maps are shown, and changes ask again.
 
+import { drawAttribution, fitAttribution, listenToAttribution, showAttribution } from "/page/attribution.js";
 import { darkness } from "/page/colors.js";
 import { drawBeam } from "/page/beam.js";
 import { button, clean, element, fillSelect, signed } from "/page/element.js";
@@ -8,7 +9,7 @@ import { drawHeat } from "/page/heat.js";
 import { chooseForLayer, chosenForLayer, drawInspector, setWeight } from "/page/inspector.js";
 import { drawLines } from "/page/lines.js";
 import { differenceOf, mapOf } from "/page/maps.js";
-import { Unreachable, ask, isOutdated, listen } from "/page/server.js";
+import { ask, isOutdated, listen, sentenceOf } from "/page/server.js";
 import { MEAN, SITES, readAddress, state, writeAddress } from "/page/state.js";
 import { pictureOf, pngFile, save, svgFile } from "/page/svg.js";
 import { fillLabels, label, language } from "/page/text.js";
@@ -138,13 +139,14 @@ function report(error) {
   if (intact?.run !== state.run || intact?.source !== state.text || intact?.second !== state.second) forget();
   element.results.ariaBusy = "false";
   element.status.classList.add("error");
-  element.status.textContent = error instanceof Unreachable ? label("failed", error.message) : error.message;
+  element.status.textContent = sentenceOf(error);
 }
 
 function forget() {
   intact = forced = changed = other = reading = original = null;
   beam = { asked: "", steps: [], score: 0 };
   draw();
+  showAttribution(null);
   element["beam-box"].hidden = true;
   element.results.ariaBusy = "false";
 }
@@ -166,6 +168,7 @@ function show() {
   element["beam-box"].hidden = beam.steps.length === 0;
   if (element["beam-box"].open) showBeam();
   draw();
+  showAttribution(intact);
   if (changed) element.changed.querySelector(".verdict").scrollIntoView({ block: "nearest" });
   if (state.revealed) drawGuess(report);
 }
@@ -380,6 +383,7 @@ async function start() {
   try { runs = await ask("/v1/runs"); } catch (error) { report(error); return; }
   const restore = async () => {
     readAddress(runs);
+    fitAttribution();
     fillRuns();
     element.text.value = state.text;
     await refresh();
@@ -392,6 +396,7 @@ async function start() {
     else begin(element.text.value);
   });
   listenToChoices();
+  listenToAttribution();
   listenToGuess(report);
   element.explanation.addEventListener("toggle", () => intact && inspect());
   element["beam-box"].addEventListener("toggle", () => { if (element["beam-box"].open && beam.steps.length) showBeam(); });
@@ -404,8 +409,8 @@ async function start() {
     const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
     element.status.textContent = label(await copying.then(() => "copied", () => "copyFailed"));
   });
-  darkness.addEventListener("change", () => { draw(); drawGuess(report); });
-  addEventListener("resize", draw);
+  darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
+  addEventListener("resize", () => { draw(); drawAttribution(); });
   addEventListener("hashchange", restore);
   document.addEventListener("keydown", ({ key, target, ctrlKey, metaKey, altKey }) => {
     if (ctrlKey || metaKey || altKey) return; // a command of the browser

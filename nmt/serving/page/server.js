@@ -1,5 +1,7 @@
 // Questions to the server. A newer question of the same kind makes the older one stop; the kind is the path unless given.
 
+import { label } from "/page/text.js";
+
 const underWay = new Map();
 const key = new URLSearchParams(location.search).get("api_key");
 const access = key ? { authorization: `Bearer ${key}` } : {};
@@ -48,3 +50,6 @@ export async function listen(path, body, tell) {
 }
 
 export const isOutdated = (error) => error.name === "AbortError";
+
+// What a failed question says on the page.
+export const sentenceOf = (error) => error instanceof Unreachable ? label("failed", error.message) : error.message;

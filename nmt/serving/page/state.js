@@ -11,10 +11,11 @@ const DEFAULTS = {
   unit: "pieces", view: "heat", difference: false,
   beamSize: null, lengthPenalty: null,
   changes: [], prefix: [], row: null, column: null, of: "intact",
+  method: "", contrast: "",
   pair: "", guess: [], revealed: false,
 };
 // `of` names the map in which row and column are selected. `changes` are {key, says, place, changes}: what is
-// asked of the server, and how it is called.
+// asked of the server, and how it is called. `method` and `contrast` are those of the attribution, if it is open.
 export const state = structuredClone(DEFAULTS);
 
 // `isNew` keeps the former address for the browser's Back.
