@@ -295,6 +295,8 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 _USE = """\
+Needs `pip install 'transformers>=5.24,<6' sentencepiece torch`.
+
 ```python
 import unicodedata
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
