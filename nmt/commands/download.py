@@ -106,7 +106,9 @@ def _check_apart(plans: list[list[_File]]) -> None:
         # An archive takes two paths: its own and that of its extracted files.
         for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
             if (other := urls.setdefault(path, file.url)) != file.url:
-                raise ValueError(f"{other} and {file.url} would both be written to {path}; download them one by one.")
+                raise ValueError(
+                    f"{other} and {file.url} would both be written to {path}; use a different out= for each."
+                )
 
 
 def _fetched(file: _File, limits: Limits) -> list[Path]:

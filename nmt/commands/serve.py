@@ -27,7 +27,8 @@ def serve(job: Job[ServeSettings]) -> None:
         from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"nmt.serve needs {error.name}, which is not installed: pip install -c constraints.txt -e '.[serve]'."
+            f"nmt.serve needs {error.name}, which is not installed; run pip install -c constraints.txt -e '.[serve]' "
+            "first."
         ) from error
     settings = job.settings
     keys = frozenset[str]()

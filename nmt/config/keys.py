@@ -23,7 +23,7 @@ def normal_form(config: Config) -> Config:
 
 
 def leaves(value: Any, key: str = "") -> Config:
-    """The values below a dotted key that are not groups, by their full dotted keys."""
+    """The values inside `value` that are not mappings, by full dotted key; `key` is that of `value` itself."""
     if not isinstance(value, dict):
         return {key: value}
     names = {name: f"{key}.{name}" if key else str(name) for name in value}

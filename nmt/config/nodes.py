@@ -13,7 +13,7 @@ Node = dict[str, Any]
 """The description of an object: `_target_` and its arguments."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# The wheel has the configurations inside the package, a checkout beside it.
+# In a wheel the configurations are inside the package; in a checkout they are next to it.
 CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "configs") if path.is_dir())
 
 

@@ -430,7 +430,7 @@ class EncoderSettings(LoopSettings):
     @check(mode="after")
     def check_vocabulary(self) -> "EncoderSettings":
         if not self.tokenizer.joint:
-            raise ValueError("tokenizer.joint is false, but pretraining has one vocabulary: leave it out.")
+            raise ValueError("tokenizer.joint is false, but pretraining has one vocabulary: leave out tokenizer.joint.")
         return self
 
 

@@ -13,15 +13,15 @@ def check_extra(extra: str) -> None:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed
         return
-    remedy = f"pip install -c constraints.txt -e '.[{extra}]'."
+    remedy = f"run pip install -c constraints.txt -e '.[{extra}]' first."
     for each in declared:
         if each.marker is None or each.marker.evaluate({"extra": ""}) or not each.marker.evaluate({"extra": extra}):
             continue
         try:
             found = metadata.version(each.name)
         except metadata.PackageNotFoundError:
-            raise ValueError(f"{extra} needs the package {each.name}, which is not installed: {remedy}") from None
+            raise ValueError(f"{extra} needs the package {each.name}, which is not installed; {remedy}") from None
         if found not in each.specifier:
             raise ValueError(
-                f"{extra} needs the package {each.name}{each.specifier}, but {found} is installed: {remedy}"
+                f"{extra} needs the package {each.name}{each.specifier}, but {found} is installed; {remedy}"
             )

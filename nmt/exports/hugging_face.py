@@ -50,7 +50,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     if lacking:
         raise ValueError(
             f"hugging_face does not know the weights {', '.join(lacking)} of transformers "
-            f"{transformers.__version__}: pip install -c constraints.txt transformers."
+            f"{transformers.__version__}; run pip install -c constraints.txt transformers first."
         )
     exported.load_state_dict({**state, **weights})
     exported.generation_config = GenerationConfig(**generation_settings(trained))

@@ -17,7 +17,10 @@ UNIFORM, SINK, CONSTANT = 0.99, 0.95, 0.02
 
 
 class Measures(NamedTuple):
-    """Measures of each head over a sentence's rows, each divided by its sum; rows without weight are skipped."""
+    """Measures of each head over a sentence's rows.
+
+    Each row is first divided by its sum; rows without weight are skipped.
+    """
 
     entropy: Heads
     """Mean of -sum_s a_s ln a_s, in nats: 0 if all weight is on one column."""

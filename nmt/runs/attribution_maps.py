@@ -63,7 +63,9 @@ def chosen_method(
         settings["contrast"] = contrast_id(trained.tokenizers.target, contrast)
     if steps is not None:
         if name != "integrated_gradients":
-            raise ValueError(f"steps has no effect on method={name}; leave it out, or use method=integrated_gradients.")
+            raise ValueError(
+                f"steps has no effect with method={name}; leave it out, or use method=integrated_gradients."
+            )
         if steps < 1:
             raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
         settings["steps"] = steps
@@ -117,10 +119,10 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
         return ids[0]
     if (found := tokenizer.id_of(contrast)) is not None:
         return found
-    pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "no piece"
+    pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
     raise ValueError(
-        f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a label "
-        "of a map's row."
+        f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a row "
+        "label of a map."
     )
 
 

@@ -174,7 +174,7 @@ def training_counts(trained: Trained) -> Counter[str]:
 def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -> None:
     """Writes the hypotheses, chrF of each line, and, last, all scores with their conditions."""
     test_set.out.mkdir(parents=True, exist_ok=True)
-    # Earlier scores must not stay beside these hypotheses if this is interrupted.
+    # Earlier scores must not be left next to these hypotheses if this is interrupted.
     (test_set.out / "scores.json").unlink(missing_ok=True)
     (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     _save_sentences(test_set, found.hypotheses)

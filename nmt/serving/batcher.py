@@ -18,7 +18,7 @@ from nmt.serving.gallery import Gallery
 T = TypeVar("T")
 
 _BYTES_PER_PIECE = 4
-"""A guess that bounds how many sentences a batch takes at once; the Translator keeps the exact budget."""
+"""Assumed UTF-8 bytes per source piece: they limit a batch, and the Translator applies the exact limit."""
 
 _ALIKE = 4
 """A sentence joins a batch only if the longer of it and the batch's first is at most this many times the shorter."""

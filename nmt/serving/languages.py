@@ -25,7 +25,7 @@ class Languages:
     def __init__(self, gallery: Gallery) -> None:
         self.directions = list(dict.fromkeys(run.direction for run in gallery.offered.values()))
         self.codes = sorted({code for each in self.directions for code in (each.source, each.target)})
-        # Selected once: it takes ten times as long as to detect a language.
+        # Select the languages once: this takes ten times as long as detecting the language of a text.
         self._identifier = copy(_every_language())
         self._identifier.set_languages(set(self.codes) & set(_every_language().labels))
 

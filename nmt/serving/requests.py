@@ -80,7 +80,7 @@ async def read(request: Request, model: type[M]) -> M:
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
-        form = await request.form()  # empty for any other content type
+        form = await request.form()  # empty unless the content type is that of a form
         lists: dict[str, list[str]] = {}
         for key, value in (*request.query_params.multi_items(), *form.multi_items()):
             if isinstance(value, str):  # and not a file

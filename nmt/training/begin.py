@@ -141,7 +141,7 @@ def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
 
 
 def without_dropout(node: Node) -> Node:
-    """The arguments that decide which weights a model has."""
+    """The node's values by dotted key, without `dropout`, which adds no weights."""
     return {key: value for key, value in leaves(node).items() if key != "dropout"}
 
 

@@ -1,9 +1,10 @@
-"""Speed of the server under load, beside nmt.translate and, if asked, beside a plain FastAPI application."""
+"""Speed of the server under load, beside nmt.translate and, if asked, beside other servers."""
 
 import argparse
 import asyncio
 import contextlib
 import itertools
+import math
 import signal
 import statistics
 import subprocess
@@ -13,19 +14,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
+from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import load_run
-from nmt.runs.search import build_translator
+from nmt.runs.search import Translator, build_translator
 from scripts.server import Connection, Server, cpu_seconds, server
 
 LEVELS = "1,8,64,256"
 
 
+class Elsewhere(NamedTuple):
+    """A server with LibreTranslate's interface on this machine that somebody else has started."""
+
+    port: int
+    memory: float = math.nan
+    cpu_seconds: float = math.nan
+
+
 def closed_loop(
-    served: Server, clients: int, lines: list[str], asked: dict[str, str], seconds: float
+    served: Server | Elsewhere, clients: int, lines: list[str], asked: dict[str, str], seconds: float
 ) -> dict[str, Any]:
     """Each client sends a line, waits for its translation, and sends the next line, for some seconds.
 
@@ -62,9 +71,9 @@ def closed_loop(
 
 
 @contextlib.contextmanager
-def child(mode: str, run: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def child(mode: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """This module in a process of its own, which is ended after the block."""
-    command = [sys.executable, "-m", "scripts.bench.serving", mode, str(run), *arguments]
+    command = [sys.executable, "-m", "scripts.bench.serving", mode, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -72,12 +81,18 @@ def child(mode: str, run: Path, *arguments: str) -> Iterator[subprocess.Popen[st
             process.send_signal(signal.SIGTERM)
 
 
-def direct(run: Path, source: Path) -> None:
+def load(run: str, engine: str, precision: str) -> Translator:
+    """The translator of a run with an engine, on the CPU."""
+    runs, loaded = load_with_engine([run], "cpu", precision, engine)
+    return build_translator(runs, engine=loaded)
+
+
+def direct(source: str, *loaded: str) -> None:
     """What nmt.translate does with the file after its start, as often as fits into some seconds, at least once.
 
     Reads the seconds from standard input and prints sentences per second, and their number.
     """
-    translator, lines = build_translator([load_run(run, "cpu", "float32")]), read_lines(source)
+    translator, lines = load(*loaded), read_lines(Path(source))
     for line in sys.stdin:
         began, translated = time.perf_counter(), 0
         while time.perf_counter() - began < float(line):
@@ -85,7 +100,7 @@ def direct(run: Path, source: Path) -> None:
         print(translated / (time.perf_counter() - began), translated, flush=True)
 
 
-def plain(run: Path) -> None:
+def plain(*loaded: str) -> None:
     """The application that one would write first: every request is translated by itself, in a thread of its own."""
     import uvicorn
     from fastapi import FastAPI
@@ -94,7 +109,7 @@ def plain(run: Path) -> None:
     class Body(BaseModel):
         q: str
 
-    app, translator = FastAPI(), build_translator([load_run(run, "cpu", "float32")])
+    app, translator = FastAPI(), load(*loaded)
 
     @app.post("/translate")
     def translate(body: Body) -> dict[str, str]:
@@ -108,21 +123,31 @@ def plain(run: Path) -> None:
 
 
 def measure(
-    run: Path, source: Path, levels: list[int], seconds: float, rounds: int, overrides: list[str], with_plain: bool
+    run: Path,
+    source: Path,
+    levels: list[int],
+    seconds: float,
+    rounds: int,
+    overrides: list[str],
+    with_plain: bool,
+    beside: dict[str, int],
 ) -> dict[str, Any]:
-    """All rounds: at every level nmt.translate, the server, and the plain application."""
+    """All rounds: at every level nmt.translate, the server, the plain application, and those on the ports `beside`."""
     lines = [line for line in read_lines(source) if line.strip()]
     names = str(RunDirectory(run).config()["direction"]).split("-")
     asked = {"source": names[0], "target": names[1]}
+    given = dict(override.split("=", 1) for override in overrides)
+    loaded = [str(run), given.get("engine", "torch"), given.get("precision", "float32")]
     found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ours = stack.enter_context(server(run, folder / "log", "device=cpu", *overrides))
-        base = stack.enter_context(child("direct", run, str(source)))
-        systems = {"nmt.serve": ours}
+        base = stack.enter_context(child("direct", str(source), *loaded))
+        systems: dict[str, Server | Elsewhere] = {"nmt.serve": ours}
         if with_plain:
-            process = stack.enter_context(child("plain", run))
+            process = stack.enter_context(child("plain", *loaded))
             systems["plain FastAPI"] = Server(process, _line(process), folder / "log")
+        systems |= {name: Elsewhere(port) for name, port in beside.items()}
 
         def translate(seconds: float) -> dict[str, Any]:
             assert base.stdin is not None
@@ -173,11 +198,17 @@ def table(record: dict[str, Any]) -> str:
                 own["rate"] / other["rate"] for own, other in zip(rounds, base[clients], strict=True)
             )
             lines.append(
-                f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} | {middle['cpu'] * 1000:.1f} ms "
-                f"| {middle['median'] * 1000:,.0f} ms | {middle['p99'] * 1000:,.0f} ms | {middle['memory']:,.0f} MiB "
-                f"| {middle['client_cpu']:.0%} |"
+                f"| {name} | {clients} | {middle['rate']:.1f} | {share:.0%} "
+                f"| {known(middle['cpu'] * 1000, '.1f', ' ms')} "
+                f"| {middle['median'] * 1000:,.0f} ms | {middle['p99'] * 1000:,.0f} ms "
+                f"| {known(middle['memory'], ',.0f', ' MiB')} | {middle['client_cpu']:.0%} |"
             )
     return "\n".join(lines)
+
+
+def known(value: float, form: str, unit: str) -> str:
+    """A number with its unit; nothing if it was not measured."""
+    return "" if math.isnan(value) else f"{value:{form}}{unit}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -188,6 +219,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="for each measurement (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: %(default)s)")
     parser.add_argument("--plain", action="store_true", help="also measure a plain FastAPI application")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="NAME=PORT",
+        help="also measure a server with LibreTranslate's interface that runs on this machine; repeatable",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for nmt.serve; repeatable")
 
 
@@ -200,11 +238,21 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"--levels is {options.levels}; it must be numbers of clients, such as {LEVELS}.")
     if options.rounds < 1 or not options.seconds > 0:
         raise ValueError(f"--rounds is {options.rounds}, --seconds {options.seconds}; both must be above 0.")
+    beside = dict(each.split("=", 1) for each in options.beside if "=" in each)
+    if len(beside) < len(options.beside) or not all(port.isdecimal() for port in beside.values()):
+        raise ValueError(f"--beside is {', '.join(options.beside)}; write NAME=PORT, such as LibreTranslate=5000.")
     RunDirectory(options.run).require_finished()
     return measure(
-        options.run, options.source, levels, options.seconds, options.rounds, options.set, with_plain=options.plain
+        options.run,
+        options.source,
+        levels,
+        options.seconds,
+        options.rounds,
+        options.set,
+        options.plain,
+        {name: int(port) for name, port in beside.items()},
     )
 
 
 if __name__ == "__main__":
-    {"direct": direct, "plain": plain}[sys.argv[1]](*map(Path, sys.argv[2:]))
+    {"direct": direct, "plain": plain}[sys.argv[1]](*sys.argv[2:])

@@ -218,7 +218,7 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
     versions = {"ctranslate2": "5.1.0"}
     monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
     with pytest.raises(
-        ValueError, match=r"ctranslate2 needs the package ctranslate2.*<4.9.*, but 5.1.0 is installed: pip"
+        ValueError, match=r"ctranslate2 needs the package ctranslate2.*<4.9.*, but 5.1.0 is installed; run pip"
     ):
         extras.check_extra("ctranslate2")
 
@@ -227,7 +227,8 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(extras.metadata, "version", missing)
     with pytest.raises(
-        ValueError, match=r"needs the package ctranslate2, which is not installed: pip install .*'\.\[ctranslate2\]'"
+        ValueError,
+        match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
         extras.check_extra("ctranslate2")
 

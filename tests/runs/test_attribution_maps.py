@@ -102,7 +102,7 @@ def test_a_contrast_is_a_word_of_one_piece_or_a_label() -> None:
         ValueError, match=r"contrast is 'hai ba', which is 2 pieces, ▁hai ▁ba; it must be one piece of the target"
     ):
         contrast_id(tokenizer, "hai ba")
-    with pytest.raises(ValueError, match="contrast is '', which is no piece; it must be one piece"):
+    with pytest.raises(ValueError, match="contrast is '', which is not a piece; it must be one piece"):
         contrast_id(tokenizer, "")
 
 
@@ -112,7 +112,7 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
         chosen_method(trained, "oclusion")
     with pytest.raises(ValueError, match="method=value_zeroing has no contrast, because it compares vectors; leave"):
         chosen_method(trained, "value_zeroing", contrast="h")
-    with pytest.raises(ValueError, match="steps has no effect on method=occlusion; leave it out, or use method=int"):
+    with pytest.raises(ValueError, match="steps has no effect with method=occlusion; leave it out, or use method=int"):
         chosen_method(trained, "occlusion", steps=4)
     with pytest.raises(ValueError, match="steps is 0; it must be at least 1, such as 8"):
         chosen_method(trained, "integrated_gradients", steps=0)

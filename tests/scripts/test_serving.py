@@ -58,6 +58,26 @@ def test_every_system_is_measured_at_every_level(here: Path, source: str) -> Non
     assert sum(row.startswith(("| nmt.serve | ", "| plain FastAPI | ")) for row in rows) == 4
 
 
+def test_a_server_that_runs_already_is_measured_beside_it(here: Path, source: str, tmp_path: Path) -> None:
+    with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as other:
+        beside = f"the other={other.port}"
+        record = serving.run(
+            options("maps_luong", source, "--levels=2", "--rounds=1", "--seconds=0.1", "--beside", beside)
+        )
+    assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "the other"]
+    [row] = [row for row in serving.table(record).splitlines() if row.startswith("| the other | 2 | ")]
+    assert "nan" not in row
+    with pytest.raises(ValueError, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
+        serving.run(options("maps_luong", source, "--beside", "other"))
+
+
+def test_an_engine_is_used_by_all_of_our_systems(here: Path, source: str) -> None:
+    pytest.importorskip("onnxruntime")
+    given = ("--levels=1", "--rounds=1", "--seconds=0.1", "--plain", "--set=engine=onnx")
+    record = serving.run(options("maps_luong", source, *given))
+    assert all(each["rate"] > 0 for levels in record["systems"].values() for each in levels[1])
+
+
 def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="File not found"):
         serving.run(options("maps_luong", str(tmp_path / "none")))

@@ -14,7 +14,7 @@ import { MEAN, SITES, readAddress, state, writeAddress } from "/page/state.js";
 import { pictureOf, pngFile, save, svgFile } from "/page/svg.js";
 import { fillLabels, label, language } from "/page/text.js";
 
-// Sentences of another kind than the embedded corpus, on which its runs fail.
+// Sentences of another kind than those of the embedded corpus: models trained on it fail on them.
 const OUTSIDE = {
   en: "The parliament passed the new budget on Tuesday.",
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
