@@ -28,8 +28,8 @@ from nmt.text import PAD
 logger = logging.getLogger(__name__)
 
 Attributions = Float[Tensor, "batch target source"]
-Observe = Callable[[], None]
-"""Called before each pass; what it raises ends the computation."""
+BeforePass = Callable[[], None]
+"""Called before each pass through the model; what it raises ends the computation."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
 """method(model, batch, rows), with the batch on the model's device."""
 
@@ -39,32 +39,31 @@ _TOLERANCE = 0.01
 _NARROWEST = 2**-10
 
 
-def _unobserved() -> None:
+def _go_on() -> None:
     pass
 
 
-class _Explained(NamedTuple):
-    """What a method explains: f_t of each sentence of a batch."""
+class _Question(NamedTuple):
+    """f_t of each sentence of a batch, which a method explains."""
 
     model: Seq2Seq
     batch: Batch
     contrast: int | None
-    observe: Observe
+    before_pass: BeforePass
 
     @property
-    def everything(self) -> Int[Tensor, " batch"]:
-        """The sentences of the batch."""
+    def sentences(self) -> Int[Tensor, " batch"]:
+        """The indices of the sentences."""
         return torch.arange(len(self.batch.source), device=self.batch.source.device)
 
 
 def gradient_x_input(
-    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, observe: Observe = _unobserved
+    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, before_pass: BeforePass = _go_on
 ) -> Attributions:
     """a_tj = e_j . df_t / de_j for the embedding e_j of source piece j (Shrikumar et al. 2017, section 2)."""
-    explained = _Explained(model, batch, contrast, observe)
+    question = _Question(model, batch, contrast, before_pass)
     found = [
-        _slopes(explained, some, torch.ones_like(some, dtype=torch.float32))
-        for some in explained.everything.split(rows)
+        _slopes(question, some, torch.ones_like(some, dtype=torch.float32)) for some in question.sentences.split(rows)
     ]
     return _without_padding(torch.cat(found), batch)
 
@@ -91,7 +90,7 @@ def integrated_gradients(
     rows: int,
     contrast: int | None = None,
     steps: int = STEPS,
-    observe: Observe = _unobserved,
+    before_pass: BeforePass = _go_on,
 ) -> Attributions:
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
@@ -100,16 +99,16 @@ def integrated_gradients(
     more than 0.01 nats, the worst intervals are halved. Logs a warning where f jumps, because no rule can
     integrate over a jump. One pass has at least `steps` rows.
     """
-    explained = _Explained(model, batch, contrast, observe)
-    everything = explained.everything
-    nothing, whole = (_explained_at(explained, everything, _constant(everything, a)) for a in (0.0, 1.0))
+    question = _Question(model, batch, contrast, before_pass)
+    sentences = question.sentences
+    nothing, whole = (_f_at(question, sentences, _constant(sentences, a)) for a in (0.0, 1.0))
     tolerated = _TOLERANCE * (whole - nothing).abs().clamp(min=1)
-    done: list[list[_Integrated]] = [[] for _ in everything]
+    done: list[list[_Integrated]] = [[] for _ in sentences]
     waiting = [_Interval(sentence, 0.0, 1.0) for sentence in range(len(batch.source))]
     while waiting:
         at_once = max(1, rows // steps)
         for first in range(0, len(waiting), at_once):
-            for one in _integrals(explained, waiting[first : first + at_once], steps):
+            for one in _integrals(question, waiting[first : first + at_once], steps):
                 done[one.interval.sentence].append(one)
         waiting = []
         for sentence, parts in enumerate(done):
@@ -133,38 +132,38 @@ def integrated_gradients(
     return found
 
 
-def _integrals(explained: _Explained, intervals: Sequence[_Interval], steps: int) -> Iterator[_Integrated]:
+def _integrals(question: _Question, intervals: Sequence[_Interval], steps: int) -> Iterator[_Integrated]:
     """The Gauss-Legendre rule in each interval."""
-    batch = explained.batch
+    batch = question.batch
     device = batch.source.device
     roots, weights = (torch.from_numpy(each).to(device) / 2 for each in np.polynomial.legendre.leggauss(steps))
     sentences = torch.tensor([interval.sentence for interval in intervals], device=device)
     start, width = torch.tensor([interval[1:] for interval in intervals], dtype=roots.dtype, device=device).T
     nodes = start[:, None] + width[:, None] * (roots + 0.5)
-    slopes = _slopes(explained, sentences.repeat_interleave(steps), nodes.flatten())
+    slopes = _slopes(question, sentences.repeat_interleave(steps), nodes.flatten())
     shares = (width[:, None] * weights).to(slopes)
     integrals = torch.einsum("ints,in->its", slopes.unflatten(0, (-1, steps)), shares)
-    low, high = (_explained_at(explained, sentences, end[:, None]) for end in (start, start + width))
+    low, high = (_f_at(question, sentences, end[:, None]) for end in (start, start + width))
     errors = (integrals.sum(dim=-1) - (high - low)).abs().masked_fill(batch.target_output[sentences] == PAD, 0)
     yield from map(_Integrated, intervals, integrals, errors)
 
 
 def occlusion(
-    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, observe: Observe = _unobserved
+    model: Seq2Seq, batch: Batch, rows: int, contrast: int | None = None, before_pass: BeforePass = _go_on
 ) -> Attributions:
     """a_tj = f_t(x) - f_t(x with e_j = 0) (Zeiler & Fergus 2014, section 2.1, for pieces instead of patches)."""
     size = batch.source.shape[1]
-    explained = _Explained(model, batch, contrast, observe)
-    intact = _explained_at(explained, explained.everything, _constant(explained.everything, 1.0))
+    question = _Question(model, batch, contrast, before_pass)
+    intact = _f_at(question, question.sentences, _constant(question.sentences, 1.0))
     found = torch.zeros(*intact.shape, size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
-        found[chosen, :, column] = intact[chosen] - _explained_at(explained, chosen, 1.0 - one_hot(column, size))
+        found[chosen, :, column] = intact[chosen] - _f_at(question, chosen, 1.0 - one_hot(column, size))
     return _without_padding(found, batch)
 
 
 @torch.no_grad()
-def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, observe: Observe = _unobserved) -> Attributions:
+def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePass = _go_on) -> Attributions:
     """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, for the input o_t of the output layer.
 
     Value zeroing (Mohebbi et al. 2023, section 3) for cross attention: the values v_j of source position j are zeroed
@@ -173,7 +172,7 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, observe: Observe = _u
     size = batch.source.shape[1]
 
     def features(sentences: Int[Tensor, " rows"], zeroed: Int[Tensor, "rows source"]) -> Float[Tensor, "rows target _"]:
-        observe()
+        before_pass()
         some = _rows(batch, sentences)
         with ExitStack() as stack:
             for attention in model.sites["cross"]:
@@ -193,10 +192,10 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, observe: Observe = _u
 
 
 def _slopes(
-    explained: _Explained, sentences: Int[Tensor, " rows"], alphas: Float[Tensor, " rows"]
+    question: _Question, sentences: Int[Tensor, " rows"], alphas: Float[Tensor, " rows"]
 ) -> Float[Tensor, "rows target source"]:
     """e_j . df_t / de_j at alpha e, for the chosen sentences of the batch."""
-    model, batch, contrast, observe = explained
+    model, batch, contrast, before_pass = question
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source).detach()
     # cuDNN has gradients of recurrent networks in training mode only.
@@ -205,7 +204,7 @@ def _slopes(
         features = model.decode(some.target_input, model.encode_embedded(points, some.source_mask))
         slopes = []
         for step, target in zip(features.unbind(dim=1), some.target_output.unbind(dim=1), strict=True):
-            observe()
+            before_pass()
             total = _f(model, step, target, contrast).sum()  # each sentence's f_t depends on its own row alone
             [gradient] = torch.autograd.grad(total, points, retain_graph=True)
             slopes.append((gradient * embedded).sum(dim=-1))
@@ -213,12 +212,12 @@ def _slopes(
 
 
 @torch.no_grad()
-def _explained_at(
-    explained: _Explained, sentences: Int[Tensor, " rows"], factors: Float[Tensor, "rows #source"]
+def _f_at(
+    question: _Question, sentences: Int[Tensor, " rows"], factors: Float[Tensor, "rows #source"]
 ) -> Float[Tensor, "rows target"]:
     """f_t of the chosen sentences of the batch, with their embeddings multiplied by `factors`."""
-    model, batch, contrast, observe = explained
-    observe()
+    model, batch, contrast, before_pass = question
+    before_pass()
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source)
     embedded = embedded * factors.to(embedded).unsqueeze(-1)

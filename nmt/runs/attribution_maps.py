@@ -12,8 +12,8 @@ from nmt.config.messages import unknown
 from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
 from nmt.runs.attribution import (
     STEPS,
+    BeforePass,
     Method,
-    Observe,
     gradient_x_input,
     integrated_gradients,
     occlusion,
@@ -22,7 +22,7 @@ from nmt.runs.attribution import (
 from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
 from nmt.runs.forced_scores import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
-from nmt.text import Tokenizer, normalize
+from nmt.text import EOS, Tokenizer, normalize
 
 METHODS: dict[str, Callable[..., Any]] = {
     "gradient_x_input": gradient_x_input,
@@ -42,9 +42,9 @@ def chosen_method(
     name: str,
     contrast: str | None = None,
     steps: int | None = None,
-    observe: Observe | None = None,
+    before_pass: BeforePass | None = None,
 ) -> Method:
-    """The method of that name; `steps` is for integrated gradients, `observe` is called before each pass.
+    """The method of that name; `steps` is for integrated gradients, `before_pass` is called before each pass.
 
     Raises ValueError for an unknown name, a contrast that is not one piece of the target vocabulary, and for settings
     and a precision that the method cannot use.
@@ -52,7 +52,7 @@ def chosen_method(
     if name not in METHODS:
         raise ValueError(unknown("method", name, METHODS))
     if name in _GRADIENTS and trained.precision == "int8":
-        raise ValueError(f"method={name} needs gradients, which precision=int8 has not; use precision=float32.")
+        raise ValueError(f"method={name} needs gradients, which precision=int8 does not have; use precision=float32.")
     settings: dict[str, Any] = {}
     if contrast is not None:
         if name == "value_zeroing":
@@ -69,8 +69,8 @@ def chosen_method(
         if steps < 1:
             raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
         settings["steps"] = steps
-    if observe is not None:
-        settings["observe"] = observe
+    if before_pass is not None:
+        settings["before_pass"] = before_pass
     return partial(METHODS[name], **settings)
 
 
@@ -117,7 +117,8 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     ids = tokenizer.encode(normalize(contrast))
     if len(ids) == 1:
         return ids[0]
-    if (found := tokenizer.id_of(contrast)) is not None:
+    found = tokenizer.id_of(contrast)
+    if found is not None and found >= EOS:  # the others are never predicted
         return found
     pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
     raise ValueError(

@@ -36,7 +36,7 @@ class Full(Exception):  # noqa: N818
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Ends a search whose clients have all left."""
+    """Ends a computation whose clients have all left."""
 
 
 class Task(NamedTuple):
@@ -68,7 +68,7 @@ class Batcher:
     A batch has the sentence that has waited longest, and those of about the same length; at most `batch_tokens` pieces.
     While it has room, it waits `batch_window` seconds for others, and up to a twentieth of the previous batch's time
     for the clients just answered, which would otherwise miss the next batch. A sentence
-    whose request was cancelled before its batch began costs nothing. A beam search ends at its next step when all
+    whose request was cancelled before its batch began costs nothing. A computation ends at its next step when all
     requests of its batch are cancelled.
     """
 
@@ -139,7 +139,7 @@ class Batcher:
             self._computing -= 1
 
     def stop_if_abandoned(self, step: Step | None = None) -> None:
-        """Observes a beam search in the batcher's thread. Raises Abandoned if no client waits for the result."""
+        """Called between the steps of a computation. Raises Abandoned if no client waits for its result."""
         if not self._wanted():
             raise Abandoned
 

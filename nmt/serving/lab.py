@@ -47,8 +47,8 @@ T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
 """Limit on the pieces per side of a question: an answer with the maps of all heads grows with the product of both."""
-_ATTRIBUTION_TOKENS = 4096
-"""Tokens of the variants of a sentence that are computed together."""
+_PASS_TOKENS = 512
+"""Limit on the tokens of one pass over variants of a sentence: between two passes a computation can be ended."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -177,16 +177,17 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
 async def attribute(request: Request, service: ThisService, question: AttributeQuestion) -> dict[str, Any]:
     """How much each source piece matters for each piece of the run's own translation or a given one.
 
-    In nats of log p, except for value zeroing, which has the cosine distance that the decoder's output moves.
+    In nats, except for value zeroing, which has the cosine distance by which the decoder's output moves.
     """
 
     def action(trained: Trained) -> dict[str, Any]:
         stop = service.batcher.stop_if_abandoned
-        method = chosen_method(trained, question.method, question.contrast or None, observe=stop)
+        method = chosen_method(trained, question.method, question.contrast, before_pass=stop)
         source, target = sentence_pair(trained, question, stop)
         check_length("source", source, trained.model.max_source)
-        check_length("translation", target, trained.model.max_target)
-        [found] = attribution_maps(trained, [IdPair(1, 1, source, target)], _ATTRIBUTION_TOKENS, method)
+        check_length("target", target, trained.model.max_target)
+        most = min(service.batcher.batch_tokens, _PASS_TOKENS)
+        [found] = attribution_maps(trained, [IdPair(1, 1, source, target)], most, method)
         [item] = found.maps
         # An attribution has one layer and head.
         attribution, weights = (np.asarray(numbers)[0, 0] for numbers in (item.attribution, item.weights))

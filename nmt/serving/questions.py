@@ -73,7 +73,7 @@ class AttributeQuestion(PairQuestion):
 
     method: Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"] = "occlusion"
     contrast: str | None = Field(
-        None, max_length=1000, description="explain the preference to this piece of the target vocabulary"
+        None, max_length=1000, description="explain the preference over this piece of the target vocabulary"
     )
 
 

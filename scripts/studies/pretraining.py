@@ -233,7 +233,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--jobs",
         type=int,
         default=1,
-        help="parallel runs; their times are comparable if each is as slow (default: %(default)s)",
+        help="parallel runs; above 1 the times, and so the length of `longer`, are approximate (default: %(default)s)",
     )
     parser.add_argument("--table-only", action="store_true", help="only tabulate the finished runs")
     parser.add_argument(
@@ -259,7 +259,8 @@ def main(arguments: Sequence[str]) -> None:
     if not options.table_only:
         make_runs(options, threads)
     made = circumstances("pretraining", arguments, options.jobs, threads)
-    conditions = f"{made['cpu']}, {options.jobs} jobs of {threads} threads, {made['date']}"
+    shared = ", so the times of the arms, and the length of `longer`, are approximate" if options.jobs > 1 else ""
+    conditions = f"{made['cpu']}, {made['date']}, {options.jobs} runs at a time with {threads} threads each{shared}"
     text = f"{report(options)}\n- made by: {made['command']}, {conditions}"
     (options.out / "pretraining.md").write_text(text + "\n", encoding="utf-8")
     print(text)

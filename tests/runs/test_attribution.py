@@ -252,10 +252,10 @@ def test_no_parameter_gets_a_gradient(model: Seq2Seq, batch: Batch, method: str)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_observer_ends_the_computation(batch: Batch, method: str) -> None:
+def test_a_computation_can_be_ended_before_each_pass(batch: Batch, method: str) -> None:
     model = build("luong")
     passes: list[int] = []
-    METHODS[method](model, batch, 5, observe=lambda: passes.append(len(passes)))  # type: ignore[call-arg]
+    METHODS[method](model, batch, 5, before_pass=lambda: passes.append(len(passes)))  # type: ignore[call-arg]
     assert len(passes) > 2
 
     def stop() -> None:
@@ -265,5 +265,5 @@ def test_an_observer_ends_the_computation(batch: Batch, method: str) -> None:
 
     passes.clear()
     with pytest.raises(InterruptedError):
-        METHODS[method](model, batch, 5, observe=stop)  # type: ignore[call-arg]
+        METHODS[method](model, batch, 5, before_pass=stop)  # type: ignore[call-arg]
     assert len(passes) == 2

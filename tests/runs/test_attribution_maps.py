@@ -116,7 +116,7 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
         chosen_method(trained, "occlusion", steps=4)
     with pytest.raises(ValueError, match="steps is 0; it must be at least 1, such as 8"):
         chosen_method(trained, "integrated_gradients", steps=0)
-    with pytest.raises(ValueError, match="method=gradient_x_input needs gradients, which precision=int8 has not"):
+    with pytest.raises(ValueError, match="method=gradient_x_input needs gradients, which precision=int8 does not have"):
         chosen_method(trained._replace(precision="int8"), "gradient_x_input")
 
 

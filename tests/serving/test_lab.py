@@ -13,6 +13,7 @@ from nmt.maps.links import Choice
 from nmt.runs.attribution_maps import METHODS
 from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import load_run
+from nmt.serving.batcher import Abandoned, Batcher
 
 TEXT = {"run": "maps_transformer", "text": "one two three."}
 # Answers have six digits.
@@ -233,7 +234,7 @@ def test_attributions_are_those_of_the_library(client: TestClient, here: Path, r
     np.testing.assert_allclose(np.abs(found["weights"]).sum(axis=-1), 1, rtol=0, atol=10 * ROUNDED)
 
 
-def test_an_attribution_explains_the_preference_to_another_piece(client: TestClient, here: Path) -> None:
+def test_an_attribution_explains_the_preference_over_another_piece(client: TestClient, here: Path) -> None:
     loaded = nmt.load(TEXT["run"], device="cpu")
     asked = {**TEXT, "target": "một hai", "contrast": "</s>"}
     [[item]] = loaded.attribute([TEXT["text"]], ["một hai"], method="occlusion", contrast="</s>")
@@ -244,8 +245,25 @@ def test_an_attribution_explains_the_preference_to_another_piece(client: TestCli
         ({"contrast": "một hai"}, "it must be one piece of the target vocabulary"),
         ({"method": "value_zeroing", "contrast": "</s>"}, "method=value_zeroing has no contrast"),
         ({"method": "lime"}, "Invalid request: method"),
+        ({"contrast": ""}, "contrast is '', which is not a piece"),
+        ({"contrast": "<unk>"}, "it must be one piece of the target vocabulary"),
         ({"target": ""}, "The target is empty"),
+        ({"target": None, "target_ids": []}, "The target is empty"),
     ):
         answer = client.post("/v1/attribute", json={**asked, **wrong})
         assert answer.status_code == 400
         assert sentence in answer.json()["error"]
+
+
+def test_an_attribution_that_nobody_waits_for_ends(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[int] = []
+
+    def stop(self: Batcher, step: object = None) -> None:
+        passes.append(1)
+        if len(passes) == 3:
+            raise Abandoned
+
+    monkeypatch.setattr(Batcher, "stop_if_abandoned", stop)
+    answer = client.post("/v1/attribute", json={**TEXT, "target": "một hai", "method": "gradient_x_input"})
+    assert answer.status_code != 200
+    assert len(passes) == 3

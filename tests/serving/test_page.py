@@ -359,14 +359,20 @@ def test_a_guess_is_compared_with_the_known_alignment(page: Any, browser: Any) -
     other.context.close()
 
 
-def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
-    translate(page)
+def open_attribution(page: Any) -> None:
     page.get_by_text("What each piece depends on (attribution)").click()
     page.locator("#attributed .cell").first.wait_for()
+
+
+def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
+    translate(page)
+    open_attribution(page)
     rows, columns = (page.locator(f"#intact text[data-{side}]").count() for side in ("row", "column"))
     assert page.locator("#attributed .cell").count() == rows * columns
     page.locator("#attributed .cell").nth(1).click()
-    assert re.search(r"“.+” gets [+−]?\d\.\d\d nats from “.+”\.", page.locator("#attributed .verdict").text_content())
+    assert re.search(r"“.+”: [+−]?\d+\.\d\d nats from “.+”\.", page.locator("#attributed .verdict").text_content())
+    page.keyboard.press("Escape")
+    assert page.locator("#attributed .verdict").text_content() == ""
     occluded = numbers(page, "attributed")
     page.locator("#method").select_option("value_zeroing")
     page.get_by_role("heading", name="value zeroing").wait_for()
@@ -374,11 +380,13 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
     assert not page.locator("#contrast").is_visible()
     assert min(numbers(page, "attributed")) >= 0
     assert numbers(page, "attributed") != occluded
-    page.locator("#method").select_option("gradient_x_input")
+    page.locator("#method").select_option("occlusion")
     page.locator("#contrast").fill("</s>")
     page.locator("#contrast").press("Enter")
+    page.get_by_role("heading", name="occlusion, instead of “</s>”").wait_for()
     page.locator("#attributed .cell").first.wait_for()
     expected = numbers(page, "attributed")
+    assert expected != occluded
 
     other = browser.new_context().new_page()
     other.goto(page.url)
@@ -388,11 +396,38 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
     other.context.close()
 
 
+def test_the_attribution_of_another_sentence_or_run_goes(page: Any) -> None:
+    translate(page)
+    open_attribution(page)
+    press(page, "Switch off (cross attention, all layers and heads)")
+    page.locator("#changed .cell").first.wait_for()
+    assert "without your changes" in page.locator("#attributed .verdict").text_content()
+    with page.expect_download() as download:
+        page.locator("#save-csv").click()
+    assert '\n"occlusion",' in download.value.path().read_text(encoding="utf-8")
+    page.route("**/v1/attribute", lambda route: None)  # never answered
+    page.locator("#text").fill("one.")
+    page.locator("#ask button").click()
+    page.get_by_text("computing …").wait_for()
+    assert page.locator("#attributed .cell").count() == 0
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/attribute")):
+        page.locator("#run").select_option("maps_luong")
+    page.unroute("**/v1/attribute")
+    page.get_by_text("What each piece depends on (attribution)").click()
+    ready(page)
+    with page.expect_download() as download:
+        page.locator("#save-svg").click()
+    assert "occlusion" not in download.value.path().read_text(encoding="utf-8")
+    open_attribution(page)
+    assert page.get_by_role("heading", name="Attribution by maps_luong: occlusion").is_visible()
+
+
 def test_an_attribution_that_cannot_be_made_says_why(browser: Any, address: str) -> None:
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{address}/#run=maps_transformer&text=one&method=occlusion&contrast=m%E1%BB%99t hai")
     page.get_by_text("it must be one piece of the target vocabulary").wait_for()
+    assert page.locator("#contrast").get_attribute("aria-invalid") == "true"
     page.locator("#contrast").fill("")
     page.locator("#contrast").press("Enter")
     page.locator("#attributed .cell").first.wait_for()
@@ -405,6 +440,7 @@ def test_axe_finds_nothing(browser: Any, address: str, dark: bool) -> None:
     page = context.new_page()
     page.goto(f"{address}/?lang={'vi' if dark else 'en'}#{EVERYTHING}")
     page.locator("#minus .cell").first.wait_for()
+    page.locator("#attributed .cell").first.wait_for()
     page.locator("#guess-rates tr").nth(2).wait_for()
     for closed in page.locator("details:not([open]) > summary").all():
         if closed.is_visible():
@@ -420,6 +456,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Any, addre
     page = context.new_page()
     page.goto(f"{address}/#{EVERYTHING}")
     page.locator("#minus .cell").first.wait_for()
+    page.locator("#attributed .cell").first.wait_for()
     page.locator("#guess-rates tr").nth(2).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("#weight").bounding_box()["height"] >= 24

@@ -54,7 +54,7 @@ export function drawHeat(place, map, { most, selection, name, choose, drag, sign
 // The color of each weight, from 0 (or the most negative difference) to the largest of the page.
 function legend(x, y, most, signed, paint) {
   const steps = 24, from = signed ? -most : 0, width = 100 / steps;
-  const shown = (value) => value.toFixed(2).replace("-", "−");
+  const shown = (value) => (most < 0.1 && value ? value.toPrecision(2) : value.toFixed(2)).replace("-", "−");
   return [
     svg("text", { class: "axis", x: x - 6, y: y + 10, "text-anchor": "end" }, shown(from)),
     ...[...Array(steps).keys()].map((step) => svg("rect", {

@@ -1,6 +1,6 @@
 // The lab's page from top to bottom: a sentence is asked for, its translation and maps are shown, and changes ask again.
 
-import { drawAttribution, fitAttribution, listenToAttribution, showAttribution } from "/page/attribution.js";
+import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "/page/attribution.js";
 import { darkness } from "/page/colors.js";
 import { drawBeam } from "/page/beam.js";
 import { button, clean, element, fillSelect, signed } from "/page/element.js";
@@ -44,6 +44,7 @@ async function refresh() {
   };
   writeAddress();
   element.results.ariaBusy = "true";
+  if (intact?.run !== state.run || intact?.source !== state.text) showAttribution(null);
   element.status.classList.remove("error");
   element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
   try {
@@ -314,15 +315,22 @@ function begin(text) {
 
 // ---------------------------------------------------------------- files
 
-const csv = () => ["map,target,source,weight", ...Object.entries(shownMaps()).filter(([, map]) => map).flatMap(([name, map]) =>
-  map.rows.flatMap((row, r) => map.columns.map((column, c) => [name, row, column].map((cell) => `"${cell.replaceAll('"', '""')}"`).join(",") + `,${map.weights[r][c]}`)))].join("\n") + "\n";
+// The maps that are shown, the attribution last.
+function csv() {
+  const rows = [], attribution = shownAttribution();
+  const add = (name, map) => map.rows.forEach((row, r) => map.columns.forEach((column, c) => rows.push([name, row, column, map.weights[r][c]])));
+  for (const [name, map] of Object.entries(shownMaps())) if (map) add(name, map);
+  if (attribution) add(state.method, { rows: attribution.outputs, columns: attribution.columns, weights: attribution.attribution });
+  const written = (cell) => typeof cell === "string" ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return ["map,target,source,weight", ...rows.map((row) => row.map(written).join(",")), ""].join("\n");
+}
 
 const drawn = () => pictureOf([...document.querySelectorAll(".result:not([hidden])")].filter((section) => section.querySelector("svg")));
 
 const FILES = {
   svg: async () => svgFile(drawn()),
   png: async () => pngFile(drawn()),
-  json: async () => new Blob([JSON.stringify({ state, intact, forced, changed, other, beam }, null, 1)], { type: "application/json" }),
+  json: async () => new Blob([JSON.stringify({ state, intact, forced, changed, other, beam, attribution: shownAttribution() }, null, 1)], { type: "application/json" }),
   csv: async () => new Blob([csv()], { type: "text/csv" }),
 };
 

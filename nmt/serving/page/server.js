@@ -49,6 +49,12 @@ export async function listen(path, body, tell) {
   }
 }
 
+// Ends the question of a kind that is under way; the server stops computing it.
+export function stop(kind) {
+  underWay.get(kind)?.abort();
+  underWay.delete(kind);
+}
+
 export const isOutdated = (error) => error.name === "AbortError";
 
 // What a failed question says on the page.
