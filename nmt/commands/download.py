@@ -107,7 +107,8 @@ def _check_apart(plans: list[list[_File]]) -> None:
         for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
             if (other := urls.setdefault(path, file.url)) != file.url:
                 raise ValueError(
-                    f"{other} and {file.url} would both be written to {path}; use a different out= for each."
+                    f"{other} and {file.url} would both be written to {path}; download them with separate commands, "
+                    "each with its own out=."
                 )
 
 

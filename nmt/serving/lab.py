@@ -48,7 +48,7 @@ _DIGITS = 6
 _MOST_PIECES = 200
 """Limit on the pieces per side of a question: an answer with the maps of all heads grows with the product of both."""
 _PASS_TOKENS = 512
-"""Limit on the tokens of one pass over variants of a sentence: between two passes a computation can be ended."""
+"""Limit on the tokens of one pass over variants of a sentence: a computation can end only between passes."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)

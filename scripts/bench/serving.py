@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
+from nmt.decoding.translator import Translator
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.search import Translator, build_translator
+from nmt.runs.search import build_translator
 from scripts.server import Connection, Server, cpu_seconds, server
 
 LEVELS = "1,8,64,256"
 
 
 class Elsewhere(NamedTuple):
-    """A server with LibreTranslate's interface on this machine that somebody else has started."""
+    """A server with LibreTranslate's interface, already running here; its memory and CPU are not measured."""
 
     port: int
     memory: float = math.nan

@@ -283,7 +283,7 @@ def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> Non
         ({"data.train": "[train]"}, r"There is no file train\. Did you mean train\.en or train\.vi\?"),
         ({"data.valid_lines": 200}, r"train\.en has 211 lines, .* set data\.valid_lines to less than 200"),
         ({"filters.max_tokens": 2}, r"No training line is left: 404 lines, 0 kept .* 404 too long"),
-        ({"tokenizer.joint": "false"}, "tokenizer.joint is false, but pretraining has one vocabulary: leave out"),
+        ({"tokenizer.joint": "false"}, "tokenizer.joint is false, but pretraining has one vocabulary: leave out tok"),
         ({"masking.random": 0.5}, r"masking\.mask \+ masking\.random is 1\.3; it must be at most 1"),
         ({"masking.share": 0}, "masking.share is 0; it must be above 0 and at most 1"),
         ({"model.num_heads": 5}, "num_heads=5 does not divide the query width 12"),

@@ -62,8 +62,7 @@ export async function showAttribution(intact) {
   if (key !== asked) {
     forgetAttribution();
     asked = key;
-    say(label("computing"));
-    section.ariaBusy = "true";
+    say(label("computing"), { isBusy: true });
     try {
       const answer = await ask(PATH, question);
       if (asked !== key) return; // a later question has been asked
@@ -71,9 +70,9 @@ export async function showAttribution(intact) {
     } catch (error) {
       if (isOutdated(error) || asked !== key) return;
       asked = "";
-      say(sentenceOf(error), true);
+      say(sentenceOf(error), { isError: true });
       return;
-    } finally { if (asked === key || !asked) section.ariaBusy = "false"; }
+    }
   }
   drawAttribution();
 }
@@ -85,8 +84,9 @@ function showHeading() {
   element["attributed-name"].textContent = contrast ? label("attributedContrast", ...names, contrast) : label("attributed", ...names);
 }
 
-function say(text, isError = false) {
+function say(text, { isBusy = false, isError = false } = {}) {
   section.hidden = false;
+  section.ariaBusy = String(isBusy);
   verdict.classList.toggle("error", isError);
   verdict.textContent = text;
   element.contrast.setAttribute("aria-invalid", isError && contrasted() !== "");
