@@ -103,6 +103,9 @@ def check_forced(trained: Trained, model: CTranslate2Model) -> None:
 @pytest.mark.parametrize("quantization", FORMATS["ctranslate2"].quantizations)
 def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
+    for weights in model.model.parameters():
+        if weights.dim() == 2:  # 8-bit products are added in pairs, without VNNI in 16 bits: 255 x (127 + 127) > 2^15
+            weights.data[:, 1::2] = 0
     before = {name: weights.clone() for name, weights in model.model.state_dict().items()}
     exported(model, tmp_path / "out", quantization)
     assert all(torch.equal(weights, before[name]) for name, weights in model.model.state_dict().items())
