@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jaxtyping
 import pytest
 from attention_runs import RUNS, train_all
 from forked import Forked, module, signalled_training
@@ -63,6 +64,11 @@ TINY = [
     "run_dir=run",
 ]
 
+# The folders in which the annotations are checked at every call; see check_annotations.
+CHECKED = {"attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "training"}
+
+jaxtyping.config.update("jaxtyping_disable", True)
+
 Start = Callable[..., Forked]
 Command = Callable[..., "Ended"]
 
@@ -89,6 +95,21 @@ def write_corpora(folder: Path) -> Path:
     for seed, (name, lines) in enumerate({"train": 211, "valid": 7, "test": 1}.items()):
         write_corpus(folder, name, lines, seed)
     return folder
+
+
+@pytest.fixture
+def check_annotations() -> Iterator[None]:
+    """The types and sizes of all arguments and results are compared with the annotations, which doubles the time."""
+    jaxtyping.config.update("jaxtyping_disable", False)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture(autouse=True)
+def check_annotations_of_tensors(request: pytest.FixtureRequest) -> None:
+    """They are compared wherever tensors are computed, unless a module is marked as unchecked."""
+    if request.path.parent.name in CHECKED and not request.node.get_closest_marker("unchecked"):
+        request.getfixturevalue("check_annotations")
 
 
 @pytest.fixture

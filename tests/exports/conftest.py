@@ -3,10 +3,9 @@
 import contextlib
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 
@@ -43,11 +42,3 @@ def run(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(learned, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Path("run")
-
-
-@pytest.fixture
-def without_shape_checks() -> Iterator[None]:
-    """For exports to ONNX in this process: while torch traces a model, its sizes are symbols."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)

@@ -32,12 +32,17 @@ def test_an_export_says_how_closely_it_matches(run: Path, command: Command, corp
     record = json.loads((corpus / folder / RECORD).read_text())
     assert record["quantization"] == "float32"
     assert record["parity"]["largest_difference"] < parity.BOUNDS["float32"]
-    again = command("export", "run_dir=run", f"format={format}", "out=taken")
+
+
+def test_an_export_is_replaced_if_told_to(run: Path, command: Command) -> None:
+    arguments = "run_dir=run", "format=ctranslate2", "out=taken"
+    assert command("export", *arguments).code == 0
+    again = command("export", *arguments)
     assert (again.code, again.errors) == (
         2,
         "error: out is taken, which exists: choose another folder, or overwrite=true to replace it.\n",
     )
-    assert command("export", "run_dir=run", f"format={format}", "out=taken", "overwrite=true").code == 0
+    assert command("export", *arguments, "overwrite=true").code == 0
 
 
 def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
@@ -120,19 +125,26 @@ def test_a_changed_run_is_exported_again(run: Path) -> None:
         assert json.loads(record.read_text()) == former
 
 
-@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_damaged_export_is_made_again(run: Path, engine: str, caplog: pytest.LogCaptureFixture) -> None:
     load_with_engine([run], "cpu", "float32", engine)
+    check_made_again(run, engine, lambda whole: b"damaged", caplog)
+
+
+def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """CTranslate2 reads it without an error."""
+    load_with_engine([run], "cpu", "float32", "ctranslate2")
+    check_made_again(run, "ctranslate2", lambda whole: whole[:-9] + b"\x55" + whole[-8:], caplog)
+
+
+def check_made_again(run: Path, engine: str, damaged: Callable[[bytes], bytes], log: pytest.LogCaptureFixture) -> None:
     [largest] = sorted((run / "exports" / engine).iterdir(), key=lambda file: file.stat().st_size)[-1:]
     whole = largest.read_bytes()
-    caplog.set_level("INFO")
-    for damaged in (b"damaged", whole[:-9] + b"\x55" + whole[-8:]):  # a single byte is read without an error
-        largest.write_bytes(damaged)
-        caplog.clear()
-        load_with_engine([run], "cpu", "float32", engine)
-        assert f"Exporting {run} to {largest.parent}: the former export is damaged" in caplog.text
-        assert len(largest.read_bytes()) == len(whole)
+    largest.write_bytes(damaged(whole))
+    log.set_level("INFO")
+    load_with_engine([run], "cpu", "float32", engine)
+    assert f"Exporting {run} to {largest.parent}: the former export is damaged" in log.text
+    assert len(largest.read_bytes()) == len(whole)
 
 
 def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jaxtyping
 import onnx
 import onnxruntime
 import pytest
@@ -133,17 +132,15 @@ def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False
 
 
 def export(trained: Trained, folder: Path, int8: bool = False) -> str:
-    """Writes the export; what that prints or logs. Tracing has no sizes, so they are not checked."""
+    """Writes the export; what that prints or logs."""
     printed = io.StringIO()
     handler = logging.StreamHandler(printed)
     logging.getLogger().addHandler(handler)
-    jaxtyping.config.update("jaxtyping_disable", True)
     folder.mkdir(exist_ok=True)
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             write_onnx(trained, folder, int8=int8)
     finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
         logging.getLogger().removeHandler(handler)
     return printed.getvalue()
 

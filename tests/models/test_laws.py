@@ -9,14 +9,26 @@ from nmt.attention import MultiHeadAttention
 from nmt.attention.scorers import Location, NoScore
 from nmt.attention.windows import LocalM, LocalP
 from nmt.decoding.beam import BeamSearch
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import select_rows
 from nmt.kernels import fused_attention
 from nmt.models import Transformer
 from nmt.models.lstmn import LSTMN
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
+pytestmark = pytest.mark.unchecked
+
 # `step` returns float32: logits below 32 are rounded, and the softmax sums 23 terms.
 LOG_PROB = 64 * torch.finfo(torch.float32).eps
+
+
+@pytest.mark.usefixtures("check_annotations")
+def test_all_tensors_have_the_types_and_sizes_of_their_annotations(model, sentences):
+    source, mask, target = sentences
+    assert model(source, mask, target, watch=lambda *_: None).shape == (3, 6, 23)
+    memory = model.encode(source, mask)
+    model.attending_step(target[:, :1], model.start(memory, beams=1), memory)
+    assert len(BeamSearch(beam_size=2, constraints=Constraints(max_length=3))(model, source, mask)) == 3
 
 
 def test_step_by_step_equals_the_whole_forward(model, sentences, close):

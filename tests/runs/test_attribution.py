@@ -67,6 +67,7 @@ def explained(model: Seq2Seq, batch: Batch, embedded: Tensor) -> Tensor:
 close = partial(torch.testing.assert_close, rtol=0, atol=1e-10)
 
 
+@pytest.mark.usefixtures("check_annotations")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_batch_is_its_sentences_one_by_one_with_zeros_at_padding(model: Seq2Seq, batch: Batch, method: str) -> None:
     together = METHODS[method](model, batch, 5)

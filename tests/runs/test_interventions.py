@@ -53,6 +53,7 @@ def test_weights_replaced_by_themselves_change_no_bit(trained: Trained) -> None:
         np.testing.assert_array_equal(weights(found.forced, site), weights(found.intact, site))
 
 
+@pytest.mark.usefixtures("check_annotations")
 def test_a_blocked_word_has_no_weight_and_the_rest_keeps_the_sum(trained: Trained) -> None:
     found = compared(trained, Intervention(Scaled([1], 0.0)))
     before, after = weights(found.intact), weights(found.forced)
