@@ -3,51 +3,70 @@
 The disk is a file system of 50 MiB in a mount namespace of its own, filled up to the last KiB by a file.
 """
 
+import contextlib
+import ctypes
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from forked import Forked, module
 from safetensors.torch import load_file
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-MOUNT = "mount -t tmpfs -o size=50m tmpfs disk"
-SCRIPT = f"""
-{MOUNT}
-export PYTHONPATH={CHECKOUT} OMP_NUM_THREADS=1
-head -c $(( (50 * 1024 - $1) * 1024 )) /dev/zero > disk/ballast
-shift
-again="$1"
-shift
-{sys.executable} -m nmt.train "$@"
-echo "code $?"
-echo "files" $(cd disk/run 2>/dev/null && find -type f ! -path "./logs/*" ! -path "./probes/*" | sort)
-rm disk/ballast
-{sys.executable} -m nmt.train "$@" $again
-echo "again $?"
-cp -r disk/run found
-"""
+KIB = 1024
+SIZE = 50 * KIB
+NOT_ALLOWED = 77
 
 
-def namespace(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def with_a_small_disk(room: int, overrides: list[str], again: list[str]) -> None:
+    """Trains in a process of its own when the disk has `room` KiB, prints what it left, and trains again with all.
+
+    Ends with NOT_ALLOWED where this user may not mount a file system.
+    """
+    try:
+        enter_namespace()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}k", "tmpfs", "disk"], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(NOT_ALLOWED)
+    disk = Path("disk")
+    (disk / "ballast").write_bytes(bytes((SIZE - room) * KIB))
+    print("code", trained(overrides), flush=True)
+    left = [path.relative_to(disk / "run") for path in (disk / "run").rglob("*") if path.is_file()]
+    print("files", *sorted(str(path) for path in left if path.parts[0] not in ("logs", "probes")), flush=True)
+    (disk / "ballast").unlink()
+    print("again", trained([*overrides, *again]), flush=True)
+    shutil.copytree(disk / "run", "found")
 
 
-@pytest.fixture
-def disk(corpus: Path) -> Path:
-    """A folder to mount the disk on."""
-    (corpus / "disk").mkdir()
-    if not shutil.which("unshare") or namespace(MOUNT, folder=corpus).returncode:
-        pytest.skip("this system lets no one mount a file system in a namespace")
-    return corpus
+def enter_namespace() -> None:
+    """Moves this process into a namespace of its own for users and mounts, where it may mount (man 2 unshare)."""
+    user, group = os.getuid(), os.getgid()
+    new_mounts, new_users = 0x00020000, 0x10000000
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(new_mounts | new_users):
+        raise OSError(ctypes.get_errno(), "unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
-OWN = "./config.yaml ./metrics.json ./tokenizer.model"
+def trained(overrides: list[str]) -> int:
+    """The exit code of nmt.train."""
+    child = os.fork()
+    if not child:
+        sys.argv = ["nmt.train", *overrides]
+        module("nmt.train")
+        sys.exit()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+OWN = "config.yaml metrics.json tokenizer.model"
 WHOLE = (
     r"The disk is full .* Free some space\. disk/run/checkpoints/last\.ckpt \(step \d+\) is intact: "
     r"resume=true continues from it\."
@@ -57,32 +76,37 @@ WHOLE = (
 @pytest.mark.parametrize(
     ("steps", "room", "again", "told", "files"),
     [
-        (4, 3, "", r"The disk is full .* There is no checkpoint yet: the same command starts over\.", ""),
-        (4, 400, "resume=true", WHOLE, f"./checkpoints/best-step=2.ckpt ./checkpoints/last.ckpt {OWN}"),
-        (2, 330, "resume=true", WHOLE, f"./checkpoints/best-step=2.ckpt ./checkpoints/last.ckpt {OWN}"),
+        (4, 3, [], r"The disk is full .* There is no checkpoint yet: the same command starts over\.", ""),
+        (4, 400, ["resume=true"], WHOLE, f"checkpoints/best-step=2.ckpt checkpoints/last.ckpt {OWN}"),
+        (2, 330, ["resume=true"], WHOLE, f"checkpoints/best-step=2.ckpt checkpoints/last.ckpt {OWN}"),
     ],
     ids=["its first files", "second checkpoint", "the weights"],
 )
 def test_a_run_whose_disk_was_full_is_whole_and_goes_on(
-    disk: Path,
-    start: Callable[..., subprocess.Popen[str]],
+    corpus: Path,
+    start: Callable[..., Forked],
     tiny: Callable[..., list[str]],
     steps: int,
     room: int,
-    again: str,
+    again: list[str],
     told: str,
     files: str,
 ) -> None:
     changes = {"trainer__max_steps": steps, "validation__every": 2}
+    (corpus / "disk").mkdir()
     whole = start("train", *tiny(**changes, run_dir="whole"))
-    found = namespace(SCRIPT, str(room), again, *tiny(**changes, run_dir="disk/run"), folder=disk)
-    before, after = found.stdout.split("files", 1)
+    program = partial(with_a_small_disk, room, tiny(**changes, run_dir="disk/run"), again)
+    with contextlib.closing(Forked(program, ["nmt.train"], corpus, None)) as process:
+        output, errors = process.communicate()
+        if process.returncode == NOT_ALLOWED:
+            pytest.skip("this system lets no one mount a file system in a namespace")
+    before, after = output.split("files", 1)
     assert before == "code 1\n"
     assert after.splitlines()[0].strip() == files
     assert after.splitlines()[-1] == "again 0"
-    assert re.search(f"^error: {told}$", found.stderr, re.MULTILINE)
-    assert "Traceback" not in found.stderr
+    assert re.search(f"^error: {told}$", errors, re.MULTILINE)
+    assert "Traceback" not in errors
     assert whole.wait() == 0
     torch.testing.assert_close(
-        load_file(disk / "found" / "model.safetensors"), load_file(disk / "whole" / "model.safetensors"), rtol=0, atol=0
+        load_file(corpus / "found" / "model.safetensors"), load_file(corpus / "whole" / "model.safetensors"), rtol=0, atol=0
     )
