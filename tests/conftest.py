@@ -107,7 +107,7 @@ def check_annotations() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def check_annotations_of_tensors(request: pytest.FixtureRequest) -> None:
-    """They are compared wherever tensors are computed, unless a module is marked as unchecked."""
+    """Annotations are checked wherever tensors are computed, unless a module is marked as unchecked."""
     if request.path.parent.name in CHECKED and not request.node.get_closest_marker("unchecked"):
         request.getfixturevalue("check_annotations")
 
@@ -144,7 +144,7 @@ def start(corpus: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def start_python(corpus: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """The same with `python -m`, for commands that start processes of their own."""
+    """The same with `python -m`, for commands whose jobs joblib runs."""
     with contextlib.ExitStack() as started:
 
         def popen(name: str, *overrides: str) -> subprocess.Popen[str]:

@@ -1,7 +1,7 @@
 """Commands in processes of their own that start at once: forked from a server that has already imported torch and nmt.
 
 A process like any other: it has a process id, three pipes, signals and an exit code. It differs from `python -m nmt.X`
-only in what was imported before, which takes seconds every time, and cannot start processes of its own.
+only in what was imported before, which takes seconds every time. The processes that it starts import for themselves.
 """
 
 # ruff: noqa: SIM115  the streams live as long as their process

@@ -216,8 +216,8 @@ class Additive(Scorer):
 
 
 class Concat(Scorer):
-    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned, whereas the paper suspects that fixing
-    half of it to the identity hurt its results (footnote 15).
+    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned; the paper fixes half of it to the
+    identity, and suspects that this hurt its results (footnote 15).
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:

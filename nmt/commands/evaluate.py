@@ -44,6 +44,7 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
         minimum_bayes_risk=settings.minimum_bayes_risk,
         comet=comet,
         engine=engine,
+        workers=settings.workers,
     )
     for score in found.scores:
         print(score)

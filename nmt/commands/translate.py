@@ -38,6 +38,7 @@ def translate(job: Job[TranslateSettings]) -> None:
         settings.max_source_tokens,
         settings.minimum_bayes_risk,
         engine=engine,
+        workers=settings.workers,
     )
     lines = _with_language_check(text_lines(sys.stdin.buffer, "Standard input"), runs[0].direction)
     if prefix_file is None:

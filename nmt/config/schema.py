@@ -173,7 +173,7 @@ class ContextSettings(Keys):
 
     sentences: Annotated[Annotated[int, Field(ge=0, le=1000)], expects("a whole number from 0 to 1000")] = 0
     model: Node | None = None
-    """What reads them around the sentence model; null: they become part of the source."""
+    """The model that reads them, wrapped around the sentence model; null: they become part of the source."""
 
     @check(mode="after")
     def check_sentences(self) -> "ContextSettings":
@@ -486,7 +486,25 @@ class OwnFiles(Keys):
         return self
 
 
-class TranslateSettings(Keys):
+class SearchingSettings(Keys):
+    """What searches for translations."""
+
+    workers: Positive
+    engine: EngineName
+    device: Device
+    precision: Precision
+
+    @check(mode="after")
+    def check_workers(self) -> "SearchingSettings":
+        if self.workers > 1 and self.engine != "torch":
+            raise ValueError(
+                f"workers={self.workers} needs engine=torch, because engine={self.engine} already uses all threads: "
+                "leave out one of them."
+            )
+        return self
+
+
+class TranslateSettings(SearchingSettings):
     search: Node
     run_dir: TextOrTexts
     format: Literal["text", "tsv", "jsonl"]
@@ -496,12 +514,9 @@ class TranslateSettings(Keys):
     batch_tokens: Positive
     max_source_tokens: SourceTokens
     read_ahead: Positive
-    engine: EngineName
-    device: Device
-    precision: Precision
 
 
-class EvaluateSettings(OwnFiles):
+class EvaluateSettings(OwnFiles, SearchingSettings):
     search: Node
     run_dir: TextOrTexts
     split: Text
@@ -516,9 +531,6 @@ class EvaluateSettings(OwnFiles):
     band: Annotated[float, Field(ge=0, allow_inf_nan=False), expects("a finite number of at least 0")]
     batch_tokens: Positive
     max_source_tokens: SourceTokens
-    engine: EngineName
-    device: Device
-    precision: Precision
 
 
 class CompareSettings(Keys):

@@ -34,13 +34,13 @@ class Masking:
     """
 
     vocabulary: int
-    """Number of pieces, with the four special ones, which are never drawn at random."""
+    """Number of pieces, including the four special ones; those are never drawn at random."""
     share: float = 0.15
     mask: float = 0.8
     random: float = 0.1
 
     def __call__(self, index: int, ids: Sequence[int], key: str) -> Example:
-        """The pieces that the encoder reads, and the pieces to predict: PAD where none is.
+        """The pieces that the encoder reads, and the pieces to predict, with PAD where nothing is predicted.
 
         Both depend only on the arguments; `key` names the draw, such as 'seed/epoch/sentence'.
         """

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.context import InContext
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Decodable, Hypothesis, Search
+from nmt.decoding.workers import Workers
 from nmt.text.normalize import normalize
 from nmt.text.tokenizer import TokenizerPair
 
@@ -49,6 +51,15 @@ class Before(NamedTuple):
     pairs: list[TokenizedPair]
 
 
+class _Batch(NamedTuple):
+    """Sources to search together."""
+
+    sources: list[Sequence[int]]
+    prefixes: list[Sequence[int]] | None
+    earlier: list[Sequence[TokenizedPair]] | None
+    """The pairs before each source in its document."""
+
+
 class Translator:
     """Translates lines of text with a model, its tokenizers and a search.
 
@@ -56,8 +67,9 @@ class Translator:
     keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (including
     EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of
     the texts that the search found for a line; by default the first one is best. `window` is how much of a document
-    the model reads before each line. The model runs in evaluation mode and is returned to its previous mode. Raises
-    ValueError for a size that is too small.
+    the model reads before each line. With `workers` above 1, that many processes search batches side by side, with the
+    model as it is at the first search; it must be on the CPU. The model runs in evaluation mode and is returned to its
+    previous mode. Raises ValueError for a number that is too small, and for workers on a system that cannot fork.
     """
 
     def __init__(
@@ -69,17 +81,20 @@ class Translator:
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         choose: Callable[[Sequence[str]], int] | None = None,
         window: ContextWindow = NO_CONTEXT,
+        workers: int = 1,
     ) -> None:
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be at least 1.")
         if max_source_tokens < 2:
-            raise ValueError(f"max_source_tokens is {max_source_tokens}; it must be at least 2, a piece and EOS.")
+            raise ValueError(f"max_source_tokens is {max_source_tokens}; it must be at least 2, for a piece and EOS.")
         self.model = model
         self.tokenizers = tokenizers
         self.search = search
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
         self.choose, self.window = choose, window
+        self._search = partial(_search_batch, model, search)
+        self._workers = None if workers == 1 else Workers(workers, self._search)
         constraints = getattr(search, "constraints", None)  # a user's own search may have none
         if isinstance(constraints, Constraints):
             constraints.check_reachable(self.max_source_tokens)
@@ -168,21 +183,34 @@ class Translator:
         lengths = [
             len(ids) + 1 + context if 0 < len(ids) < most else 0 for ids, context in zip(sources, contexts, strict=True)
         ]
-        device = self.model.device
-        # Parametrized weights (FixNorm) are computed once here, instead of at every use.
-        with _evaluating(self.model), torch.inference_mode(), parametrize.cached():
-            budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
-            for indices in batches_by_length(lengths, budget):
-                source, mask = pad_source([sources[index] for index in indices])
-                begin = pad([prefixes[index] for index in indices]).to(device) if prefixes else None
-                context = context_sentences([earlier[index] for index in indices]) if earlier else None
-                model = self.model if context is None else InContext(self.model, context.to(device))
-                found = self.search(model, source.to(device), mask.to(device), begin)
-                for index, hypotheses in zip(indices, found, strict=True):
-                    results[index] = hypotheses
-                if report:
-                    report(len(indices), len(sources))
+        budget = self.batch_tokens // max(1, self.search.rows_per_sentence // _ROWS_PER_SENTENCE)
+        if self._workers is not None:
+            budget = min(budget, math.ceil(sum(lengths) / self._workers.number))
+        places = batches_by_length(lengths, budget)
+        batches = [
+            _Batch(
+                [sources[index] for index in indices],
+                [prefixes[index] for index in indices] if prefixes else None,
+                [earlier[index] for index in indices] if earlier else None,
+            )
+            for indices in places
+        ]
+        searched: Iterator[list[list[Hypothesis]]]
+        if self._workers is None or len(batches) == 1:
+            searched = map(self._search, batches)
+        else:
+            searched = self._workers.map(batches)
+        for indices, found in zip(places, searched, strict=True):
+            for index, hypotheses in zip(indices, found, strict=True):
+                results[index] = hypotheses
+            if report:
+                report(len(indices), len(sources))
         return results
+
+    def close(self) -> None:
+        """Ends the workers, if there are any; the next search starts new ones."""
+        if self._workers is not None:
+            self._workers.close()
 
     def search_documents(
         self,
@@ -194,8 +222,8 @@ class Translator:
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
 
-        `documents` names the document of each source; without it, each is searched by itself. `before` are the last
-        pairs of the first document, if it has begun before.
+        `documents` names the document of each source; without it, every source is searched on its own. `before` has the
+        last pairs of the first document, if part of it has been searched already.
         """
         if documents is not None and self.choose and self.window.translations:
             raise ValueError(
@@ -302,6 +330,16 @@ class Translator:
         if joined and self.choose:
             joined.insert(0, joined.pop(self.choose([translation.text for translation in joined])))
         return joined
+
+
+def _search_batch(model: Decodable, search: Search, batch: _Batch) -> list[list[Hypothesis]]:
+    # Parametrized weights (FixNorm) are computed once here, instead of at every use.
+    with _evaluating(model), torch.inference_mode(), parametrize.cached():
+        source, mask = pad_source(batch.sources)
+        begin = pad(batch.prefixes).to(model.device) if batch.prefixes else None
+        context = context_sentences(batch.earlier) if batch.earlier else None
+        reader = model if context is None else InContext(model, context.to(model.device))
+        return search(reader, source.to(model.device), mask.to(model.device), begin)
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:

@@ -15,9 +15,9 @@ from nmt.files import write_bytes, write_json
 from nmt.runs.load import Trained
 
 VERSION = "1.0"
-"""Of a package; Argos Translate replaces an older one only if its number is smaller."""
+"""The version number of every package that is written."""
 ARGOS_VERSION = "1.11"
-"""The version of Argos Translate whose sources and program these packages were checked with."""
+"""The version of Argos Translate that these packages were checked against: its source code and the program."""
 
 
 def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:

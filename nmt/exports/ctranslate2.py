@@ -116,7 +116,7 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
         raise ValueError(
-            f"ctranslate2 does not support norm={type(norm).__name__}, but only layer_norm and scale_norm: use onnx."
+            f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx."
         )
 
 

@@ -57,7 +57,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     with system_errors(folder):
         exported.save_pretrained(folder)
     mode = (folder / "config.json").stat().st_mode
-    (folder / "model.safetensors").chmod(mode)  # safetensors lets only the owner read a file
+    (folder / "model.safetensors").chmod(mode)  # safetensors makes its files readable by the owner only
     _write_tokenizers(trained, folder)
     write_bytes(
         folder / "README.md",
@@ -165,8 +165,8 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
-            f"hugging_face does not support norm@model=scale_norm, which {trained.run.path} uses, but only "
-            "layer_norm: use ctranslate2 or onnx, which support both."
+            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {trained.run.path} uses: "
+            "use ctranslate2 or onnx, which support both."
         )
     if model.norm_first and not trained.tokenizers.joint:
         raise ValueError(
@@ -327,7 +327,7 @@ def _differences(trained: Trained) -> list[str]:
             f"by ((5 + |Y|) / 6)^{search.length_penalty}, so it sometimes chooses another of the same hypotheses."
         )
     if isinstance(search, BeamSearch) and search.coverage_penalty:
-        found.append(f"The run's coverage penalty of {search.coverage_penalty} does not exist in `generate`.")
+        found.append(f"`generate` has no coverage penalty; the run's search has one of {search.coverage_penalty}.")
     if isinstance(search, Sampling):
         found.append("`generate` samples, as the run's search does, but with different random numbers.")
     return found

@@ -56,7 +56,7 @@ class OnnxModel:
         *,
         context: ContextSentences | None = None,
     ) -> Memory:
-        """The encoder's outputs. Raises ValueError for a `context`."""
+        """The encoder's outputs. Raises ValueError if a `context` is given."""
         if context is not None:
             raise ValueError("ONNX graphs read single sentences; leave out the context, or use nmt.translate.")
         names = [*self.memory_names, *self.state_names]

@@ -82,7 +82,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     [0, 1].
     """
     if not runs:
-        raise ValueError("There are 0 runs to view; pass at least one run with its sentences.")
+        raise ValueError("There are no runs to view; pass at least one run with its sentences.")
     template = (_PAGE / "page.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (_PAGE / "style.css").read_text(encoding="utf-8"))
     scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)

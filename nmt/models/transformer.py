@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """Equal stacks of encoder and decoder layers on sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
+    """Encoder and decoder stacks of equal depth; both read sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
 
     E are the embeddings (section 3.4) and PE sinusoidal position encodings (section 3.5). The output layer shares its
     weights with the target embeddings, and a joint vocabulary shares them with the source embeddings (section 3.4).

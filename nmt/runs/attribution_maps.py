@@ -118,7 +118,7 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     if len(ids) == 1:
         return ids[0]
     found = tokenizer.id_of(contrast)
-    if found is not None and found >= EOS:  # the others are never predicted
+    if found is not None and found >= EOS:  # PAD, UNK and BOS are never predicted
         return found
     pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
     raise ValueError(

@@ -55,8 +55,8 @@ def load_encoder(path: Path, device: str) -> Encoder:
         safetensors.torch.load_model(model, run.weights)
     except (TypeError, RuntimeError, SafetensorError) as error:
         raise ValueError(
-            f"{run.weights} does not hold the weights of the encoder in {path / 'config.yaml'} with a vocabulary of "
-            f"{tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
+            f"{run.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with a "
+            f"vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
         ) from error
     with_plain_weights(model)
     return Encoder(run, settings, tokenizers, model.eval().to(place), place)

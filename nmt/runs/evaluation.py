@@ -52,18 +52,22 @@ def evaluate_runs(
     minimum_bayes_risk: bool = False,
     comet: Comet | None = None,
     engine: Engine | None = None,
+    workers: int = 1,
 ) -> Evaluation:
     """Translates and scores, logs warnings, and writes the results to the folder of the test set.
 
     These are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. Only a single run has an alignment error
     rate. COMET, perplexity and warnings use the first references.
     """
-    translator = build_translator(runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine=engine)
+    translator = build_translator(
+        runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine=engine, workers=workers
+    )
     start = time.monotonic()
     hypotheses = translator.translate(
         test_set.sources, report=Pace("sentences translated"), documents=test_set.documents
     )
     seconds = time.monotonic() - start
+    translator.close()
     for sentence in hypothesis_warnings(hypotheses, test_set.sources, test_set.references[0]):
         logger.warning("%s", sentence)
     headline = {"BLEU": headline_metrics(test_set.tokenized)["BLEU"]}

@@ -102,9 +102,9 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         safetensors.torch.load_model(model, run.weights)
     except (RuntimeError, SafetensorError) as error:
         raise ValueError(
-            f"{run.weights} does not hold the weights of the model in {path / 'config.yaml'} with vocabularies of "
-            f"{tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files back, or train "
-            "the run again."
+            f"{run.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
+            f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
+            "back, or train the run again."
         ) from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, place)

@@ -40,8 +40,8 @@ class MapFiles(NamedTuple):
 def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
     """The files of the settings; `given` are the keys that the command line set.
 
-    Raises FileNotFoundError for a missing file, FileExistsError for maps that must not be replaced, and ValueError for
-    settings of a search together with a target.
+    Raises FileNotFoundError for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
+    both a target and search settings are given.
     """
     source = existing_file("input", settings.input)
     target = None if settings.target is None else existing_file("target", settings.target)

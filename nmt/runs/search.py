@@ -40,20 +40,33 @@ def build_translator(
     minimum_bayes_risk: bool = False,
     observe: Observe | None = None,
     engine: Engine | None = None,
+    workers: int = 1,
 ) -> Translator:
     """The translator of a run, or of several as an ensemble; `engine` replaces the models.
 
     `search` is as in `search_config`, and changes the first run's search; `max_source_tokens` defaults to
     `longest_source`. With `minimum_bayes_risk` the best translation of a line is the one most similar to the others by
-    chrF. `observe` receives every step of our beam search; sampling and the searches of engines have none. Raises
-    ValueError if the search finds only one translation, for a min_length that no source allows, and for a search that
-    the engine lacks.
+    chrF. `observe` receives every step of our beam search; sampling and the searches of engines have none. `workers` is
+    the number of processes that search side by side. Raises ValueError if the search finds only one translation, for a
+    min_length that no source allows, for a search that the engine lacks, and for several workers with an engine or on a
+    GPU.
     """
     first = runs[0]
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found: Search = make(search_config(first.settings.search, search or {}))
     if engine is not None:
         model, found = engine.model, engine.with_search(found)
+    if workers > 1 and engine is not None:
+        raise ValueError(
+            f"workers={workers} needs engine=torch, because engine={engine.name} already uses all threads: leave out "
+            "one of them."
+        )
+    if workers > 1 and first.device.type != "cpu":
+        raise ValueError(
+            f"workers={workers} needs the CPU, but device is {first.device}: add device=cpu, or leave out workers."
+        )
+    if workers > 1 and observe:
+        raise ValueError(f"workers={workers} cannot be observed, because other processes search: use workers=1.")
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
@@ -63,7 +76,7 @@ def build_translator(
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
     longest = longest_source(first.settings) if max_source_tokens is None else max_source_tokens
-    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose, first.window)
+    return Translator(model, first.tokenizers, found, batch_tokens, longest, choose, first.window, workers)
 
 
 def longest_source(settings: RunSettings) -> int:

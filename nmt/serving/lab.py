@@ -324,7 +324,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
 
 
 def unfinished_map(trained: Trained, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
-    """The map that a question asks for, of an unfinished translation: there is no row that predicts EOS."""
+    """The requested map for an unfinished translation, without a row that predicts EOS."""
     maps = {item.site: item for item in forced(trained, source, target).maps}
     if question.site not in maps:
         raise ValueError(unknown("attention site", str(question.site), maps))

@@ -11,7 +11,7 @@ from bs4.exceptions import ParserRejectedMarkup
 Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 """translate(sentences) returns the translations of each sentence, best first."""
 
-# Elements whose text is not prose, and the attribute that forbids translation.
+# HTML elements whose text is not prose.
 _NOT_PROSE = {"script", "style", "code", "pre", "textarea"}
 
 

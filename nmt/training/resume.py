@@ -73,7 +73,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
         tokenizers = run.tokenizers(settings.direction, metrics)
     elif start is not None:
         tokenizers = start.tokenizers
-    else:  # killed while its first files were written
+    else:  # killed while writing its first files
         tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache)
     model = initial_model(settings, tokenizers, start)
     data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)

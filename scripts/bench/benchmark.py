@@ -70,9 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)
-    print(measurement.table(record))
     if options.json:
         options.json.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(measurement.table(record))
 
 
 if __name__ == "__main__":

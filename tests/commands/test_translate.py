@@ -48,6 +48,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
         "document": False,
         "minimum_bayes_risk": False,
         "precision": "float32",
+        "workers": 1,
         "engine": "torch",
     }
     return job_of("translate", {**config, "read_ahead": 4})

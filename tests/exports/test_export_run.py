@@ -106,12 +106,17 @@ def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_translates_as_torch_does(run: Path, command: Command, engine: str) -> None:
+    """Exported at its first use, and again when a file of the export is damaged."""
     expected = command("translate", "run_dir=run", text=LINES)
     first = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     second = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     assert first.output == second.output == expected.output
     assert f"Exporting run to run/exports/{engine}" in first.errors
     assert "Exporting" not in second.errors
+    largest_file(run / "exports" / engine).write_bytes(b"damaged")
+    third = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
+    assert third.output == expected.output
+    assert f"Exporting run to run/exports/{engine}: the former export is damaged" in third.errors
 
 
 def test_a_changed_run_is_exported_again(run: Path) -> None:
@@ -125,26 +130,20 @@ def test_a_changed_run_is_exported_again(run: Path) -> None:
         assert json.loads(record.read_text()) == former
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_damaged_export_is_made_again(run: Path, engine: str, caplog: pytest.LogCaptureFixture) -> None:
-    load_with_engine([run], "cpu", "float32", engine)
-    check_made_again(run, engine, lambda whole: b"damaged", caplog)
+def largest_file(folder: Path) -> Path:
+    return max(folder.iterdir(), key=lambda file: file.stat().st_size)
 
 
 def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     """CTranslate2 reads it without an error."""
     load_with_engine([run], "cpu", "float32", "ctranslate2")
-    check_made_again(run, "ctranslate2", lambda whole: whole[:-9] + b"\x55" + whole[-8:], caplog)
-
-
-def check_made_again(run: Path, engine: str, damaged: Callable[[bytes], bytes], log: pytest.LogCaptureFixture) -> None:
-    [largest] = sorted((run / "exports" / engine).iterdir(), key=lambda file: file.stat().st_size)[-1:]
+    largest = largest_file(run / "exports" / "ctranslate2")
     whole = largest.read_bytes()
-    largest.write_bytes(damaged(whole))
-    log.set_level("INFO")
-    load_with_engine([run], "cpu", "float32", engine)
-    assert f"Exporting {run} to {largest.parent}: the former export is damaged" in log.text
-    assert len(largest.read_bytes()) == len(whole)
+    largest.write_bytes(whole[:-9] + b"\x55" + whole[-8:])
+    caplog.set_level("INFO")
+    load_with_engine([run], "cpu", "float32", "ctranslate2")
+    assert f"Exporting {run} to {largest.parent}: the former export is damaged" in caplog.text
+    assert largest.read_bytes() == whole
 
 
 def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -299,7 +299,10 @@ def test_a_license_is_stated_only_if_it_is_known(changes: dict[str, Any], licens
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["norm@model=scale_norm"], r"does not support norm@model=scale_norm, which .*run uses, .*use ctranslate2"),
+        (
+            ["norm@model=scale_norm"],
+            r"supports only norm@model=layer_norm, not scale_norm, which .*run uses: .*use ctranslate2",
+        ),
         ([SEPARATE], r"model\.norm_first=true with tokenizer\.joint=false, which .*run uses, .*use ctranslate2"),
         (["scorer@cross=additive"], r"hugging_face does not support scorer=additive, .* at cross.*Use onnx"),
     ],

@@ -122,7 +122,7 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ([], "There are 0 runs to view; pass at least one"),
+        ([], "There are no runs to view; pass at least one"),
         ([ViewedRun("a run", iter([]))], "Run 'a run' has 0 sentences; pass at least one"),
         ([ViewedRun("a run", [sentence(1), sentence(1)])], "Run 'a run' has line 1, rank 1 twice"),
         ([ViewedRun("a run", [SentenceMaps(2, 1, [], [], [])])], "Line 2 of run 'a run' has 0 maps"),

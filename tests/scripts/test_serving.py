@@ -72,9 +72,9 @@ def test_a_server_that_runs_already_is_measured_beside_it(here: Path, source: st
 
 
 def test_an_engine_is_used_by_all_of_our_systems(here: Path, source: str) -> None:
-    pytest.importorskip("onnxruntime")
-    given = ("--levels=1", "--rounds=1", "--seconds=0.1", "--plain", "--set=engine=onnx")
-    record = serving.run(options("maps_luong", source, *given))
+    pytest.importorskip("ctranslate2")
+    given = ("--levels=1", "--rounds=1", "--seconds=0.1", "--plain", "--set=engine=ctranslate2")
+    record = serving.run(options("maps_transformer", source, *given))
     assert all(each["rate"] > 0 for levels in record["systems"].values() for each in levels[1])
 
 

@@ -158,7 +158,7 @@ def test_the_link_is_copied(page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     translate(page)
     page.locator("#copy-link").click()
-    page.get_by_text("The link is copied.").wait_for()
+    page.get_by_text("Link copied.").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.locator("#copy-link").click()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
+from processes import children_of, is_gone
 
 from nmt.training.machine import quiet
 
@@ -66,20 +67,18 @@ def close(runs: Path) -> None:
         assert apart <= ROUNDED * value.norm(), name
 
 
-def test_two_processes_take_the_steps_of_one(corpus: Path, start_python: Start, start: Start, tiny: Tiny) -> None:
+def test_two_processes_take_the_steps_of_one(corpus: Path, start: Start, tiny: Tiny) -> None:
     # With unit embeddings, which train other parameters than they keep.
     changes = {"model__fix_norm": "true"}
-    two = start_python("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
+    two = start("train", *tiny(**STEPS, **TWO, **changes, run_dir="two"))
     one = start("train", *tiny(**{**STEPS, "trainer__accumulate_grad_batches": 4}, **changes, run_dir="one"))
     ended(two)
     ended(one)
     close(corpus)
 
 
-def test_one_process_goes_on_where_two_were_stopped(
-    corpus: Path, start_python: Start, start: Start, tiny: Tiny
-) -> None:
-    two = start_python("train", *tiny(**STEPS, **TWO, run_dir="two"))
+def test_one_process_goes_on_where_two_were_stopped(corpus: Path, start: Start, tiny: Tiny) -> None:
+    two = start("train", *tiny(**STEPS, **TWO, run_dir="two"))
     assert two.stderr is not None
     next(line for line in two.stderr if line.startswith("step 3/"))
     two.send_signal(signal.SIGTERM)
@@ -97,19 +96,17 @@ def test_one_process_goes_on_where_two_were_stopped(
 
 
 @pytest.mark.parametrize("dies", ["the leader", "the other"])
-def test_a_dead_process_ends_the_other_within_a_minute(
-    corpus: Path, start_python: Start, tiny: Tiny, dies: str
-) -> None:
-    two = start_python("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
+def test_a_dead_process_ends_the_other_within_a_minute(corpus: Path, start: Start, tiny: Tiny, dies: str) -> None:
+    two = start("train", *tiny(**{**STEPS, "trainer__max_steps": 100000}, **TWO, run_dir="two"))
     assert two.stderr is not None
     next(line for line in two.stderr if line.startswith("step 5/"))
-    [other] = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_child_training(int(name), two.pid)]
+    [other] = [child for child in children_of(two.pid) if b"nmt.train" in Path(f"/proc/{child}/cmdline").read_bytes()]
     os.kill(two.pid if dies == "the leader" else other, signal.SIGKILL)
     begun = time.monotonic()
     errors = two.communicate(timeout=60)[1]
-    while Path(f"/proc/{other}").exists() and not _is_zombie(other) and time.monotonic() < begun + 60:
+    while not is_gone(other) and time.monotonic() < begun + 60:
         time.sleep(0.1)
-    assert _is_zombie(other) or not Path(f"/proc/{other}").exists()
+    assert is_gone(other)
     assert two.returncode != 0
     # Whichever comes first: the process that waits for the dead one finds it gone, or it is ended for that.
     assert re.search(r"terminated with code -9|[Cc]onnection (closed|reset)", errors), errors
@@ -118,18 +115,3 @@ def test_a_dead_process_ends_the_other_within_a_minute(
 def test_the_line_that_names_a_dead_process_is_not_silenced() -> None:
     quiet(leader=True)
     assert logging.getLogger(_ChildProcessObserver.__module__).isEnabledFor(logging.INFO)
-
-
-def _is_child_training(process: int, parent: int) -> bool:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-        return int(fields[1]) == parent and b"nmt.train" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def _is_zombie(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True

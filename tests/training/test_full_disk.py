@@ -25,9 +25,9 @@ NOT_ALLOWED = 77
 
 
 def with_a_small_disk(room: int, overrides: list[str], again: list[str]) -> None:
-    """Trains in a process of its own when the disk has `room` KiB, prints what it left, and trains again with all.
+    """Trains on a disk with `room` KiB free, prints which files are left, frees the disk and trains again.
 
-    Ends with NOT_ALLOWED where this user may not mount a file system.
+    Exits with NOT_ALLOWED if this user may not mount a file system.
     """
     try:
         enter_namespace()
@@ -108,5 +108,8 @@ def test_a_run_whose_disk_was_full_is_whole_and_goes_on(
     assert "Traceback" not in errors
     assert whole.wait() == 0
     torch.testing.assert_close(
-        load_file(corpus / "found" / "model.safetensors"), load_file(corpus / "whole" / "model.safetensors"), rtol=0, atol=0
+        load_file(corpus / "found" / "model.safetensors"),
+        load_file(corpus / "whole" / "model.safetensors"),
+        rtol=0,
+        atol=0,
     )

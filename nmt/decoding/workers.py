@@ -1,0 +1,151 @@
+"""Worker processes that search batches side by side."""
+
+import errno
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.errors import MISTAKES, CheckFailed, is_mistake
+
+
+class _Worker(NamedTuple):
+    process: BaseProcess
+    connection: Connection
+    """Items go out, results come back."""
+
+
+class Workers:
+    """`number` processes, each with one thread, that apply `work` to items.
+
+    They are forked when the first items come, and share the model's memory with this process; they do not see what
+    changes in it later. They end with `close`, with an error, with an iterator that is not read to its end, and with
+    this process, however it ends; the next `map` starts new ones.
+
+    Raises ValueError if `number` is below 1, or if the system cannot fork.
+    """
+
+    def __init__(self, number: int, work: Callable[[Any], Any]) -> None:
+        if number < 1:
+            raise ValueError(f"workers is {number}; it must be at least 1.")
+        if "fork" not in multiprocessing.get_all_start_methods():
+            raise ValueError(f"workers is {number}, but this system cannot fork processes: use workers=1.")
+        self.number, self.work = number, work
+        self._workers: list[_Worker] = []
+        weakref.finalize(self, _end, self._workers)
+
+    def map(self, items: Sequence[Any]) -> Iterator[Any]:
+        """The results, in the order of the items.
+
+        Raises what `work` raises, and CheckFailed if the workers cannot be started or one of them is killed.
+        """
+        try:
+            if items and not self._workers:
+                self._start()
+            yield from self._results(items)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the workers at once."""
+        _end(self._workers)
+
+    def _results(self, items: Sequence[Any]) -> Iterator[Any]:
+        idle = [*self._workers]
+        busy: dict[Any, tuple[_Worker, int]] = {}
+        results: dict[int, Any] = {}
+        begun = 0
+        for number in range(len(items)):
+            while number not in results:
+                while idle and begun < len(items):
+                    worker = idle.pop()
+                    worker.connection.send(items[begun])
+                    busy[worker.connection] = worker, begun
+                    begun += 1
+                for connection in wait([*busy]):
+                    worker, index = busy.pop(connection)
+                    results[index] = _received(worker)
+                    idle.append(worker)
+            yield results.pop(number)
+
+    def _start(self) -> None:
+        fork = multiprocessing.get_context("fork")
+        # Ctrl-C reaches all processes of a terminal. The workers inherit this mask, so only the parent reacts.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            for _ in range(self.number):
+                ours, theirs = fork.Pipe()
+                process = fork.Process(target=_serve, args=(self.work, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                self._workers.append(_Worker(process, ours))
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE):
+                raise
+            raise CheckFailed(
+                f"{self.number} workers could not be started ({error.strerror}): use a smaller number."
+            ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.process.kill()
+    for worker in workers:
+        worker.process.join()
+        worker.connection.close()
+    workers.clear()
+
+
+def _received(worker: _Worker) -> Any:
+    """The result that a worker has sent. Raises the error that it has sent instead."""
+    try:
+        result, error = worker.connection.recv()
+    except (EOFError, ConnectionResetError):
+        worker.process.join()
+        code = worker.process.exitcode or 0
+        how = f"was ended by signal {-code}, probably because memory ran out" if code < 0 else f"ended with code {code}"
+        raise CheckFailed(f"A worker {how}: use fewer workers or a smaller batch_tokens.") from None
+    if error is not None:
+        raise error
+    return result
+
+
+def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
+    """What a worker does: a result, or an error, for each item."""
+    for each in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(each, signal.SIG_DFL)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    # The threads that torch has started do not exist in a fork, and a second thread would wait for them.
+    torch.set_num_threads(1)
+    while True:
+        item = connection.recv()
+        try:
+            connection.send((work(item), None))
+        except Exception as error:
+            connection.send((None, _as_own(error)))
+
+
+def _as_own(error: Exception) -> Exception:
+    """An error that means the same when the parent raises it, with this process's traceback as a note."""
+    own = error
+    if isinstance(error, MISTAKES) and not is_mistake(error):
+        own = RuntimeError(f"{type(error).__name__}: {error}")
+    own.add_note("".join(traceback.format_exception(error)))
+    return own
+
+
+def _exit_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+    os._exit(1)

@@ -1,0 +1,160 @@
+"""Several processes search as one does, and none outlives the command."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from processes import children_of, is_gone
+
+from nmt.decoding.beam import BeamSearch
+from nmt.decoding.translator import Translator
+from nmt.decoding.workers import Workers
+from nmt.errors import CheckFailed, is_mistake
+from nmt.runs.load import load_run
+from nmt.runs.search import build_translator
+
+pytestmark = pytest.mark.unchecked
+
+SOURCES = [[4 + (7 * row + column) % 60 for column in range(1 + row % 9)] for row in range(40)]
+
+
+def square(number: int) -> int:
+    if number == 13:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 14:
+        sys.exit(3)
+    if number < 0:
+        return int("minus")
+    return number**2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_results_come_in_the_order_of_the_items(count: int) -> None:
+    workers = Workers(3, square)
+    for _ in range(2):
+        assert [*workers.map(range(count))] == [number**2 for number in range(count)]
+    workers.close()
+    assert [*workers.map([3])] == [9]
+    workers.close()
+    assert not multiprocessing.active_children()
+
+
+def test_an_iterator_that_is_left_ends_the_workers() -> None:
+    workers = Workers(2, square)
+    for _ in workers.map(range(100)):
+        break
+    until(lambda: not multiprocessing.active_children())
+    assert [*workers.map([2, 3])] == [4, 9]
+    del workers
+    until(lambda: not multiprocessing.active_children())
+
+
+def test_errors_are_those_of_one_process() -> None:
+    """A mistake stays one; what is wrong in the program does not become one, and tells where it was raised."""
+    with pytest.raises(ValueError, match=r"search.beam_size is 0") as mistake:
+        list(Workers(2, BeamSearch).map([2, 0, 3]))
+    assert is_mistake(mistake.value)
+    with pytest.raises(RuntimeError, match="ValueError: invalid literal") as other:
+        list(Workers(2, square).map([2, -1, 3]))
+    assert "in square" in other.value.__notes__[0]
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_ends_is_reported() -> None:
+    with pytest.raises(
+        CheckFailed, match=r"^A worker was ended by signal 9, probably because memory ran out: use fewer"
+    ):
+        list(Workers(2, square).map([2, 13, 3]))
+    with pytest.raises(CheckFailed, match=r"^A worker ended with code 3: use fewer workers or a smaller batch_tokens"):
+        list(Workers(2, square).map([2, 14, 3]))
+    assert not multiprocessing.active_children()
+
+
+def product(size: int) -> float:
+    return float((torch.ones(size, size) @ torch.ones(size, size)).sum())
+
+
+def test_workers_compute_although_their_parent_has_had_threads() -> None:
+    torch.set_num_threads(2)
+    try:
+        expected = product(300)
+        assert [*Workers(2, product).map([300, 300, 300])] == [expected] * 3
+    finally:
+        torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("search", ["beam", "sampling"])
+def test_workers_find_what_one_process_finds(finished: str, session_corpus: Path, search: str) -> None:
+    run = load_run(session_corpus / "run", "cpu")
+    samples = {"_target_": "nmt.decoding.sampling.Sampling", "samples": 3, "seed": 2}
+    asked = {"n_best": 2} if search == "beam" else samples
+    alone, together = (build_translator([run], asked, batch_tokens=40, workers=workers) for workers in (1, 3))
+    for sources in (SOURCES, SOURCES[:2], SOURCES[:1], [[]], []):
+        prefixes = [[5], []] * (len(sources) // 2) if len(sources) > 1 else None
+        expected, found = alone.search_ids(sources, prefixes), together.search_ids(sources, prefixes)
+        assert [[each.ids for each in best] for best in found] == [[each.ids for each in best] for best in expected]
+        # Batches differ, and so do the last bits of sums.
+        for mine, other in zip(found, expected, strict=True):
+            assert [each.score for each in mine] == pytest.approx([each.score for each in other], rel=1e-4)
+    together.close()
+
+
+def test_what_cannot_have_workers_is_refused(
+    finished: str, session_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load_run(session_corpus / "run", "cpu")
+    engine = SimpleNamespace(name="onnx", model=run.model, with_search=lambda search: search)
+    with pytest.raises(ValueError, match=r"workers=2 needs engine=torch, because engine=onnx already uses all threads"):
+        build_translator([run], engine=engine, workers=2)
+    with pytest.raises(ValueError, match=r"workers=2 needs the CPU, but device is cuda: add device=cpu, or leave out"):
+        build_translator([run._replace(device=torch.device("cuda"))], workers=2)
+    with pytest.raises(ValueError, match=r"workers=2 cannot be observed"):
+        build_translator([run], workers=2, observe=print)
+    with pytest.raises(ValueError, match=r"workers is 0; it must be at least 1"):
+        Translator(run.model, run.tokenizers, BeamSearch(), workers=0)
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    with pytest.raises(ValueError, match=r"workers is 2, but this system cannot fork processes: use workers=1"):
+        Translator(run.model, run.tokenizers, BeamSearch(), workers=2)
+
+
+def test_an_engine_is_refused_before_the_run_is_loaded(command: Callable) -> None:
+    found = command("translate", "run_dir=nowhere", "workers=2", "engine=onnx")
+    assert (found.code, found.errors) == (
+        2,
+        "error: workers=2 needs engine=torch, because engine=onnx already uses all threads: leave out one of them.\n",
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_ends_takes_its_workers_with_it(
+    finished: str, session_corpus: Path, start: Callable, number: int, code: int, busy: bool
+) -> None:
+    limit = "search.constraints.max_length=2000" if busy else "search.constraints.max_length=9"
+    ratio = "search.constraints.max_length_ratio=1000"
+    command = start("translate", f"run_dir={session_corpus / 'run'}", "workers=2", limit, ratio, stdin=subprocess.PIPE)
+    command.stdin.write("\n" + "one two three\n" * 20)  # windows of 1, 4 and 16 lines
+    command.stdin.flush()
+    until(lambda: len(children_of(command.pid)) == 2)
+    workers = children_of(command.pid)
+    for process in [command.pid, *(workers if number == signal.SIGINT else ())]:  # as Ctrl-C in a terminal does
+        os.kill(process, number)
+    assert command.wait(timeout=60) == code
+    until(lambda: all(is_gone(worker) for worker in workers))
+    assert "Traceback" not in command.stderr.read()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
