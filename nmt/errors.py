@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """A failure reported in one sentence: a check that the user requested did not pass, or training ended early."""
+    """A failure reported in one sentence: a failed check, a training or a worker that ended early."""
 
 
 def is_mistake(error: BaseException) -> bool:

@@ -107,7 +107,7 @@ def check_annotations() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def check_annotations_of_tensors(request: pytest.FixtureRequest) -> None:
-    """Annotations are checked wherever tensors are computed, unless a module is marked as unchecked."""
+    """Annotations are checked in the folders of CHECKED, except in tests marked as unchecked."""
     if request.path.parent.name in CHECKED and not request.node.get_closest_marker("unchecked"):
         request.getfixturevalue("check_annotations")
 

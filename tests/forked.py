@@ -1,7 +1,7 @@
 """Commands in processes of their own that start at once: forked from a server that has already imported torch and nmt.
 
 A process like any other: it has a process id, three pipes, signals and an exit code. It differs from `python -m nmt.X`
-only in what was imported before, which takes seconds every time. The processes that it starts import for themselves.
+only in what was imported before, which takes seconds every time. The programs that it starts import for themselves.
 """
 
 # ruff: noqa: SIM115  the streams live as long as their process
@@ -96,6 +96,8 @@ def _run(program: Callable[[], object], argv: list[str], folder: str, streams: l
         stream.close()
     sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")
     sys.stderr = open(2, "w", encoding="utf-8", buffering=1, errors="backslashreplace")
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     sys.argv = argv
     program()

@@ -4,14 +4,14 @@ from pathlib import Path
 
 
 def children_of(parent: int) -> list[int]:
-    """The running processes that this one has started."""
+    """The running child processes of `parent`."""
     return [
         int(path.name) for path in Path("/proc").glob("[0-9]*") if not is_gone(path.name) and _parent(path) == parent
     ]
 
 
 def is_gone(process: int | str) -> bool:
-    """Whether a process has ended, also if nobody has asked for its exit code."""
+    """Whether a process has ended, even if its parent has not read its exit code yet."""
     return _fields(Path("/proc", str(process)))[0] == "Z"
 
 
@@ -20,7 +20,7 @@ def _parent(process: Path) -> int:
 
 
 def _fields(process: Path) -> list[str]:
-    """State, parent and the rest of /proc/NUMBER/stat."""
+    """State, parent and the rest of /proc/NUMBER/stat; ["Z", "0"] if it is gone."""
     try:
         return (process / "stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -487,7 +487,7 @@ class OwnFiles(Keys):
 
 
 class SearchingSettings(Keys):
-    """What searches for translations."""
+    """How a command searches for translations."""
 
     workers: Positive
     engine: EngineName

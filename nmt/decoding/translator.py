@@ -68,7 +68,7 @@ class Translator:
     EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of
     the texts that the search found for a line; by default the first one is best. `window` is how much of a document
     the model reads before each line. With `workers` above 1, that many processes search batches side by side, with the
-    model as it is at the first search; it must be on the CPU. The model runs in evaluation mode and is returned to its
+    model as it is when they start; it must be on the CPU. The model runs in evaluation mode and is returned to its
     previous mode. Raises ValueError for a number that is too small, and for workers on a system that cannot fork.
     """
 
@@ -93,8 +93,7 @@ class Translator:
         self.batch_tokens = batch_tokens
         self.max_source_tokens = min(max_source_tokens, model.max_source or max_source_tokens)
         self.choose, self.window = choose, window
-        self._search = partial(_search_batch, model, search)
-        self._workers = None if workers == 1 else Workers(workers, self._search)
+        self._workers = None if workers == 1 else Workers(workers, partial(_search_batch, model, search))
         constraints = getattr(search, "constraints", None)  # a user's own search may have none
         if isinstance(constraints, Constraints):
             constraints.check_reachable(self.max_source_tokens)
@@ -197,7 +196,7 @@ class Translator:
         ]
         searched: Iterator[list[list[Hypothesis]]]
         if self._workers is None or len(batches) == 1:
-            searched = map(self._search, batches)
+            searched = map(partial(_search_batch, self.model, self.search), batches)
         else:
             searched = self._workers.map(batches)
         for indices, found in zip(places, searched, strict=True):

@@ -45,7 +45,9 @@ class Workers:
     def map(self, items: Sequence[Any]) -> Iterator[Any]:
         """The results, in the order of the items.
 
-        Raises what `work` raises, and CheckFailed if the workers cannot be started or one of them is killed.
+        Raises what `work` raises, and CheckFailed if the workers cannot be started or one of them ends.
+
+        Read one iterator to its end before you ask for the next.
         """
         try:
             if items and not self._workers:
@@ -68,7 +70,10 @@ class Workers:
             while number not in results:
                 while idle and begun < len(items):
                     worker = idle.pop()
-                    worker.connection.send(items[begun])
+                    try:
+                        worker.connection.send(items[begun])
+                    except BrokenPipeError:  # which nmt.errors would take for that of standard output
+                        raise _ended(worker) from None
                     busy[worker.connection] = worker, begun
                     begun += 1
                 for connection in wait([*busy]):
@@ -111,14 +116,23 @@ def _received(worker: _Worker) -> Any:
     """The result that a worker has sent. Raises the error that it has sent instead."""
     try:
         result, error = worker.connection.recv()
-    except (EOFError, ConnectionResetError):
-        worker.process.join()
-        code = worker.process.exitcode or 0
-        how = f"was ended by signal {-code}, probably because memory ran out" if code < 0 else f"ended with code {code}"
-        raise CheckFailed(f"A worker {how}: use fewer workers or a smaller batch_tokens.") from None
+    except (EOFError, OSError):  # it ended before the result, or in the middle of it
+        raise _ended(worker) from None
     if error is not None:
         raise error
     return result
+
+
+def _ended(worker: _Worker) -> CheckFailed:
+    """What to tell of a worker that should still be running."""
+    worker.process.join()
+    code = worker.process.exitcode or 0
+    if code == -signal.SIGKILL:
+        return CheckFailed(
+            "A worker was killed, probably because memory ran out: use fewer workers or a smaller batch_tokens."
+        )
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return CheckFailed(f"A worker {how}: use workers=1 to find out why.")
 
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:

@@ -89,7 +89,7 @@ def evaluate_runs(
         len(hypotheses) / seconds,
     )
     made_with = conditions(runs, test_set, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine)
-    _save(test_set, found, made_with)
+    _save(test_set, found, {**made_with, "workers": workers})
     logger.info("Written to %s", test_set.out)
     return found
 

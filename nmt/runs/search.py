@@ -66,7 +66,9 @@ def build_translator(
             f"workers={workers} needs the CPU, but device is {first.device}: add device=cpu, or leave out workers."
         )
     if workers > 1 and observe:
-        raise ValueError(f"workers={workers} cannot be observed, because other processes search: use workers=1.")
+        raise ValueError(
+            f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
+        )
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:

@@ -100,6 +100,7 @@ def test_a_run_whose_disk_was_full_is_whole_and_goes_on(
         output, errors = process.communicate()
         if process.returncode == NOT_ALLOWED:
             pytest.skip("this system lets no one mount a file system in a namespace")
+        assert process.returncode == 0, errors
     before, after = output.split("files", 1)
     assert before == "code 1\n"
     assert after.splitlines()[0].strip() == files

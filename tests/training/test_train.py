@@ -266,7 +266,7 @@ def test_evaluation_of_a_split_and_of_files(
     assert set(sentence) == {"line", "chrF2", "source", "hypothesis", "references"}
     assert sentence["references"] == (corpus_copy / "test.vi").read_text(encoding="utf-8").splitlines()
     record = json.loads((folder / "scores.json").read_text())
-    names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "aer"}
+    names = {"scores", "by_length", "by_rarest_word", "perplexity", "sentences_per_second", "workers", "aer"}
     assert set(record) == names | {
         "runs",
         "search",
