@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """A failure reported in one sentence: a failed check, a training or a worker that ended early."""
+    """A failure that is reported in one sentence, such as a check that did not pass or a training that ended early."""
 
 
 def is_mistake(error: BaseException) -> bool:

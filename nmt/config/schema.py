@@ -486,6 +486,15 @@ class OwnFiles(Keys):
         return self
 
 
+def check_workers(workers: int, engine: str) -> None:
+    """Raises ValueError for several workers with an engine other than torch."""
+    if workers > 1 and engine != "torch":
+        raise ValueError(
+            f"workers={workers} needs engine=torch, because engine={engine} already uses all threads: leave out one of "
+            "them."
+        )
+
+
 class SearchingSettings(Keys):
     """How a command searches for translations."""
 
@@ -495,12 +504,8 @@ class SearchingSettings(Keys):
     precision: Precision
 
     @check(mode="after")
-    def check_workers(self) -> "SearchingSettings":
-        if self.workers > 1 and self.engine != "torch":
-            raise ValueError(
-                f"workers={self.workers} needs engine=torch, because engine={self.engine} already uses all threads: "
-                "leave out one of them."
-            )
+    def check_engine(self) -> "SearchingSettings":
+        check_workers(self.workers, self.engine)
         return self
 
 

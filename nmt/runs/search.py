@@ -8,7 +8,7 @@ import yaml
 
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Node, make
-from nmt.config.schema import RunSettings, check_node
+from nmt.config.schema import RunSettings, check_node, check_workers
 from nmt.decoding import consensus
 from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble
@@ -55,12 +55,8 @@ def build_translator(
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     found: Search = make(search_config(first.settings.search, search or {}))
     if engine is not None:
+        check_workers(workers, engine.name)
         model, found = engine.model, engine.with_search(found)
-    if workers > 1 and engine is not None:
-        raise ValueError(
-            f"workers={workers} needs engine=torch, because engine={engine.name} already uses all threads: leave out "
-            "one of them."
-        )
     if workers > 1 and first.device.type != "cpu":
         raise ValueError(
             f"workers={workers} needs the CPU, but device is {first.device}: add device=cpu, or leave out workers."

@@ -111,12 +111,21 @@ def product(size: int) -> float:
 
 
 def test_workers_compute_although_their_parent_has_had_threads() -> None:
+    """A worker with a second thread would wait forever for the parent's."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
     torch.set_num_threads(2)
     try:
-        expected = product(300)
-        assert [*Workers(2, product).map([300, 300, 300])] == [expected] * 3
+        expected = product(600)
+        assert [*Workers(2, product).map([600, 600, 600])] == [expected] * 3
     finally:
         torch.set_num_threads(1)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("search", ["beam", "sampling"])
@@ -165,7 +174,7 @@ def test_an_engine_is_refused_before_the_run_is_loaded(command: Callable) -> Non
 
 def test_an_evaluation_has_workers(finished: str, session_corpus: Path, command: Callable, corpus: Path) -> None:
     made = {}
-    for workers in (1, 2):
+    for workers in (1, 2):  # batches of at most 20 tokens are the same for both, and so are the roundings
         arguments = f"run_dir={session_corpus / 'run'}", "split=valid", f"workers={workers}", f"out=scores{workers}"
         found = command("evaluate", *arguments, "batch_tokens=20")
         assert found.code == 0, found.errors

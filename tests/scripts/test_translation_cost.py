@@ -29,6 +29,14 @@ def test_each_command_runs_in_each_round(options: Namespace) -> None:
     assert all(system["peak_bytes"] > 100_000 for system in record["systems"].values())
 
 
+def test_a_first_use_is_outside_of_the_rounds(options: Namespace, tmp_path: Path) -> None:
+    """Each command translates a sentence before the first round, then a sentence and the file in each."""
+    calls = tmp_path / "calls"
+    options.system, options.rounds = [f"a=echo a >> {calls}; cat", f"b=echo b >> {calls}; cat"], 2
+    assert [len(system["seconds"]) for system in run(options)["systems"].values()] == [2, 2]
+    assert calls.read_text().split() == ["a", "b", *"aabb" * 2]
+
+
 def test_outputs_are_compared_with_the_first_systems_and_with_references(options: Namespace, tmp_path: Path) -> None:
     (tmp_path / "reference").write_text((tmp_path / "in").read_text())
     options.reference = tmp_path / "reference"
