@@ -1,4 +1,4 @@
-"""An attention laboratory for machine translation: models, scoring functions, training and search as separate parts."""
+"""An attention laboratory for machine translation, with separate parts for models, scoring, training and search."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def load(
     run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32", engine: str = "torch"
 ) -> "Pretrained":
-    """A finished run, or several as an ensemble, with the methods translate, attend and score.
+    """Loads a finished run, or several as an ensemble, with methods such as translate, attend and score.
 
     `precision` is float32, bfloat16, or int8 on a CPU. `engine` is torch, ctranslate2 or onnx, and computes the
     translations; everything else is always computed by torch. Raises FileNotFoundError or ValueError if a folder is not

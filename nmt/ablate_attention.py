@@ -1,4 +1,4 @@
-"""Measure what a finished run loses when a head of its attention is turned off, made uniform, shuffled or frozen.
+"""Measure how much a finished run loses when an attention head is turned off, made uniform, shuffled or frozen.
 
 python -m nmt.ablate_attention run_dir=PATH                          every head, on the validation split
 python -m nmt.ablate_attention run_dir=PATH site=cross 'ways=[off]'  the heads of one site, turned off

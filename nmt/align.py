@@ -1,7 +1,7 @@
-"""Measure how well the attention of a run agrees with gold word alignments, for every row, layer and head.
+"""Measure how well a run's cross attention agrees with gold word alignments, for every layer and head.
 
 python -m nmt.align run_dir=PATH                             on the test split
-python -m nmt.align run_dir=PATH method=occlusion            of an attribution (nmt.attribute) instead of attention
+python -m nmt.align run_dir=PATH method=occlusion            an attribution (nmt.attribute) instead of attention
 python -m nmt.align run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
 """
 

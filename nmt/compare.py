@@ -6,7 +6,7 @@
                                                                translations of other systems
 
 Prints a table of the settings in which the runs differ, their scores, speed and memory. Writes it to `out` as
-comparison.md, .csv, .tex, .json and .png.
+comparison.md, .csv, .tex and .json, with a chart of the BLEU scores in comparison.png.
 """
 
 from nmt.cli.command import command

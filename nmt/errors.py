@@ -1,6 +1,6 @@
 """The errors that a user sees as one sentence, and the exit codes of the commands.
 
-0 success, 1 failure, 2 a user's mistake, 130 interrupted, 143 terminated, 141 the reader of standard output is gone.
+0: success, 1: failure, 2: a user's mistake, 130: interrupted, 143: terminated, 141: closed pipe.
 """
 
 import errno
@@ -19,7 +19,7 @@ FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 _PACKAGE = Path(__file__).resolve().parent
 _ANOTHER = "Choose another path."
-# What a user can do about a path that the operating system refuses.
+# What a user can do when the operating system refuses a path.
 _REMEDIES = {
     errno.EACCES: "Fix its permissions.",
     errno.EPERM: "Fix its permissions.",
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """A failure that is reported in one sentence, such as a check that did not pass or a training that ended early."""
+    """A failure that is reported in one sentence, such as a failed check or a run that ended early."""
 
 
 def is_mistake(error: BaseException) -> bool:
@@ -45,9 +45,9 @@ def is_mistake(error: BaseException) -> bool:
 
 
 def report(error: BaseException, prefix: str = "error") -> int:
-    """Prints an error to standard error, as a sentence if expected, else with its traceback; returns the exit code."""
+    """Prints an error to standard error, with a traceback only if it is unexpected, and returns the exit code."""
     if isinstance(error, BrokenPipeError):
-        # The interpreter flushes standard output again when it exits.
+        # The interpreter flushes standard output when it exits, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     if isinstance(error, OSError) and error.filename is not None and error.errno in _REMEDIES:
@@ -67,7 +67,7 @@ def report(error: BaseException, prefix: str = "error") -> int:
 
 
 def exit_code(action: Callable[[], int]) -> int:
-    """The exit code that an action returns, or the code for the error that stops it, which is printed."""
+    """Runs an action and returns its exit code. An error that stops it is printed and determines the exit code."""
     for each in (signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)):
         signal.signal(each, _terminate)
     try:

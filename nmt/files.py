@@ -21,7 +21,7 @@ except ImportError:  # Windows
 logger = logging.getLogger(__name__)
 
 PART = ".part"
-"""Ends the name of a file that is still being written."""
+"""The suffix of a file that is still being written."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _held: set[int] = set()
@@ -29,9 +29,9 @@ _held: set[int] = set()
 
 @contextmanager
 def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
-    """Yields a file beside `path` to write to. It replaces `path` at the end, or is deleted on an error.
+    """Yields the path of a temporary file to write. On success the file replaces `path`; on an error it is deleted.
 
-    If `former` is given, the previous content of `path` moves there.
+    If `former` is given, the previous file at `path` is moved there.
     """
     part = path.with_name(path.name + PART)
     try:
@@ -48,9 +48,9 @@ def atomic_write(path: Path, former: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
-    """Yields a new folder beside `path` to fill. It becomes `path` at the end, or is deleted on an error.
+    """Yields a temporary folder to fill. On success it is renamed to `path`; on an error it is deleted.
 
-    If there is already a folder at `path` by then, `replace` decides which of the two is deleted.
+    If `path` is a non-empty folder by then, `replace` decides whether the new folder replaces it or is discarded.
     """
     part, former = (path.with_name(f".{path.name}.{uuid.uuid4().hex}") for _ in range(2))
     part.mkdir(parents=True)
@@ -86,13 +86,14 @@ def write_json(path: Path, content: Any) -> None:
     write_bytes(path, f"{text}\n".encode())
 
 
-# Not filelock or portalocker: both lock a file of their own, which stays in the run directory; this locks the folder.
+# filelock and portalocker would leave a lock file in the run directory; this locks the folder itself.
 @contextmanager
 def locked(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Locks a folder, created if necessary, for this process.
+    """Locks a folder for this process, and creates it if necessary.
 
-    The lock ends with the process, even after a kill and while forked data loaders live on. If another process holds
-    it, this waits, or raises ValueError. Windows and file systems without locks, such as some NFS mounts, lock nothing.
+    The lock ends with the process, even if it is killed and its forked data loaders live on. If another process holds
+    the lock, this waits if `wait` is true, and raises ValueError otherwise. Nothing is locked on Windows and on file
+    systems without locks, such as some NFS mounts.
     """
     if fcntl is None:
         yield
@@ -106,25 +107,25 @@ def locked(folder: Path, wait: bool = False) -> Iterator[None]:
                 raise ValueError(
                     f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
                 )
-            logger.info("Waiting until another process has written to %s", folder)
+            logger.info("Waiting until another process has finished writing to %s", folder)
             while not try_lock(handle):
                 time.sleep(0.2)
         yield
     finally:
-        if handle in _held:  # false in a process forked in between
+        if handle in _held:  # not in a process that was forked inside the block
             _held.remove(handle)
             os.close(handle)
 
 
 def check_unlocked(folder: Path) -> None:
-    """Raises ValueError if another process holds the folder."""
+    """Raises ValueError if another process has locked the folder."""
     if folder.is_dir():
         with locked(folder):
             pass
 
 
 def try_lock(file: BinaryIO | int) -> bool:
-    """Locks an open file until it is closed; False if another process holds the lock."""
+    """Locks an open file until it is closed. Returns False if another process holds the lock."""
     if fcntl is None:
         return True
     try:
@@ -134,12 +135,14 @@ def try_lock(file: BinaryIO | int) -> bool:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        logger.warning("This file system has no locks (%s): do not run two commands in the same folder.", error)
+        logger.warning(
+            "This file system does not support locks (%s): do not run two commands in the same folder.", error
+        )
     return True
 
 
 def _close_inherited_locks() -> None:
-    """A lock is released once every process that inherited its handle has closed it."""
+    """Closes the handles that a forked process inherited: a lock is held until every process has closed its handle."""
     for handle in _held:
         os.close(handle)
     _held.clear()
@@ -150,7 +153,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def existing_file(key: str, value: Any) -> Path:
-    """The file named by a configuration key. Raises FileNotFoundError, naming both, if it does not exist."""
+    """The file named by a configuration key. Raises FileNotFoundError if it does not exist or is a folder."""
     path = Path(str(value))
     if path.is_dir():
         raise FileNotFoundError(f"{key} is {path}, which is a folder; name a file.")
@@ -160,7 +163,7 @@ def existing_file(key: str, value: Any) -> Path:
 
 
 def folder_to_write(key: str, value: Any) -> Path:
-    """The folder named by a configuration key, created if necessary. Raises ValueError if nothing can be written."""
+    """The folder named by a configuration key, created if necessary. Raises ValueError if it is not writable."""
     check_writable(key, value)
     path = Path(str(value))
     try:
@@ -173,20 +176,20 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def cache_folder(value: Any) -> Path:
-    """The folder of cache_dir, created if necessary. A complete one may be read-only."""
+    """The folder named by cache_dir, created if necessary. An existing folder may be read-only."""
     path = Path(str(value))
     return path if path.is_dir() else folder_to_write("cache_dir", path)
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError if a configuration key names something other than a folder, or a folder inside of a file."""
+    """Raises ValueError if a configuration key names something other than a folder, or a folder inside a file."""
     there = _first_existing(value)
     if not there.is_dir():
         raise ValueError(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
 
 
 def not_a_folder(path: Path) -> str:
-    """What an existing path is that is no folder."""
+    """Describes an existing path that is not a folder: a file, or a symbolic link that leads nowhere."""
     if path.exists():
         return "a file"
     try:
@@ -198,13 +201,13 @@ def not_a_folder(path: Path) -> str:
 
 
 def check_writable(key: str, value: Any) -> None:
-    """Raises ValueError like `check_folder`, and if nothing can be written to the folder."""
+    """Raises ValueError like `check_folder`, and also if the folder is not writable."""
     check_folder(key, value)
     there = _first_existing(value)
     try:
         if not os.access(there, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        # Permissions alone do not tell: root has them all, even in /proc.
+        # Checking the permissions is not enough: root has all of them, even in /proc.
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
@@ -214,6 +217,6 @@ def check_writable(key: str, value: Any) -> None:
 
 
 def _first_existing(value: Any) -> Path:
-    """The path itself or the first of its parents that exists, or is a broken link."""
+    """The path itself or its nearest parent that exists, even as a broken link."""
     path = Path(str(value))
     return next((place for place in (path, *path.parents) if os.path.lexists(place)), Path(path.anchor))

@@ -1,4 +1,4 @@
-"""Progress of a long step, in the log."""
+"""Logs the progress of a long step."""
 
 import logging
 import time
@@ -22,13 +22,13 @@ class Pace:
         self.start = self.last_log = time.monotonic()
 
     def over(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """The items, each counted as one of `total`."""
+        """Yields the items and counts each of them as one of `total`."""
         for item in items:
             yield item
             self(1, total)
 
     def __call__(self, new: int, total: int) -> None:
-        """Counts `new` more of `total`."""
+        """Counts `new` more items of `total`, and logs the progress if the last message is old enough."""
         self.number += new
         now = time.monotonic()
         if now - self.last_log < self.seconds or self.number >= total:

@@ -2,7 +2,7 @@
 
   python -m nmt.pretrain 'data.train=[my/text.en,my/text.vi]' run_dir=runs/pretrained/both
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid start_from=runs/pretrained/both
-  python -m nmt.pretrain scorer=additive normalizer=sparsemax   other attention in the encoder
+  python -m nmt.pretrain scorer=additive normalizer=sparsemax   a different attention in the encoder
   python -m nmt.pretrain resume=true                            resume the run of the same command
   python -m nmt.export_attention run_dir=runs/pretrained/both input=my/text.en out=maps
 

@@ -4,8 +4,8 @@
   python -m nmt.score 'run_dir=[A,B]' source=my.en target=my.vi
                                                                the runs as an ensemble
 
-Prints ln P(target | source) of each pair of lines, including the end of the sentence. The perplexities of the whole
-text, per piece, per word and per character, go to standard error.
+Prints ln P(target | source) for each pair of lines, including the end of the sentence. The perplexities of the whole
+text per piece, per word and per character go to standard error.
 """
 
 from nmt.cli.command import command

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 @dataclass(frozen=True)
 class Number:
-    """A number that is printed in the format `spec`."""
+    """A number, and the format specification with which it is printed."""
 
     value: int | float
     spec: str
@@ -43,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of several values and their standard deviation; None for a single value."""
+    """The mean and the standard deviation of several values; the deviation of a single value is None."""
 
     mean: float
     deviation: float | None
@@ -61,29 +61,29 @@ Cell = str | Number | Estimate | Spread
 
 
 def mean_and_deviation(values: Sequence[float], spec: str) -> Spread | str:
-    """The mean and the sample standard deviation of values; '' for none."""
+    """The mean and the sample standard deviation of the values; '' if there are no values."""
     if not values:
         return ""
     return Spread(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, spec)
 
 
 class Table(NamedTuple):
-    """A header and rows; a row may end early. Columns of numbers are aligned right."""
+    """A header and rows; a row may be shorter than the header. Columns of numbers are right-aligned."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
     def markdown(self) -> str:
-        """Columns are padded, so that the text is readable as it is."""
+        """The table in Markdown, with padded columns that are also readable as plain text."""
         header, rows = ([[_escaped(cell) for cell in row] for row in part] for part in ([self.header], self.rows))
         return self._formatted("pipe", header[0], rows)
 
     def latex(self) -> str:
-        """A tabular with the rules of the package booktabs."""
+        """A LaTeX tabular with the rules of the booktabs package."""
         return self._formatted("latex_booktabs", self.header, [[str(cell) for cell in row] for row in self.rows])
 
     def csv(self) -> str:
-        """Numbers are not formatted: they have no thousands separators, and each has its own column."""
+        """The table in CSV. Numbers have no thousands separators, and each part of a cell has its own column."""
         columns: list[list[object]] = []
         for name, cells in zip(self.header, self._columns(), strict=True):
             parts = next((list(cell.parts()) for cell in cells if not isinstance(cell, str)), [""])
@@ -113,7 +113,7 @@ def _escaped(cell: Cell) -> str:
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:
-    """Whether a column has numbers and nothing else; empty cells do not count."""
+    """Whether a column has at least one number, and nothing else except empty cells."""
     cells = [cell for cell in column if cell != ""]
     return bool(cells) and all(not isinstance(cell, str) or _is_number(cell) for cell in cells)
 

@@ -1,4 +1,4 @@
-"""Starts the real server as a process of its own, for scripts that measure or try it."""
+"""Starts the real server in a separate process, for scripts that measure or test it."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Server(NamedTuple):
-    """A server that is running."""
+    """A running server."""
 
     process: subprocess.Popen[str]
     address: str
@@ -44,7 +44,7 @@ def cpu_seconds(process: int) -> float:
 
 @contextmanager
 def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
-    """nmt.serve with a run, on a free port, until the end of the block. Raises ValueError if it does not start."""
+    """Runs nmt.serve with a run on a free port until the end of the block. Raises ValueError if it does not start."""
     command = [sys.executable, "-m", "nmt.serve", f"run_dirs=[{run}]", "port=0", *overrides]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -62,9 +62,9 @@ def server(run: Path, log: Path, *overrides: str) -> Iterator[Server]:
 
 
 class Connection:
-    """A connection that sends one request after another: as cheap as a client in Python can be.
+    """A connection that sends one request after another, with as little overhead as possible in Python.
 
-    Raises ConnectionError if the server closes it; `received` says how much of the answer had come by then.
+    Raises ConnectionError if the server closes it; `received` is the number of bytes of the answer until then.
     """
 
     def __init__(self, port: int) -> None:
@@ -94,13 +94,13 @@ class Connection:
             raise ConnectionError("The server closed the connection.") from error
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The streams of the connection, which is opened when it is first used."""
+        """The streams of the connection, which is opened on first use."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self.port)
         return self._streams
 
     def close(self, *, abruptly: bool = False) -> None:
-        """Closes the connection; abruptly, as when the client's process is killed."""
+        """Closes the connection. With `abruptly`, this looks as if the client's process had been killed."""
         if self._streams:
             transport = self._streams[1].transport
             transport.abort() if abruptly else transport.close()

@@ -35,7 +35,7 @@ def test_waiting_for_a_folder(
     monkeypatch.setattr(time, "sleep", lambda _: other.__exit__(None, None, None))
     with locked(tmp_path, wait=True):
         assert [record.getMessage() for record in caplog.records] == [
-            f"Waiting until another process has written to {tmp_path}"
+            f"Waiting until another process has finished writing to {tmp_path}"
         ]
         with pytest.raises(ValueError, match="Another process"), locked(tmp_path):
             pass
@@ -77,7 +77,7 @@ def test_a_folder_without_locks_is_used_with_a_warning(
     monkeypatch.setattr("nmt.files.fcntl.flock", fail)
     with locked(tmp_path / "run"):
         assert (tmp_path / "run").is_dir()
-    assert "This file system has no locks" in caplog.text
+    assert "This file system does not support locks" in caplog.text
 
 
 def test_a_second_training_is_refused_until_the_first_is_dead(

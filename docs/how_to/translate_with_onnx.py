@@ -1,10 +1,10 @@
-"""Translates standard input line by line with a model exported for ONNX, without torch and without nmt.
+"""Translates standard input line by line with a model exported to ONNX; needs neither torch nor nmt.
 
     pip install numpy onnxruntime sentencepiece
     python translate_with_onnx.py FOLDER < in.en > out.vi
 
-FOLDER is what `python -m nmt.export run_dir=RUN format=onnx out=FOLDER` wrote. The search is the beam search of
-nmt.translate with the settings of the run, for one sentence at a time.
+FOLDER is the folder that `python -m nmt.export run_dir=RUN format=onnx out=FOLDER` wrote. The search is the beam search
+of nmt.translate with the settings of the run, for one sentence at a time.
 """
 
 import json
@@ -20,12 +20,12 @@ import sentencepiece
 
 
 class Translator:
-    """The encoder, one step of the decoder, the two tokenizers, and what model.json says about them."""
+    """The graphs of the encoder and of a decoder step, the tokenizers, and the settings in model.json."""
 
     def __init__(self, folder: Path) -> None:
         self.about = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         if self.about["search"]["no_repeat_ngram"]:
-            sys.exit("This program has no search.constraints.no_repeat_ngram: export a run without it.")
+            sys.exit("This program does not support search.constraints.no_repeat_ngram: export a run without it.")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self.encoder, self.decoder = (
@@ -41,12 +41,12 @@ class Translator:
         pieces = self.source.encode(normalize(line))
         most = self.about["max_source_tokens"] - 1
         if len(pieces) > most:  # nmt.translate translates such a line in parts
-            print(f"A line of {len(pieces)} pieces is cut after {most}.", file=sys.stderr)
+            print(f"A line has {len(pieces)} pieces; only the first {most} are translated.", file=sys.stderr)
         found = self.search([*pieces[:most], self.about["special_ids"]["eos"]]) if pieces else []
         return normalize(self.target.decode(found))
 
     def search(self, source: list[int]) -> list[int]:
-        """The pieces of the best translation by beam search (Wu et al. 2016, equation 14)."""
+        """The ids of the best translation, without EOS, found by beam search (Wu et al. 2016, equation 14)."""
         settings, special = self.about["search"], self.about["special_ids"]
         beams, alpha, beta = settings["beam_size"], settings["length_penalty"], settings["coverage_penalty"]
         longest = self.longest(len(source))
@@ -98,7 +98,7 @@ class Translator:
         return translation
 
     def longest(self, source: int) -> int:
-        """The largest number of pieces, including EOS, of the translation of `source` pieces."""
+        """The maximum length of the translation of a source of `source` pieces; both lengths include EOS."""
         settings = self.about["search"]
         limit = int(source * settings["max_length_ratio"] + settings["max_length_offset"])
         limit = max(min(limit, settings["max_length"] or limit), settings["min_length"])
@@ -106,13 +106,13 @@ class Translator:
 
 
 def run(graph: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The outputs of a graph by their names."""
+    """Runs a graph and returns its outputs by name."""
     names = [output.name for output in graph.get_outputs()]
     return dict(zip(names, graph.run(names, inputs), strict=True))
 
 
 def highest(totals: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """Row and column of the highest totals, best first."""
+    """The (row, column) of the `number` highest totals, best first."""
     flat = totals.ravel()
     chosen = np.argpartition(-flat, number)[:number]
     chosen = chosen[np.argsort(-flat[chosen], kind="stable")]

@@ -29,9 +29,9 @@ class Attention(nn.Module):
     """One attention site: o = sum_i a_i v_i with weights a = normalizer(score(q, k_1), ..., score(q, k_n)).
 
     Keys are projected once, by `project_keys`, and all other methods take projected keys. `context` may use a fused
-    kernel; `attend` computes the formula and also returns the weights before dropout. Calling the module uses `attend`
-    if there is a `watch`, and `context` otherwise. Local windows need `asking`, the states and positions of the
-    queries. `scorer`, `window` and `normalizer` are constructors, to which the site passes its widths.
+    kernel; `attend` computes the formula and also returns the weights before dropout. Calling the module uses the
+    formula if there is a `watch`, and `context` otherwise. Local windows need `asking`, the states and positions of the
+    queries. `scorer`, `window` and `normalizer` are constructors; the first two receive the widths of the site.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Attention(nn.Module):
         self.normalizer = normalizer()
         self.dropout = Dropout(dropout)
         self.edits: Sequence[EditWeights] = ()
-        """Replace the weights, in their order; see nmt.attention.edits."""
+        """Functions that replace the weights, applied in order; see nmt.attention.edits."""
 
     @property
     def max_keys(self) -> int | None:
-        """The largest number of keys; None if there is no limit."""
+        """The largest number of keys that the scorer supports; None if there is no limit."""
         return self.scorer.max_keys
 
     def project_keys(self, keys: Keys) -> Keys:
@@ -83,7 +83,7 @@ class Attention(nn.Module):
     def context(
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
     ) -> Context:
-        """The context, computed in the way that is fastest on this device."""
+        """The context, computed by the fused kernel where that is possible and preferred, and else by the formula."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only and not self.edits
         dropout = self.dropout.p if self.training else 0.0
         if not (can_be_fused and fused_attention.prefers_fused(queries, dropout)):
@@ -116,6 +116,6 @@ class Attention(nn.Module):
 
 
 def _last_positions(weights: Weights) -> Int[Tensor, "1 queries"]:
-    """The positions of self-attention's queries: those of the last keys, because the keys are a cache in search."""
+    """The positions of the queries in self-attention: the last key positions, because in search the past is cached."""
     queries, keys = weights.shape[-2:]
     return torch.arange(keys - queries, keys, device=weights.device).unsqueeze(0)

@@ -1,7 +1,7 @@
-"""Edits of a trained attention: weights are replaced, a query is frozen, a part is exchanged.
+"""Edits of a trained attention: replacing its weights, freezing a query, or exchanging one of its parts.
 
 `with_parts` exchanges parts of an Attention inside a block. Its `edits` replace the weights after the window and before
-dropout, so what an edit returns is what the values are multiplied by, and what a `watch` receives.
+dropout. The values are multiplied by the edited weights, and a `watch` receives them too.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ class Change(ABC):
 
 @dataclass(frozen=True)
 class Edit:
-    """Applies a change to some heads and queries of an Attention; the weights of the others keep every bit."""
+    """Applies a change to some heads and queries of an Attention and leaves the weights of all others untouched."""
 
     change: Change
     head: int | None = None
@@ -41,7 +41,7 @@ class Edit:
     """Positions of the queries, from 0; None for every query."""
 
     def __call__(self, weights: Weights, view: View, positions: Int[Tensor, "#batch queries"]) -> Weights:
-        """The weights with the change, for queries at `positions`."""
+        """The edited weights; `positions` are the positions of the queries."""
         heads = torch.arange(weights.shape[1], device=weights.device)
         chosen = torch.ones_like(heads, dtype=torch.bool) if self.head is None else heads == self.head
         chosen = chosen[:, None, None]
@@ -73,7 +73,7 @@ class Shuffled(Change):
     """The head's own weights, permuted among the keys that the query may attend to.
 
     The permutation depends only on which keys are allowed, not on the rest of the batch. The Gaussian of a local-p
-    window that is not renormalized stays in its place: only the weights that it multiplies are permuted.
+    window that is not renormalized stays in place: only the weights that it multiplies are permuted.
     """
 
     def __call__(self, weights: Weights, view: View) -> Weights:
@@ -90,7 +90,7 @@ class Shuffled(Change):
 
 @dataclass(frozen=True)
 class Given(Change):
-    """These weights for the first keys, and 0 for all others."""
+    """Gives the first keys the weights in `weights`, and all other keys 0."""
 
     weights: Sequence[float]
 
@@ -102,7 +102,7 @@ class Given(Change):
 
 @dataclass(frozen=True)
 class Scaled(Change):
-    """Multiplies the weights of some keys by `factor`, and all weights of the query such that their sum is as before.
+    """Multiplies the weights of some keys by `factor`, then rescales the weights of each query to their previous sum.
 
     A factor of 0 blocks the keys. If they had all the weight, the other allowed keys get equal shares of it.
     """
@@ -122,9 +122,9 @@ class Scaled(Change):
 
 @dataclass(frozen=True)
 class Zeroed(Change):
-    """a_i = 0 for some keys of each sentence, and the others' weights as they are.
+    """a_i = 0 for some keys of each sentence; the weights of all other keys stay the same.
 
-    The context is that of the values with v_i = 0 (Mohebbi et al. 2023, section 3).
+    The context is the same as with v_i = 0 for these keys (Mohebbi et al. 2023, section 3).
     """
 
     keys: Bool[Tensor, "#batch keys"]
@@ -135,7 +135,7 @@ class Zeroed(Change):
 
 @dataclass(frozen=True)
 class OfHead(Change):
-    """The weights of another head of the same layer."""
+    """Uses the weights of another head of the same layer."""
 
     head: int
 
@@ -144,7 +144,7 @@ class OfHead(Change):
 
 
 class Tempered(Normalizer):
-    """normalizer(scores / temperature): above 1 the weights become more even, below 1 sharper."""
+    """normalizer(scores / temperature): a temperature above 1 makes the weights more even, below 1 sharper."""
 
     def __init__(self, normalizer: Normalizer, temperature: float) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ def with_parts(
     normalizer: Normalizer | None = None,
     edits: Sequence[Edit] = (),
 ) -> Iterator[None]:
-    """Replaces parts of `attention` inside the block, and adds edits of its weights, applied in their order."""
+    """Replaces parts of `attention` inside the block and adds `edits`, which are applied to its weights in order."""
     own = attention.scorer, attention.window, attention.normalizer, attention.edits
     attention.scorer, attention.window = scorer or own[0], window or own[1]
     attention.normalizer, attention.edits = normalizer or own[2], (*own[3], *edits)
@@ -209,7 +209,7 @@ def with_parts(
 
 
 def _prior(view: View) -> Tensor | None:
-    """The Gaussian that multiplies the weights after the normalizer, if there is one."""
+    """The Gaussian that multiplies the weights after the normalizer; None if there is none."""
     return None if view.log_prior is None or view.renormalized else view.log_prior.exp()
 
 
@@ -219,6 +219,6 @@ def _with_prior(weights: Weights, view: View) -> Weights:
 
 
 def _random_numbers(number: int) -> Float[Tensor, " number"]:
-    """Random numbers in [0, 1) that depend only on their position."""
+    """Random numbers in [0, 1), each of which depends only on its position."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(number, generator=generator, dtype=torch.float64)

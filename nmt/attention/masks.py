@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def lengths_to_mask(lengths: Int[Tensor, "*rows"], size: int) -> Bool[Tensor, "*rows {size}"]:
-    """True at the first `lengths` of `size` positions; there may be a length per sentence or per query."""
+    """True at the first `lengths` of `size` positions; lengths may be given per sentence or per query."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 

@@ -13,7 +13,7 @@ from nmt.attention.windows import Asking
 
 
 class KeysValues(NamedTuple):
-    """The keys, projected by the scorer, and the values of a site, split into heads."""
+    """The keys and values of a site, split into heads; the keys are already projected by the scorer."""
 
     keys: Float[Tensor, "batch heads keys key_dim"]
     values: Float[Tensor, "batch heads keys value_dim"]
@@ -24,7 +24,7 @@ class MultiHeadAttention(nn.Module):
 
     See Vaswani et al. 2017, section 3.2.2. Queries have width `query_dim`; keys, values and the result have width
     `key_dim`.
-    Raises ValueError if `num_heads` does not divide both widths.
+    Raises ValueError if `num_heads` is below 1 or does not divide both widths.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
         """The keys and values of `inputs`. Each position is projected separately, so new positions can be appended.
 
-        They are contiguous per head; otherwise matrix products would copy them at every step of a decoder.
+        They are contiguous per head; otherwise matrix products would copy them at every decoder step.
         """
         keys = self.attention.project_keys(self._split(self.key(inputs)))
         return KeysValues(keys.contiguous(), self._split(self.value(inputs)).contiguous())
@@ -62,7 +62,10 @@ class MultiHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` at target positions `positions` to `memory`; `watch` receives all heads' weights."""
+        """Attends from `inputs` to `memory`; `positions` are the target positions of the inputs.
+
+        `watch` receives the weights of all heads.
+        """
         asking = None if positions is None else Asking(inputs, positions)
         context = self.attention(self._split(self.query(inputs)), *memory, mask, asking, watch)
         return self.output(context.transpose(1, 2).flatten(2))
@@ -91,7 +94,10 @@ class SingleHeadAttention(nn.Module):
         positions: Int[Tensor, "#batch queries"] | None = None,
         watch: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries key_dim"]:
-        """Attends from `inputs` at target positions `positions` to `memory`; `watch` receives the weights."""
+        """Attends from `inputs` to `memory`; `positions` are the target positions of the inputs.
+
+        `watch` receives the weights.
+        """
         asking = None if positions is None else Asking(inputs, positions)
         return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
 
@@ -99,7 +105,7 @@ class SingleHeadAttention(nn.Module):
 def with_heads(
     attention: Callable[..., Attention], query_dim: int, key_dim: int, num_heads: int
 ) -> MultiHeadAttention | SingleHeadAttention:
-    """SingleHeadAttention for one head, else MultiHeadAttention."""
+    """A SingleHeadAttention for one head, otherwise a MultiHeadAttention."""
     if num_heads == 1:
         return SingleHeadAttention(attention, query_dim, key_dim)
     return MultiHeadAttention(attention, query_dim, key_dim, num_heads, dropout=0.0)

@@ -11,7 +11,7 @@ from nmt.kernels.masked_softmax import masked_softmax
 
 
 class Normalizer(nn.Module, ABC):
-    """Turns scores into weights. `fused`: torch's fused attention kernel computes this normalizer."""
+    """Turns scores into weights; `fused` is True if torch's fused attention kernel can compute this normalizer."""
 
     fused = False
 
@@ -46,8 +46,8 @@ class Sparsemax(Normalizer):
         # Sums over a whole row need more precision than bfloat16.
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         allowed = exact.masked_fill(~mask, torch.finfo(exact.dtype).min)
-        # Only scores within 1 of the highest get weight, so a floor of 2 below it changes no weight. Unlike the lowest
-        # finite number, it does not absorb the other terms of the sums.
+        # Only scores within 1 of the highest get weight, so raising lower scores to the highest minus 2 changes no
+        # weight. In a sum with the lowest finite number instead, the other terms would be lost to rounding.
         floor = allowed.detach().amax(dim=-1, keepdim=True) - 2
         weights: Tensor = sparsemax(torch.maximum(allowed, floor), dim=-1)
         return (weights * mask).to(scores.dtype)

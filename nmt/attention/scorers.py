@@ -1,7 +1,7 @@
 """Scoring functions: score(query, key) for every query and key of every head.
 
 A scorer works in two steps. `project_queries` and `project_keys` act on each position separately, so their results can
-be cached; `score` combines projected queries and keys. The parameters are per head.
+be cached; `score` combines projected queries and keys. Each head has its own parameters.
 """
 
 import math
@@ -24,13 +24,16 @@ Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class Scorer(nn.Module, ABC):
-    """`inner_product`: the score is projected query . key vector, which a fused kernel can compute."""
+    """Scores every query against every key.
+
+    `inner_product` is True if the score is projected query . key vector, which a fused kernel can compute.
+    """
 
     inner_product = False
 
     @property
     def max_keys(self) -> int | None:
-        """The largest number of keys; None if there is no limit."""
+        """The largest number of keys that the scorer supports; None if there is no limit."""
         return None
 
     @abstractmethod
@@ -40,7 +43,7 @@ class Scorer(nn.Module, ABC):
     def project_keys(self, keys: Keys) -> Float[Tensor, "batch heads keys _"]: ...
 
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
-        """The key vectors of an inner product; by default the projected keys."""
+        """The vectors whose inner products with the projected queries are the scores; by default the projected keys."""
         return keys
 
     @abstractmethod
@@ -84,8 +87,8 @@ class ScaledDot(Dot):
 class General(InnerProduct):
     """q . W k (Luong et al. 2015, section 3.1). W k is computed once per key.
 
-    W is initialized from U(-0.1, 0.1) (section 4.1), because initial scores as large as an unscaled inner product of
-    wide heads would saturate the softmax.
+    W is initialized from U(-0.1, 0.1) (section 4.1), because larger initial scores, such as unscaled inner products of
+    wide heads, would saturate the softmax.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -98,8 +101,8 @@ class General(InnerProduct):
 
 class Location(InnerProduct):
     """(W q)_s for the key at position s, independent of the key itself (Luong et al. 2015, equation 8). W has
-    `max_length` rows; a longer sentence is refused, whereas the paper ignores the rest of it (footnote 6). In a
-    multi-head attention the projection of the keys is not used.
+    `max_length` rows; a longer sentence is refused, whereas the paper ignores the rest of it (footnote 6). In
+    multi-head attention, the key projections have no effect with this scorer.
 
     `score` raises ValueError if there are more keys than rows.
     """
@@ -125,7 +128,7 @@ class Location(InnerProduct):
         if length > self.max_keys:
             raise ValueError(
                 f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten "
-                "the sentence, or train with a larger max_length of this scorer."
+                "the sentence, or train with a larger scorer.max_length."
             )
         return self.weight[:, :length] + keys
 
@@ -135,7 +138,7 @@ class Gaussian(InnerProduct):
     The term -|q|^2 / 2 is left out, because it is the same for every key and cancels in the softmax. The rest,
     q . k - |k|^2 / 2, is the inner product [q, 1, 1, 0 ..] . [k, high, low, 0 ..] with high + low = -|k|^2 / 2.
 
-    A single column for -|k|^2 / 2 would be too coarse in bfloat16. Zeros fill the width up to a multiple of 8.
+    A single column for -|k|^2 / 2 would be too coarse in bfloat16. Zeros pad the width to a multiple of 8.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -156,7 +159,8 @@ class Gaussian(InnerProduct):
         return F.pad(torch.cat([keys, columns], dim=-1), (0, self.zeros))
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
-        # Large terms of both signs cancel in the sum, which autocast would round to bfloat16 (a fused kernel does not).
+        # Large positive and negative terms cancel in the sum. Autocast would round it to bfloat16; a fused kernel would
+        # not.
         exact = torch.promote_types(queries.dtype, torch.float32)
         with torch.autocast(queries.device.type, enabled=False):
             return super().score(queries.to(exact), keys.to(exact))
@@ -180,8 +184,8 @@ class GaussianLearned(Gaussian):
 
 
 class NoScore(InnerProduct):
-    """0 for every key: the context is the mean of the values, whatever the query. This baseline shows what attention
-    contributes. In a multi-head attention the projections of queries and keys are not used.
+    """A score of 0 for every key, so that the context is the mean of the values whatever the query. This baseline shows
+    what attention contributes. In multi-head attention, the query and key projections have no effect with it.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -216,8 +220,8 @@ class Additive(Scorer):
 
 
 class Concat(Scorer):
-    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned; the paper fixes half of it to the
-    identity, and suspects that this hurt its results (footnote 15).
+    """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned. In the paper, half of W is fixed to
+    the identity, which its authors suspect hurt their results (footnote 15).
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:

@@ -1,10 +1,10 @@
-"""Checks of the sizes that a user chooses."""
+"""Validates the sizes that a user chooses."""
 
 from collections.abc import Mapping
 
 
 def require_positive(sizes: Mapping[str, object]) -> None:
-    """Raises ValueError for the first size that is not a whole number of at least 1; `sizes` maps keys to values."""
+    """Raises ValueError for the first size that is not a whole number of at least 1; `sizes` maps names to values."""
     for name, value in sizes.items():
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be a whole number of at least 1.")

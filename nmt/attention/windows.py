@@ -15,7 +15,7 @@ Mask = Bool[Tensor, "..."]
 
 
 class Asking(NamedTuple):
-    """What a window depends on: the states of the queries before the split into heads, and their target positions."""
+    """The queries as a window sees them: their states before the split into heads, and their target positions."""
 
     states: Float[Tensor, "batch queries state_dim"]
     positions: Int[Tensor, "#batch queries"]
@@ -24,7 +24,8 @@ class Asking(NamedTuple):
 class View(NamedTuple):
     """The result of a window: the mask of the remaining keys, the center p_t of a local window, and log g of a prior g.
 
-    g multiplies the weights after the normalizer; if `renormalized`, log g is added to the scores before it instead.
+    g multiplies the weights after the normalizer. If `renormalized`, log g is added to the scores before the normalizer
+    instead.
     """
 
     mask: Mask
@@ -33,7 +34,7 @@ class View(NamedTuple):
     renormalized: bool = False
 
     def widened(self, size: int) -> "View":
-        """The view of `size` keys, in which the additional keys are blocked."""
+        """The same view extended to `size` keys; the additional keys are blocked."""
         missing = size - self.mask.shape[-1]
         log_prior = None if self.log_prior is None else F.pad(self.log_prior, (0, missing))
         return self._replace(mask=F.pad(self.mask, (0, missing)), log_prior=log_prior)
@@ -47,13 +48,13 @@ class View(NamedTuple):
 
 
 class Window(nn.Module, ABC):
-    """Restricts each query to some of the keys. `masks_only`: there is no prior, so a fused kernel can be used."""
+    """Restricts each query to some of the keys; without a prior (`masks_only`), a fused kernel can be used."""
 
     masks_only = True
 
     @abstractmethod
     def forward(self, mask: Mask, asking: Asking | None) -> View:
-        """The View of the keys that `mask` allows. Raises ValueError if the window needs `asking` and it is None."""
+        """Applies the window to the keys that `mask` allows. Raises ValueError if `asking` is needed but None."""
 
 
 class Global(Window):
@@ -67,9 +68,9 @@ class Global(Window):
 
 
 class LocalM(Window):
-    """|s - p_t| <= D with p_t = min(t, S - 1): local-m (Luong et al. 2015, section 3.2), S the length of the source.
+    """|s - p_t| <= D with p_t = min(t, S - 1) for a source of length S: local-m (Luong et al. 2015, section 3.2).
 
-    The paper's p_t = t makes the window narrower past the end of the source (footnote 8) and leaves it empty for
+    With the paper's p_t = t, the window would become narrower past the end of the source (footnote 8) and empty for
     t > S - 1 + D.
     """
 
@@ -88,11 +89,11 @@ class LocalM(Window):
 
 
 class LocalP(Window):
-    """|s - p_t| <= D with p_t = S sigmoid(v_p . tanh(W_p h_t)), S the length of the source, and the prior
+    """|s - p_t| <= D with p_t = S sigmoid(v_p . tanh(W_p h_t)) for a source of length S, and with the prior
     g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2: local-p (Luong et al. 2015, equations 9 and 10). The prior
-    multiplies the weights after the normalizer, so a row sums to at most 1; with `renormalize`, log g is added to the
-    scores instead, and a row sums to 1. h_t is the query before the split into heads. The heads share W_p; each has its
-    own v_p and therefore its own p_t.
+    multiplies the weights after the normalizer, so the weights of a query sum to at most 1. With `renormalize`, log g
+    is added to the scores instead, and the weights sum to 1. h_t is the query before the split into heads. The heads
+    share W_p, but each has its own v_p and therefore its own p_t.
 
     W_p and v_p get gradients through the prior only.
     """
@@ -110,7 +111,7 @@ class LocalP(Window):
         return f"D = half_width = {self.half_width}, renormalize = {str(self.renormalize).lower()}"
 
     def center(self, mask: Mask, asking: Asking) -> Float[Tensor, "batch heads queries 1"]:
-        """p_t, a real number between 0 and the sentence's length."""
+        """p_t, a real number between 0 and the length of the source."""
         place = self.place(torch.tanh(self.hidden(asking.states)))
         # bfloat16 has too few digits for the later positions of a long sentence.
         share = torch.sigmoid(place.to(torch.promote_types(place.dtype, torch.float32)))
@@ -126,8 +127,8 @@ class LocalP(Window):
 def _known(asking: Asking | None) -> Asking:
     if asking is None:
         raise ValueError(
-            "A local window needs the states and positions of the queries, which only cross attention has; "
-            "use windows.Global at this site."
+            "A local window needs the states and positions of the queries, which this site does not provide; "
+            "use window=global here."
         )
     return asking
 

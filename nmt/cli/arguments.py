@@ -17,11 +17,11 @@ from nmt.config.schema import Keys, TextKey
 SWEEP = frozenset({"-m", "--multirun"})
 HELP = frozenset({"-h", "--help"})
 INSPECT = frozenset({"-c", "--cfg", "-i", "--info", "-p", "--package", "--resolve", "--version", "--hydra-help"})
-"""Flags with which Hydra itself prints the configuration, or information about it."""
+"""Flags that make Hydra itself print the configuration, or information about it."""
 
 _OVERRIDE = re.compile(r"(\+{0,2})([\w.]+)=(.*)", re.DOTALL)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
-# An element of a list or of a sweep: a quoted text, a list, or anything up to the next comma.
+# An element of a list or of a sweep: quoted text, a list, or anything up to the next comma.
 _ELEMENT = re.compile(rf"\s*({_QUOTED}|\[(?:{_QUOTED}|[^\[\]])*\]|[^,]*?)\s*(?:,|$)", re.DOTALL)
 _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
@@ -37,17 +37,17 @@ def flags(arguments: Sequence[str]) -> set[str]:
 
 
 class TextKind(NamedTuple):
-    """What else the value of a text key may be: null or a list."""
+    """Whether the value of a text key may also be null or a list."""
 
     null: bool
     list: bool
 
 
 def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None = None) -> list[str]:
-    """The arguments with text quoted where Hydra would not read it as typed.
+    """The arguments, with text quoted where Hydra would not read it as typed.
 
-    A value in brackets is a list, and with -m commas separate the values of a sweep; quotes inside the value prevent
-    both. null is text too, unless the key may be null. Arguments without a key become the list `words`.
+    A value in brackets is a list, and with -m, commas separate the values of a sweep. Quotes around a value prevent
+    both. null is text too, unless the key may be null. Arguments without a key become a list under the key `words`.
     Raises ValueError for a text key without a value, and if both words and their key are given.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
@@ -55,7 +55,7 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
 
 
 def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
-    """The kind of text that each dotted key takes, or None; '*' stands for the keys that the user may add."""
+    """The kind of text that each dotted key takes, None for no text; '*' stands for the keys that the user may add."""
     found: dict[str, TextKind | None] = {}
     fields = {field.alias or name: (field.annotation, field.metadata) for name, field in settings.model_fields.items()}
     if settings.model_config.get("extra") == "allow":
@@ -71,14 +71,14 @@ def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """A type, the types and annotations in it, and those in them."""
+    """A type and, recursively, the types and annotations inside it."""
     yield annotation
     for part in get_args(annotation):
         yield from _parts(part)
 
 
 def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
-    """The arguments, with those that are not key=value as a list under `key`; an address may contain '='."""
+    """The arguments, with those that are not key=value collected under `key`; an address may contain '='."""
     if key is None:
         return list(arguments)
     words = [word for word in arguments if not word.startswith("-") and "=" not in word.partition("://")[0]]
@@ -86,7 +86,9 @@ def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
     if not words:
         return others
     if any(argument.startswith(f"{key}=") for argument in others):
-        raise ValueError(f"Both '{words[0]}' and {key}= are given. Write all names as words, or all in {key}=[A,B].")
+        raise ValueError(
+            f"Both '{words[0]}' and {key}= are given. Write all names without a key, or all in {key}=[A,B]."
+        )
     return [f"{key}=[{','.join(QuotedString(word, Quote.double).with_quotes() for word in words)}]", *others]
 
 
@@ -105,7 +107,7 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
     if kind.list and len(elements) > 1:
         raise ValueError(
-            f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each."
+            f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each value."
         )
     return f"{plus}{key}={_value(value, kind.null)}"
 
@@ -123,7 +125,7 @@ def _value(value: str, nullable: bool) -> str:
 
 
 def _elements(text: str) -> list[str]:
-    """The parts between commas; commas in quotes and in lists do not separate."""
+    """The parts of a text between its commas, except commas inside quotes or lists."""
     found, end = [], 0
     while end < len(text) and (element := _ELEMENT.match(text, end)):
         found.append(element[1])

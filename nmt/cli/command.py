@@ -21,10 +21,10 @@ def command(
 ) -> NoReturn:
     """Runs a command with the arguments in sys.argv, and exits.
 
-    `name` is the name of its YAML file. `run` names the function that takes the Job, as 'module:function'; it is
-    imported only after the arguments have been validated, so that a mistake is reported before torch is imported,
-    which takes seconds. `after_sweep` names a function of a sweep's records; its result is printed when all jobs have
-    ended. Arguments without a key are collected in a list under the key `words`, if it is given.
+    `name` is the name of its YAML file. `run` names the function that takes the Job, as 'module:function'. It is
+    imported only after the arguments have been validated, because importing torch takes seconds and a mistake should
+    be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs; its result is printed
+    when all jobs have ended. Arguments without a key are collected in a list under the key `words`, if it is given.
     """
     # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes.
     # In a long run the cache would take gigabytes, without any gain (docs/explanation/why_fast.md). oneDNN reads this
@@ -56,7 +56,7 @@ def _run(name: str, description: str, run: str, after_sweep: str | None, words: 
 
 
 def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) -> int:
-    """Prints the help for the choices in the arguments; if these are invalid, the default help and the error."""
+    """Prints the help for the choices in the arguments. If they are invalid, prints the default help and raises."""
     try:
         overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
         shown = choices_and_values(name, [override for override in overrides if not override.is_sweep_override()])

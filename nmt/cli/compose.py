@@ -1,4 +1,4 @@
-"""From arguments to a job: Hydra composes the YAML files, the schema validates the result."""
+"""From arguments to a job: Hydra composes the YAML files, and the schema validates the result."""
 
 import copy
 import functools
@@ -32,20 +32,20 @@ from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
 
-# OmegaConf's DictConfig, whose annotations are not precise enough for strict checks.
+# OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
 Composed = Any
 
 _LARGEST = 2**63 - 1
 
 
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
-    """The job described by arguments for Hydra; `typed` are the user's own arguments, to repeat the command.
+    """The job that arguments in Hydra's syntax describe; `typed` are the arguments as the user typed them.
 
     Raises ValueError for an argument, a key or a value that cannot be used.
     """
     overrides = parsed(name, arguments)
     config = normal_form(_plain(_composed(name, overrides), whole=True))
-    settings = validated(COMMANDS[name], config)  # first, because a node may repeat a key: schedule.steps
+    settings = validated(COMMANDS[name], config)  # before the nodes, which may repeat an invalid value
     groups = [override for override in overrides if _is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
@@ -65,7 +65,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
 
 
 def configuration(name: str, arguments: Sequence[str]) -> Config:
-    """The configuration of a command, not validated; a missing value is '???'.
+    """The configuration of a command before validation; a missing value is '???'.
 
     Raises ValueError for an argument that cannot be read, and for a key or a choice that does not exist.
     """
@@ -82,7 +82,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
 def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for anything that Hydra refuses; `overrides` are the sweep's, to find the reason.
+    Raises ValueError for anything that Hydra refuses; the sweep's `overrides` help to find the reason.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
@@ -94,7 +94,7 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
             for override in overrides
             if not override.is_hydra_override() and (override.is_discrete_sweep() or not override.is_sweep_override())
         ]
-        for combination in itertools.product(*arguments):  # the first job that does not compose has its own sentence
+        for combination in itertools.product(*arguments):  # the first invalid job raises its own error
             _composed(name, parsed(name, combination))
         raise ValueError(_sentence(error)) from error
 
@@ -139,7 +139,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if not key:
         raise ValueError(f"'{argument}' has no key. Write key=value.")
     if key in RENAMED:
-        raise ValueError(f"{key} is called {RENAMED[key]} now.")
+        raise ValueError(f"{key} is now called {RENAMED[key]}.")
     if override.is_sweep_override() and not sweep:
         raise ValueError(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
@@ -172,7 +172,7 @@ def _check_choice(override: Override, key: str) -> None:
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
         if f"{group}={choice}" in RENAMED:
-            raise ValueError(f"{group}={choice} is called {RENAMED[f'{group}={choice}']} now.")
+            raise ValueError(f"{group}={choice} is now called {RENAMED[f'{group}={choice}']}.")
         if choice not in choices:
             raise ValueError(unknown(group, choice, choices))
 
@@ -197,7 +197,7 @@ def _composed(name: str, overrides: Sequence[Override]) -> Composed:
 
 
 def _compose(name: str, overrides: Sequence[Override]) -> Composed:
-    # Composing the files takes most of the time; a value changes nothing in which files they are.
+    # Composing the files takes most of the time, and plain values do not change which files are composed.
     files = [override for override in overrides if _chooses_files(override)]
     composed = copy.deepcopy(_compose_files(name, tuple(str(override.input_line) for override in files)))
     for override in overrides:
@@ -207,7 +207,7 @@ def _compose(name: str, overrides: Sequence[Override]) -> Composed:
 
 
 def _chooses_files(override: Override) -> bool:
-    """Whether Hydra needs an override to find the files, or for its own settings."""
+    """Whether an override chooses a file, or changes one of Hydra's own settings."""
     return override.is_hydra_override() or (_is_group(override) and not isinstance(override.value(), dict))
 
 
@@ -223,20 +223,20 @@ def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
 
 
 def _set_value(composed: Composed, override: Override) -> None:
-    """Sets a value as Hydra does, with the errors that it raises. Raises ValueError for a key inside a list."""
+    """Sets a value like Hydra and raises the same errors, but ValueError for a key inside a list."""
     key, value, adds = override.key_or_group, override.value(), override.is_add()
     try:
         if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
             raise ConfigCompositionException(f"'{override.input_line}' adds a key that exists.")
         OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
-    except (OmegaConfBaseException, ValueError) as error:  # int() refuses what follows the key of a list
+    except (OmegaConfBaseException, ValueError) as error:  # int() refuses a name after the key of a list
         if whole := _list_around(composed, key):
             raise ValueError(f"{whole} is a list. Write all of it, as in '{whole}=[A,B]'.") from error
-        raise ConfigCompositionException(f"'{override.input_line}' does not fit.") from error
+        raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
 
 
 def _list_around(composed: Composed, key: str) -> str:
-    """The key of the list that a dotted key goes into, or ''."""
+    """The key of the list that a dotted key leads into, or '' if there is none."""
     names = key.split(".")
     for number in range(1, len(names)):
         node = OmegaConf.select(composed, parent := ".".join(names[:number]))
@@ -246,9 +246,9 @@ def _list_around(composed: Composed, key: str) -> str:
 
 
 def _plain(composed: Composed, whole: bool) -> Config:
-    """The configuration as plain dicts and lists, interpolations resolved; `whole` refuses keys without a value.
+    """The configuration as plain dicts and lists, with interpolations resolved.
 
-    Raises ValueError, which names all of these keys.
+    Raises ValueError for an interpolation that cannot be resolved and, if `whole` is true, for keys without a value.
     """
     known = HydraConfig.instance()
     before, known.cfg = known.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
@@ -270,7 +270,7 @@ def _choices(composed: Composed) -> dict[str, str | None]:
 
 
 def _conflict(name: str, overrides: Sequence[Override]) -> str:
-    """The error for an override that does not fit the configuration or conflicts with another; '' if it fits.
+    """The error for an override that does not fit the configuration or conflicts with another; '' if there is none.
 
     Hydra distinguishes these cases only by the wording of its messages, so this tries which overrides compose.
     """
@@ -305,7 +305,7 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """One sentence for an error of Hydra or OmegaConf."""
+    """The message, in one sentence, for an error of Hydra or OmegaConf."""
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")
@@ -315,5 +315,5 @@ def _sentence(error: Exception) -> str:
     if isinstance(cause, (ConfigAttributeError, ConfigKeyError)) and cause.parent_node is not None:
         key, parent = str(cause.full_key), str(cause.full_key).removesuffix(str(cause.key))
         sentence = unknown("key", key, [f"{parent}{name}" for name in cause.parent_node if name != "hydra"])
-        return f"{sentence} Add a test split as +{key}=PREFIX." if parent == "data." else sentence
+        return f"{sentence} To add a test split, write +{key}=PREFIX." if parent == "data." else sentence
     return (str(error).strip() or str(cause)).splitlines()[0]

@@ -17,7 +17,7 @@ def help_text(
 ) -> str:
     """The description, the choices with the head comments of their files, and the keys with their values.
 
-    `choices` has the choice of each group, 'scorer' or 'scorer@cross', and `config` is the resulting configuration.
+    `choices` has the choice of each group, such as 'scorer' or 'scorer@cross'; `config` is the resulting configuration.
     """
     text = _text(config_folder, name)
     groups = _groups(text)
@@ -31,12 +31,12 @@ def help_text(
     parts.append("Keys, written key=value or key.part=value:\n\n" + textwrap.indent(keys, "  "))
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
-        parts.append(f"Keys of the current choices, and values above that they change:\n\n{values}")
+        parts.append(f"Keys of the current choices, and keys above whose values they change:\n\n{values}")
     return "\n\n".join(parts)
 
 
 def _text(config_folder: Path, name: str) -> str:
-    """The YAML of a command. If it extends another command's, its own keys are put first."""
+    """The YAML of a command. If it extends the YAML of another command, its own keys come first."""
     text = (config_folder / f"{name}.yaml").read_text(encoding="utf-8")
     extended = [entry for entry in yaml.safe_load(text)["defaults"] if entry != "_self_" and isinstance(entry, str)]
     if not extended:
@@ -83,7 +83,7 @@ def _description(file: Path) -> str:
 
 
 def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of all groups, and other keys whose value differs from the command's file."""
+    """The keys of all groups, and other keys whose values differ from those in the command's file."""
     for group in groups:
         yield from _plain_values(group, config.get(group, {}), inside=True)
     own = {key: value for key, value in yaml.safe_load(text).items() if key not in ("defaults", "hydra", *groups)}
@@ -93,7 +93,7 @@ def _values(text: str, groups: list[str], config: Mapping[str, Any]) -> Iterator
 
 
 def _plain_values(key: str, value: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
-    """The dotted keys of a value; none of an object with choices of its own, unless the value is `inside` its group."""
+    """The dotted keys inside a value, with their values. Skips objects (with `_target_`) unless `inside` is true."""
     if not isinstance(value, dict):
         yield key, value
     elif "_target_" not in value or inside:

@@ -1,4 +1,4 @@
-"""A sweep: Hydra runs one job for each combination of the values given, here or in other processes."""
+"""A sweep: Hydra runs one job for each combination of the given values, in this process or in others."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from nmt.files import write_json
 
 
 def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
-    """Runs all jobs of a sweep and prints the report `after_sweep`; returns the worst exit code.
+    """Runs all jobs of a sweep, prints the report that `after_sweep` makes, and returns the worst exit code.
 
     A job that fails does not stop the others. Raises ValueError when Hydra refuses the whole sweep.
     """
@@ -35,7 +35,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
             _run_job(name, run, records)
 
         sys.argv[1:] = ["--multirun", *given]
-        os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints errors itself and exits
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints errors itself and exits
         try:
             run_hydra(name, run_job, overrides)
         finally:
@@ -47,7 +47,7 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
 
 
 def _run_job(name: str, run: str, records: Path) -> None:
-    """Runs one job. Its record tells how it ended even if its process is killed."""
+    """Runs one job and records how it ended. Until then the record says that it is not finished."""
     known: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
     folder = Path(known.runtime.output_dir)
@@ -58,7 +58,7 @@ def _run_job(name: str, run: str, records: Path) -> None:
     try:
         pkgutil.resolve_name(run)(job_of(name, overrides, overrides, folder))
     except Exception as error:
-        # Reported here, because Hydra would end the sweep.
+        # Reported here, because an error that reaches Hydra ends the sweep.
         code, sentence = report(error, f"error in {' '.join(overrides)}"), str(error)
     write_json(file, begun._replace(exit_code=code, error=sentence)._asdict())
 

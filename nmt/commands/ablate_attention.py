@@ -31,8 +31,8 @@ from nmt.text import normalize
 MeanQueries = Mapping[Attention, Float[Tensor, "heads query_dim"]]
 """The mean query of each head."""
 Ablation = Callable[[Attention, int, MeanQueries], AbstractContextManager[None]]
-"""ablation(attention, head, mean queries) is a context in which the head is ablated."""
-HEADER = ["site", "layer", "head", "way", "change of log-probability per piece", "change of BLEU"]
+"""ablation(attention, head, mean queries) returns a context manager inside which the head is ablated."""
+HEADER = ["site", "layer", "head", "way", "change in log-probability per piece", "change in BLEU"]
 
 
 class Quality(NamedTuple):
@@ -41,13 +41,13 @@ class Quality(NamedTuple):
     log_prob: float
     """log P(reference | source) in nats, the mean over the reference pieces and EOS."""
     bleu: float | None
-    """BLEU of the translations by the run's own search; None if not asked for."""
+    """BLEU of the translations that the run's own search finds; None if it was not requested."""
     signature: str | None
     """sacrebleu's signature of that BLEU."""
 
 
 def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
-    """Prints and saves the change of log-probability and BLEU for each head and way, the greatest loss first.
+    """Prints and saves the change in log-probability and BLEU for each head and way of ablation, largest loss first.
 
     Raises ValueError for a site that the model lacks, and if no sentence pair can be measured.
     """
@@ -92,7 +92,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
 
 
 def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
-    """The log-probability of the first references, and BLEU against all."""
+    """The log-probability of the first references, and BLEU against all references."""
     references = test_set.references[0]
     found = log_probs([trained], test_set.sources, references, batch_tokens, test_set.documents)
     log_prob = mean_log_prob(found, trained, references)
@@ -107,7 +107,7 @@ def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: in
 
 
 def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> TestSet:
-    """The first sentence pairs, or all, that the model can read: neither side is empty or too long."""
+    """The first `sentences` pairs, or all, that the model can read: neither side is empty or too long."""
     limits = trained.model.max_source, trained.model.max_target
 
     def can_be_read(pair: tuple[str, str]) -> bool:
@@ -118,7 +118,7 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
     kept = list(itertools.islice((i for i, pair in pairs if can_be_read(pair)), sentences))
     if not kept:
         raise ValueError(
-            "The model can read none of the sentence pairs, because each has an empty or too long side; use "
+            "The model cannot read any of the sentence pairs, because each has a side that is empty or too long; use "
             "other sentences."
         )
     references = [[lines[i] for i in kept] for lines in test_set.references]
@@ -133,7 +133,7 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
 
 
 def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
-    """The mean query of each head over all positions of the sources and first references."""
+    """The mean query of each head over all query positions of the sources and first references."""
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
 
@@ -144,7 +144,7 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
 
     attentions = [attention for layers in trained.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
-    # One sentence at a time, so that no padding is counted among the queries.
+    # One sentence at a time, so that the mean does not include padding.
     log_probs([trained], test_set.sources, test_set.references[0], 1, test_set.documents)
     for hook in hooks:
         hook.remove()

@@ -1,4 +1,4 @@
-"""nmt.align: how well the links read from attention agree with a human alignment, map by map."""
+"""nmt.align: how well the links read from attention agree with gold alignments, map by map."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ _RATES = ["AER", "precision", "recall"]
 
 
 def align(job: Job[AlignSettings]) -> None:
-    """Prints and saves the rates of the argmax links of every row, layer and head of the cross attention.
+    """Prints and saves AER, precision and recall of the argmax links of every row, layer and head of cross attention.
 
-    With an attribution as `method` there is one layer and head, and the files are named after the method. Maps are
-    sorted by their AER on the validation split, or on these sentences if the validation split has no alignments. A
-    second table has the other kinds of links of the chosen map. Raises ValueError if there are no gold alignments.
+    An attribution method has only one layer and head, and the files are named after it. Maps are sorted by their AER
+    on the validation split, or on the measured sentences if the validation split has no alignments. A second table
+    compares the kinds of links that can be read from the chosen map. Raises ValueError if there are no gold alignments.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)
@@ -49,7 +49,7 @@ def align(job: Job[AlignSettings]) -> None:
     rows = [[way, *(_cells(rates) if rates else [""] * len(_RATES))] for way, rates in ways.items()]
     links_table = Table(["links", *_RATES], [*rows, ["diagonal", *diagonal]])
     print(maps_table.markdown())
-    print(f"Of the chosen map: AER {found.rates.aer:.3f} {found.note}")
+    print(f"Chosen map: AER {found.rates.aer:.3f} {found.note}")
     print(links_table.markdown())
     out = folder_to_write("out", test_set.out)
     for name, table in {"alignment": maps_table, "alignment_links": links_table}.items():

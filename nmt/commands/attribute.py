@@ -14,10 +14,10 @@ from nmt.runs.provenance import described_attribution
 
 
 def attribute(job: Job[AttributeSettings]) -> None:
-    """Writes the attributions of each line, then the chosen formats, and prints their paths.
+    """Writes the attributions of each line, then the files of the chosen formats, and prints their paths.
 
-    They explain the lines of `target`, or the hypotheses of the search. Raises ValueError before the search for
-    settings that do not fit the run, the method or the files, and if no line has maps.
+    The attributions explain the lines of `target`, or the hypotheses of the search. Raises ValueError before the search
+    for settings that do not fit the run, the method or the files, and if no line has maps.
     """
     settings = job.settings
     files = map_files(settings, job.given)
@@ -32,10 +32,11 @@ def attribute(job: Job[AttributeSettings]) -> None:
     if settings.method == P_CXMI:
         if "formats" in job.given and "alignments" in settings.formats:
             raise ValueError(
-                "method=p_cxmi has no alignments, because it does not look at source pieces; leave them out."
+                "method=p_cxmi has no alignments, because it does not score source pieces; leave alignments out of "
+                "formats."
             )
         look["formats"] = [kind for kind in settings.formats if kind != "alignments"]
-    # An attribution has one map, and a row is of the piece that its step predicts.
+    # An attribution has a single map, and each row stands for the piece that its step predicts.
     whole = DrawingSettings(**look, site=next(iter(sites)), layer=None, head=None, grid=False, row="predicts")
     drawing = Drawing(whole, sites)
     made_by = {"method": settings.method, "contrast": settings.contrast, "steps": settings.steps}

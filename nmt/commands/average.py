@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 def average(job: Job[AverageSettings]) -> None:
     """Writes the averaged run, evaluates it on the test split, and prints its folder and scores.
 
-    Raises ValueError and FileExistsError, before anything is written, if the runs or checkpoints cannot be used.
+    Raises ValueError, FileNotFoundError or FileExistsError, before anything is written, if the run, its checkpoints or
+    `out` cannot be used.
     """
     settings = job.settings
     source = load_run(Path(settings.run_dir), settings.device)
@@ -45,7 +46,7 @@ def average(job: Job[AverageSettings]) -> None:
 
 
 def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
-    """Writes the averaged run, metrics.json last, and scores it."""
+    """Writes the averaged run, with metrics.json last, scores it and adds the scores."""
     out.clear()
     out.write_config(source.run.config())
     out.write_tokenizers(source.tokenizers, source.direction)
@@ -67,7 +68,7 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
 
 
 def checkpoint_files(source: Trained, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
-    """The `number` best or most recent checkpoints, or all of that kind. Raises ValueError for fewer than two."""
+    """The `number` best or most recent checkpoints, or all. Raises ValueError if there are fewer, or fewer than two."""
     run, higher = source.run, source.settings.validation.better == "max"
     files = run.checkpoints.glob(f"{kind}-*.ckpt")
     found = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
@@ -78,7 +79,7 @@ def checkpoint_files(source: Trained, kind: Literal["best", "recent"], number: i
         )
     if len(found) < (number or 2):
         raise ValueError(
-            f"{run.checkpoints} has {len(found)} {kind} checkpoints, but the mean needs {number or 2}: train "
+            f"{run.checkpoints} has {len(found)} {kind} checkpoints, but averaging needs {number or 2}: train "
             f"longer, with a smaller validation.every, or with a larger {setting}."
         )
     return found[-number:] if number else found

@@ -21,7 +21,7 @@ from nmt.files import atomic_write, folder_to_write
 
 logger = logging.getLogger(__name__)
 
-# Before the name of a dataset on the Hugging Face Hub.
+# The prefix for the name of a dataset on the Hugging Face Hub.
 _HUB = "hub:"
 
 
@@ -29,14 +29,14 @@ class _File(NamedTuple):
     url: str
     path: Path
     published: str
-    """Its path at the source."""
+    """The path of the file at its source."""
     digest: Digest | None
     folder: Path | None
-    """Where an archive is extracted to; None for any other file."""
+    """The folder into which an archive is extracted; None for any other file."""
 
 
 def download(job: Job[DownloadSettings]) -> None:
-    """Prints the paths of the files; the log has the license and the citation of each corpus.
+    """Downloads the files and prints their paths; the log has the license and the citation of each corpus.
 
     Raises ValueError for an unknown corpus or a URL that is not https, FileNotFoundError if `from` lacks a file,
     CheckFailed if a download fails.
@@ -49,7 +49,7 @@ def download(job: Job[DownloadSettings]) -> None:
         )
     out, copies = Path(settings.out), None if settings.copies is None else Path(settings.copies)
     if copies is not None and not copies.is_dir():
-        raise FileNotFoundError(f"from is {copies}, and there is no such folder; name the folder that has the files.")
+        raise FileNotFoundError(f"from is {copies}, which is not a folder; name the folder that has the files.")
     # Check every name before the first download.
     hub = [checked_name(name.removeprefix(_HUB)) for name in settings.what if name.startswith(_HUB)]
     names = [name for name in settings.what if not name.startswith(_HUB)]
@@ -113,7 +113,7 @@ def _check_apart(plans: list[list[_File]]) -> None:
 
 
 def _fetched(file: _File, limits: Limits) -> list[Path]:
-    """Downloads a file, and extracts an archive, unless they exist; the resulting paths."""
+    """Downloads a file and extracts an archive, unless that is done already. Returns the resulting paths."""
     if file.folder and file.folder.is_dir():
         logger.info("%s exists already", file.folder)
         return sorted(path for path in file.folder.rglob("*") if path.is_file())
@@ -123,9 +123,9 @@ def _fetched(file: _File, limits: Limits) -> list[Path]:
 
 
 def _copied(file: _File, folder: Path) -> Path:
-    """Copies a file from a folder that has it by its name here or by its path at the source, unless it exists.
+    """Copies a file, unless it exists, from a folder that has it under its local name or under its path at the source.
 
-    Raises FileNotFoundError if there is neither, and ValueError if a file differs from the published one.
+    Raises FileNotFoundError if the folder has neither, and ValueError if a file differs from the published one.
     """
     places = [folder / file.path.name, folder / file.published]
     found = next((place for place in places if place.is_file()), None)
@@ -145,7 +145,7 @@ def _copied(file: _File, folder: Path) -> Path:
 
 
 def _progress(name: str, seconds: float = 5.0) -> Progress:
-    """Logs the size, the rate and the time left of a download, at most once every `seconds`."""
+    """A function that logs the size, the rate and the time left of a download, at most once every `seconds`."""
     begun: list[tuple[float, int]] = []
     logged = time.monotonic()
 

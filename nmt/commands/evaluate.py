@@ -1,4 +1,4 @@
-"""nmt.evaluate: the scores of a finished run on a split of its corpus or on files of the user's own."""
+"""nmt.evaluate: the scores of a finished run on a split of its corpus or on the user's own files."""
 
 from nmt.config.job import Job
 from nmt.config.schema import EvaluateSettings
@@ -11,7 +11,7 @@ from nmt.runs.test_sets import chosen_test_set
 
 
 def evaluate(job: Job[EvaluateSettings]) -> None:
-    """Prints and saves all scores with signature and interval, BLEU by groups, perplexity and alignment error rate.
+    """Prints and saves all scores with signatures and intervals, BLEU by group, perplexity and alignment error rate.
 
     Raises CheckFailed if `expect` is given and the headline score is further than `band` from it.
     """

@@ -15,7 +15,7 @@ from nmt.models import Seq2Seq, VocabularySizes
 from nmt.text import BOS, EOS, PAD, UNK
 
 WIDTH = 110
-"""Columns of the text."""
+"""The line width of the text, in columns."""
 MULTIHEAD = (
     "head_i = sum_j a_j v_j with queries Q W_i^Q, keys K W_i^K and values V W_i^V; the heads are concatenated and "
     "multiplied by W^O (Vaswani et al. 2017, section 3.2.2). Each projection has a bias, unlike in the paper."
@@ -29,15 +29,15 @@ class Site(NamedTuple):
     layers: int
     attention: Attention
     around: MultiHeadAttention | None
-    """Has the projections around the attention; None without projections."""
+    """The module with the projections around the attention; None if there are no projections."""
     calls: int
     shapes: dict[str, tuple[int, ...]]
     keys_are_values: bool
-    """Whether one tensor serves as both, because the scorer does not project keys."""
+    """Whether one tensor serves as keys and values, because the scorer does not project keys."""
 
 
 def explain(job: Job[ExplainSettings]) -> None:
-    """Prints each site's formula with its source, where its queries come from, an example's shapes, and the costs.
+    """Prints each site's formula and its reference, where its queries come from, an example's shapes, and the costs.
 
     Raises ValueError for parts that do not fit together.
     """
@@ -52,7 +52,7 @@ def explain(job: Job[ExplainSettings]) -> None:
 
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
-    """The text for a model and an example of S source and T target pieces."""
+    """The text for a model, with an example of `source_length` and `target_length` pieces."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     settings = f"Here {model.extra_repr()}.\n" if model.extra_repr() else ""
     paragraphs = [f"{inspect.getdoc(model)}\n{settings}{parameters:,} parameters"]
@@ -130,7 +130,7 @@ def _memory(site: Site) -> str:
     rows, columns = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[site.name]
     weights = f"weights {heads} x {rows} x {columns}"
     if not site.attention.window.masks_only:
-        weights += ", the prior as many"
+        weights += ", and as many for the prior"
     elif site.attention.scorer.inner_product and site.attention.normalizer.fused:
         weights += " (none in a GPU's fused kernel)"
     kept = f"keys and values {heads} x {columns} x {key_width + value_width}"

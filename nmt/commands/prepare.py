@@ -20,13 +20,13 @@ from nmt.training.prepared import filters_of, finished_run, plain_corpora
 logger = logging.getLogger(__name__)
 
 _CRLF = "lines of a side that end in CR LF"
-# Every line of some corpora has these, so no line is listed as an example.
+# In some corpora every line has these, so no lines are listed as examples.
 _WITHOUT_EXAMPLES = ("punctuation between spaces", _CRLF)
 _LEGEND = """
-Training drops, unless a filter is off: pairs with an empty side, duplicates, pairs that share a line with another
-split, pairs with swapped languages, and pairs that are too long or too unequal. Training measures length in pieces,
-this table in words; training applies data.detokenize first, this table shows the files as they are. In every line, nmt
-composes letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF, and nothing else.
+Unless a filter is off, training drops pairs with an empty side, duplicates, pairs that share a line with another split,
+pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in pieces
+and applies data.detokenize first. This table counts words and shows the files as they are. In every line, nmt composes
+letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF. It changes nothing else.
 
 The first lines of each kind:
 """
@@ -45,7 +45,7 @@ def prepare(job: Job[PrepareSettings]) -> None:
 
 
 def _split(settings: PrepareSettings, corpus: str) -> None:
-    """Prints how many pairs each part has, and the command that trains on them."""
+    """Splits a corpus, and prints how many pairs each part has and the command that trains on them."""
     split = settings.split
     folder = Path(split.out or f"{corpus.removeprefix('sample:')}_split")
     check_writable("split.out", folder)
@@ -107,14 +107,14 @@ def _report(job: Job[PrepareSettings]) -> None:
     if start:
         tokenizers = start.tokenizers
     else:
-        at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as nmt.train
+        at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as in nmt.train
         tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)
     _, report = training_dataset(corpora.train, direction, tokenizers, filters_of(settings), corpora.excluded, cache)
     print(f"\nTraining data: {report}")
 
 
 def _inspect(prefix: str, direction: Direction, held_out: set[str], seen: Seen | None) -> Inspection:
-    """The defects of a corpus, line ends included."""
+    """Counts the defects of a corpus, including lines that end in CR LF."""
     logger.info("Reading %s", prefix)
     files = corpus_files(prefix, direction)
     found = inspect(iter_parallel(*files), checks(direction), held_out, seen)

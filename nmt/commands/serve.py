@@ -1,4 +1,4 @@
-"""nmt.serve: an HTTP server of finished runs."""
+"""nmt.serve: an HTTP server for finished runs."""
 
 import logging
 import math
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def serve(job: Job[ServeSettings]) -> None:
-    """Prints the server's address and answers requests until it is stopped; it then finishes those it has begun.
+    """Prints the server's address and answers requests until it is stopped; requests already begun are then finished.
 
     Raises ValueError if the extra 'serve' is not installed, if the address is taken, and for a file without API keys.
     """
@@ -62,14 +62,14 @@ def serve(job: Job[ServeSettings]) -> None:
         logger.info("%s translates %s", run.name, run.direction)
     host, port = listening.getsockname()[:2]
     print(f"http://{host}:{port}", flush=True)
-    # A request takes at most the time limit to arrive, and once more to be answered.
+    # A request takes at most the time limit to arrive, and as long again to be answered.
     longest = 2 * math.ceil(limits.seconds) + 1
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=longest)
     uvicorn.Server(config).run([listening])
 
 
 def _allow_connections() -> None:
-    """Raises the limit on open files, of which every connection is one, as far as this user may."""
+    """Raises the limit on open files as far as this user may, because every connection is an open file."""
     if sys.platform != "win32":
         import resource
 
@@ -78,7 +78,7 @@ def _allow_connections() -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address. Raises ValueError if it is taken or not one of this machine."""
+    """A socket that listens at an address. Raises ValueError if the address is taken or not one of this machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)

@@ -10,9 +10,9 @@ from nmt.runs.directory import RunDirectory
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
-    """The comparison, written to the folder of the sweep, with the reason for every job that has no result.
+    """Writes the comparison to the folder of the sweep, and returns it with a reason for every job without a result.
 
-    A run whose test corpus differs from that of the first run has no result either.
+    A run with different references from those of the first run has no result either.
     """
     columns = varying_overrides(records)
     systems, without_result, references = [], {}, None
@@ -37,7 +37,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
 
 
 def varying_overrides(records: Sequence[JobRecord]) -> dict[str, list[str]]:
-    """The columns of a sweep: the number of each job, and the overrides that are not equal in all jobs."""
+    """The columns of a sweep: the number of each job, and the overrides that differ between jobs."""
     given = [dict(override.partition("=")[::2] for override in record.overrides) for record in records]
     keys = [key for key in (given[0] if given else ()) if len({overrides.get(key) for overrides in given}) > 1]
     columns = {key: [overrides.get(key, "") for overrides in given] for key in keys}

@@ -36,7 +36,7 @@ def train(job: Job[TrainSettings]) -> None:
 def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: bool) -> None:
     """Scores the best weights on the test split, completes metrics.json and prints the run."""
     run, settings, model = prepared.run, prepared.settings, prepared.model
-    # The jobs of a sweep may share a process, whose peak is then not one job's.
+    # The jobs of a sweep may share a process, whose peak memory then belongs to no single job.
     memory = None if in_sweep else peak_memory_mib()
 
     with_plain_weights(model)
@@ -46,7 +46,8 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
         scores = score_test_split(trained)
     except torch.OutOfMemoryError as error:
         raise CheckFailed(
-            "Out of memory while scoring. Training is complete: resume=true trainer.accelerator=cpu scores it."
+            "Out of memory while scoring. Training is complete: add resume=true trainer.accelerator=cpu to the command "
+            "to score the run on the CPU."
         ) from error
     test = {"test": [score.record() for score in scores]} if scores else {}
     run.write_metrics({**prepared.record, **found, "finished": True, "scores": test, "peak_memory_mib": memory})

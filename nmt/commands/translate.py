@@ -55,7 +55,7 @@ def translate(job: Job[TranslateSettings]) -> None:
 
 
 def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator[str]:
-    """Yields the lines. Warns at the first that seems to be in the wrong language, which no search can notice."""
+    """Yields the lines, and warns about the first one that seems to be in the wrong language."""
     foreign = foreign_check(direction)
     for number, line in enumerate(lines, start=1):
         if foreign and foreign(line):
@@ -74,16 +74,20 @@ def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator
 
 
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:
-    """Each line with its line of the file. Raises ValueError, after the last pair, if their numbers differ."""
+    """Each line with the prefix on the same line of the file. Raises ValueError at the end if their numbers differ."""
     with file.open("rb") as stream:
         prefixes = text_lines(stream, str(file))
         for line in lines:
             prefix = next(prefixes, None)
             if prefix is None:
-                raise ValueError(f"{file} has fewer lines than standard input; it needs one per line, empty for none.")
+                raise ValueError(
+                    f"{file} has fewer lines than standard input; write one prefix per line, or an empty line for none."
+                )
             yield line, prefix
         if next(prefixes, None) is not None:
-            raise ValueError(f"{file} has more lines than standard input; it needs one per line, empty for none.")
+            raise ValueError(
+                f"{file} has more lines than standard input; write one prefix per line, or an empty line for none."
+            )
 
 
 def _text(number: int, found: Sequence[Translation]) -> list[str]:
@@ -102,4 +106,6 @@ def _jsonl(number: int, found: Sequence[Translation]) -> list[str]:
 
 
 FORMATS: dict[str, Callable[[int, Sequence[Translation]], list[str]]] = {"text": _text, "tsv": _tsv, "jsonl": _jsonl}
-"""The rows printed for a line: its best translation; line, rank, score, log_prob and text of each; or one of JSON."""
+"""What is printed for a line. text: its best translation. tsv: a row for each translation, with the line number, rank,
+score, log_prob and text. jsonl: one JSON object with all translations.
+"""

@@ -1,4 +1,4 @@
-"""The job of a command, and how it ended."""
+"""A job of a command, and the record of how it ended."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ class Job(Generic[Settings]):
     config: Config
     """Plain values, as stored in a run directory."""
     settings: Settings
-    """The same, validated."""
+    """The validated configuration."""
     given: tuple[str, ...]
     """Dotted keys that the command line set; a chosen group counts as one."""
     command: str
@@ -32,4 +32,4 @@ class JobRecord(NamedTuple):
     overrides: list[str]
     exit_code: int
     error: str
-    """A sentence; empty when the job ended well."""
+    """The error message; empty if the job succeeded."""

@@ -23,7 +23,7 @@ def normal_form(config: Config) -> Config:
 
 
 def leaves(value: Any, key: str = "") -> Config:
-    """The values inside `value` that are not mappings, by full dotted key; `key` is that of `value` itself."""
+    """The values inside `value` that are not mappings, by full dotted key; `key` is the key of `value` itself."""
     if not isinstance(value, dict):
         return {key: value}
     names = {name: f"{key}.{name}" if key else str(name) for name in value}
@@ -31,7 +31,7 @@ def leaves(value: Any, key: str = "") -> Config:
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
-    """A copy of a configuration with other values under some dotted keys."""
+    """A copy of a configuration with new values under some dotted keys."""
     new = dict(config)
     for key, value in values.items():
         name, _, rest = key.partition(".")

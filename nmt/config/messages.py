@@ -1,4 +1,4 @@
-"""Error sentences for configurations: the value, what was expected, and the nearest name that exists."""
+"""Error messages for configurations: the value, what was expected, and the closest name that exists."""
 
 import difflib
 import re
@@ -16,13 +16,13 @@ _KINDS = {
     "dict": "a group of settings",
     "model": "a group of settings",
 }
-# The largest number of names that a sentence lists besides the nearest one.
+# Up to this many names are all listed, even if one of them is close.
 _FEW = 12
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
-    """The sentence for a name that does not exist: the nearest choice, and all if they are few or none is near."""
-    # Dotted keys are compared by their last part; parts such as _target_ are not for the command line.
+    """The message for a name that does not exist, with the closest choice, and all choices if few or none is close."""
+    # Dotted keys are compared by their last part. Parts such as _target_ are not meant for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
     if not parts and "." in name:
@@ -35,25 +35,25 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
 
 
 def missing(keys: Iterable[str]) -> str:
-    """The sentence for keys without a value."""
+    """The message for keys without a value."""
     *others, last = keys
     names = f"{', '.join(others)} and {last} are" if others else f"{last} is"
     return f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
 
 
 def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str, str], group: str = "") -> str:
-    """The sentence for the first value that pydantic refused; `group` is the dotted key of the validated node."""
+    """The message for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
     place = [part for part in first["loc"] if isinstance(part, str)]
     key, value = ".".join([group] * bool(group) + place), first["input"]
     match first["type"]:
-        case "value_error":  # a check of ours, which names the keys itself
+        case "value_error":  # from one of our own checks, which names the keys
             return str(first["ctx"]["error"])
         case "expectation":
             return f"{key} is {written(value)}; {first['msg']}."
         case "extra_forbidden":
             if key in renamed:
-                return f"{key} is called {renamed[key]} now."
+                return f"{key} is now called {renamed[key]}."
             parent = key.removesuffix(place[-1])
             return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
         case "missing":
@@ -68,14 +68,14 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
 
 
 def written(value: Any) -> str:
-    """A value as YAML writes it."""
+    """A value as it is written in YAML."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
 
 
 def _names(kind: type[BaseModel], path: Iterable[str]) -> list[str]:
-    """The keys of a group inside a configuration."""
+    """The keys of the group at `path` inside a configuration."""
     for name in path:
         kind = next(field.annotation for key, field in kind.model_fields.items() if (field.alias or key) == name)  # type: ignore[assignment]
     return [field.alias or key for key, field in kind.model_fields.items()]

@@ -1,4 +1,4 @@
-"""A YAML node is one object: where the YAML files are, and how a node becomes what it describes."""
+"""Where the YAML files are, and how a YAML node becomes the object that it describes."""
 
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 
 
 def make(node: Config, **arguments: Any) -> Any:
-    """The object that a YAML node describes by `_target_` and its arguments; a constructor's error comes out as is.
+    """The object that a YAML node describes by `_target_` and its arguments.
 
-    Raises ValueError if `_target_` names nothing that can be called.
+    Raises ValueError if `_target_` names nothing that can be called. An error of the constructor is raised unchanged.
     """
     try:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         if error.__cause__ is None or isinstance(error.__cause__, ImportError):
             reason = str(error.__cause__ or error).splitlines()[0].rstrip(":.")
-            raise ValueError(f"{reason}. Check its _target_.") from error
+            raise ValueError(f"{reason}. Check the value of _target_.") from error
         raise error.__cause__ from None

@@ -1,7 +1,7 @@
 """The configuration of every command: its keys, their types and ranges, and which values exclude each other.
 
 The YAML files in configs/ have the defaults. A key whose value describes an object (`model`, `optimizer`, `search` ...)
-is a Node: its arguments are declared by its own YAML file, whose types `check_node` enforces, and its constructor
+is a Node: its own YAML file declares its arguments and their types, which `check_node` enforces, and its constructor
 checks their ranges.
 """
 
@@ -33,11 +33,11 @@ RENAMED = {
     **{f"{site}.hidden_dim": f"{site}.scorer.hidden_dim" for site in ("encoder_self", "decoder_self", "cross")},
     **{f"{site}.max_length": f"{site}.scorer.max_length" for site in ("encoder_self", "decoder_self", "cross")},
 }
-"""Former names of keys, of groups at a site and of choices."""
+"""The current names of renamed keys, groups at a site and choices, by their former names."""
 
 
 def expects(expectation: str) -> WrapValidator:
-    """A check of an annotated type whose error says what was expected."""
+    """A validator for an annotated type whose error says what was expected."""
 
     def expect(value: Any, handler: Any) -> Any:
         try:
@@ -59,15 +59,15 @@ def _as_list(value: Any) -> Any:
 
 
 def seconds_of(duration: str) -> float:
-    """The seconds of '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds.
+    """The number of seconds in '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds.
 
-    Raises ValueError for another form.
+    Raises ValueError for any other form.
     """
     fields = re.fullmatch(r"(\d+):(\d\d):(\d\d):(\d\d)", duration)
     units = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
     found = fields or units
     if not found or not duration:
-        raise ValueError(f"'{duration}' is not a duration, such as 90s, 30m, 4h or 00:04:00:00.")
+        raise ValueError(f"'{duration}' is not a duration such as 90s, 30m, 4h or 00:04:00:00.")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
@@ -85,7 +85,7 @@ _LARGEST = 2**31 - 1
 
 Text = Annotated[str, BeforeValidator(_as_text), TextKey()]
 Texts = Annotated[list[Text], BeforeValidator(_as_list)]
-TextOrTexts = Annotated[list[Text], BeforeValidator(_as_list), expects("a text, or a list such as [A,B]")]
+TextOrTexts = Annotated[list[Text], BeforeValidator(_as_list), expects("text, or a list such as [A,B]")]
 NonNegative = Annotated[int, Field(ge=0, le=_LARGEST), expects("a whole number of at least 0")]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST), expects("a whole number of at least 1")]
 PositiveOrAll = Annotated[Positive | None, expects("a whole number of at least 1, or null for all")]
@@ -101,7 +101,7 @@ Duration = Annotated[
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "int8"]
 EngineName = Literal["torch", "ctranslate2", "onnx"]
-"""What computes translations; see nmt.exports."""
+"""The library that computes translations; see nmt.exports."""
 SourceTokens = Annotated[
     Annotated[int, Field(ge=2, le=_LARGEST)] | None, expects("a whole number of at least 2, or null")
 ]
@@ -119,7 +119,7 @@ class Batching(Keys):
 
 
 class Data(Keys):
-    """The corpora of a run: prefixes of aligned files, see nmt.data.corpus. Further keys are further test splits."""
+    """The corpora of a run, as prefixes of aligned files (see nmt.data.corpus). Any other key is another test split."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Annotated[Text | None, expects("the PREFIX of aligned files, or null")]]
@@ -146,23 +146,27 @@ class Data(Keys):
 
     @property
     def tests(self) -> dict[str, str]:
-        """The prefixes of the test splits by their names."""
+        """The prefix of each test split, by the name of the split."""
         splits = {"test": self.test, **(self.__pydantic_extra__ or {})}
         return {name: prefix for name, prefix in splits.items() if prefix}
 
     @property
     def held_out(self) -> dict[str, str]:
-        """The prefixes of the validation and test splits by their names."""
+        """The prefix of the validation split and of each test split, by the name of the split."""
         return {"valid": self.valid, **self.tests}
 
     def becomes_plain(self, prefix: str) -> bool:
-        """Whether a corpus is read as plain text, because `detokenize` names it."""
+        """Whether `detokenize` names this corpus, so that it is read as plain text."""
         return prefix in self.detokenize
 
 
 class FilterSettings(Keys):
     max_tokens: Annotated[int, Field(ge=2, le=_LARGEST), expects("a whole number of at least 2; it counts EOS")]
-    max_ratio: Annotated[float, Field(ge=1, allow_inf_nan=False), expects("a number of at least 1, longer / shorter")]
+    max_ratio: Annotated[
+        float,
+        Field(ge=1, allow_inf_nan=False),
+        expects("a number of at least 1: the largest allowed ratio of the longer to the shorter side"),
+    ]
     drop_duplicates: bool
     drop_overlap: bool
     drop_swapped: bool
@@ -173,14 +177,14 @@ class ContextSettings(Keys):
 
     sentences: Annotated[Annotated[int, Field(ge=0, le=1000)], expects("a whole number from 0 to 1000")] = 0
     model: Node | None = None
-    """The model that reads them, wrapped around the sentence model; null: they become part of the source."""
+    """The model that reads them and wraps the sentence model; None if they become part of the source."""
 
     @check(mode="after")
     def check_sentences(self) -> "ContextSettings":
         if self.model is not None and self.sentences == 0:
             raise ValueError(
                 "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or "
-                "context=none."
+                "use context=none."
             )
         return self
 
@@ -192,7 +196,7 @@ class TokenizerSettings(Keys):
 
 
 class LossValidation(Keys):
-    """Validations whose loss decides which checkpoint is best."""
+    """Validation during training; the checkpoint with the lowest loss is the best."""
 
     every: Positive
     patience: Positive
@@ -229,7 +233,7 @@ class CheckpointSettings(Keys):
 
 
 class TrainerSettings(Keys):
-    """Lightning's Trainer by its own option names, except for the limits, which we count."""
+    """The options of Lightning's Trainer under their own names; nmt applies max_steps, max_epochs and max_time."""
 
     max_steps: Limit
     max_epochs: Limit
@@ -269,12 +273,12 @@ class TrainerSettings(Keys):
 
     @property
     def max_seconds(self) -> float | None:
-        """None: no limit."""
+        """The time limit in seconds; None if there is none."""
         return None if self.max_time is None else seconds_of(self.max_time)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What Lightning's Trainer is given."""
+        """The options that are passed to Lightning's Trainer."""
         ours = ("max_steps", "max_epochs", "max_time")
         return {key: value for key, value in self.model_dump().items() if value is not None and key not in ours}
 
@@ -300,7 +304,7 @@ class LoopSettings(Keys):
     schedule: Node
     logger: Node
     encoder_self: Node | None = None
-    """What a site has instead of `scorer` and `normalizer`; `model` contains it resolved."""
+    """The parts that this site uses instead of `scorer` and `normalizer`; `model` contains them resolved."""
 
     @check(mode="after")
     def check_learning_rate(self) -> "LoopSettings":
@@ -315,14 +319,14 @@ class LoopSettings(Keys):
         if self.trainer.precision in ("16", "16-mixed") and clips:
             raise ValueError(
                 f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
-                "gradients only after they were clipped: add optimizer.fused=false, or use "
+                "gradients only after they are clipped: add optimizer.fused=false, or use "
                 "trainer.precision=bf16-mixed."
             )
         return self
 
 
 class RunSettings(LoopSettings):
-    """What a run directory stores of its training."""
+    """The settings of training that a run directory stores."""
 
     start_from: Text | None
     direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
@@ -354,7 +358,7 @@ class RunSettings(LoopSettings):
 
 
 class StartSettings(Keys):
-    """Where and how a training run starts, which it does not store."""
+    """Where and how a training run starts. These settings are not stored in the run directory."""
 
     run_dir: Text
     resume: bool
@@ -376,7 +380,7 @@ class TrainSettings(RunSettings, StartSettings):
 
 
 class LineData(Keys):
-    """Text files of one sentence per line, of any language."""
+    """Text files with one sentence per line, in any language."""
 
     train: Annotated[Texts, expects("a list of text files, as in data.train=[my/text.en,my/text.vi]")]
     valid: Annotated[Texts | None, expects("a list of text files, or null for the last lines of the training files")]
@@ -408,14 +412,14 @@ class MaskingSettings(Keys):
     def check_sum(self) -> "MaskingSettings":
         if self.mask + self.random > 1:
             raise ValueError(
-                f"masking.mask + masking.random is {self.mask + self.random:g}; it must be at most 1, and the rest of "
-                "the chosen pieces stays."
+                f"masking.mask + masking.random is {self.mask + self.random:g}; it must be at most 1; the other "
+                "selected pieces stay unchanged."
             )
         return self
 
 
 class EncoderSettings(LoopSettings):
-    """What the run directory of a pretrained encoder stores."""
+    """The settings that the run directory of a pretrained encoder stores."""
 
     data: LineData
     filters: LineFilterSettings
@@ -468,7 +472,7 @@ class PrepareSettings(TrainSettings):
 
 
 class OwnFiles(Keys):
-    """Files of the user's own in place of a split."""
+    """The user's own files, which take the place of a split."""
 
     source: Text | None
     reference: Annotated[TextOrTexts | None, expects("a file, a list of files such as [A,B], or null")]
@@ -477,12 +481,12 @@ class OwnFiles(Keys):
     def check_files(self) -> "OwnFiles":
         if (self.source is None) != (self.reference is None):
             given, missing = ("source", "reference") if self.source else ("reference", "source")
-            raise ValueError(f"{given} is given without {missing}; your own files need both.")
+            raise ValueError(f"{given} is given without {missing}; set both to use your own files.")
         if self.reference == []:
             raise ValueError("reference is an empty list; name at least one file.")
         for key in ("alignment", "documents"):
             if getattr(self, key, None) is not None and self.source is None:
-                raise ValueError(f"{key} is only for files of your own; set source and reference too.")
+                raise ValueError(f"{key} is only for your own files; set source and reference too.")
         return self
 
 
@@ -530,9 +534,7 @@ class EvaluateSettings(OwnFiles, SearchingSettings):
     out: Text | None
     minimum_bayes_risk: bool
     comet: Text | None
-    expect: Annotated[
-        Annotated[float, Field(allow_inf_nan=False)] | None, expects("a score, a number such as 26.1, or null")
-    ]
+    expect: Annotated[Annotated[float, Field(allow_inf_nan=False)] | None, expects("a score such as 26.1, or null")]
     band: Annotated[float, Field(ge=0, allow_inf_nan=False), expects("a finite number of at least 0")]
     batch_tokens: Positive
     max_source_tokens: SourceTokens
@@ -550,7 +552,8 @@ class CompareSettings(Keys):
     def check_systems(self) -> "CompareSettings":
         if bool(self.run_dirs) == bool(self.outputs):
             raise ValueError(
-                "Set either 'run_dirs=[A,B]', finished runs, or 'outputs=[a.vi,b.vi]' with reference=FILE."
+                "Set either 'run_dirs=[A,B]' to compare runs, or 'outputs=[a.vi,b.vi]' and reference=FILE to compare "
+                "files of translations."
             )
         places = [os.path.realpath(path) for path in self.run_dirs]
         if twice := [path for path, place in zip(self.run_dirs, places, strict=True) if places.count(place) > 1]:
@@ -601,7 +604,7 @@ LayerOrHead = Annotated[
 
 
 class LookSettings(Keys):
-    """What is made from maps, and how it looks."""
+    """Which files are made from maps, and how they look."""
 
     formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
     words: bool
@@ -632,7 +635,7 @@ class DrawingSettings(LookSettings):
 
 
 class MapFileSettings(Keys):
-    """The lines that get maps, and the folder for these."""
+    """The lines whose maps are made, and the folder for the maps."""
 
     search: Node
     run_dir: Text
@@ -665,8 +668,8 @@ class AttributeSettings(LookSettings, MapFileSettings):
         if self.method == "p_cxmi":
             if self.documents is None:
                 raise ValueError(
-                    "method=p_cxmi measures what earlier sentences add: add documents=FILE, which names the document "
-                    "of each line."
+                    "method=p_cxmi measures what earlier sentences contribute: add documents=FILE, a file that names "
+                    "the document of each line."
                 )
             for key in ("contrast", "steps"):
                 if getattr(self, key) is not None:
@@ -711,7 +714,7 @@ class AblateAttentionSettings(OwnFiles):
 
 
 class ExportSettings(OwnFiles):
-    """The format of another program, and where a run is exported to."""
+    """The format of an export, and the folder to which it is written."""
 
     run_dir: Text
     format: Literal["ctranslate2", "hugging_face", "onnx", "argos"]
@@ -722,7 +725,9 @@ class ExportSettings(OwnFiles):
     @check(mode="after")
     def check_reference(self) -> "ExportSettings":
         if self.reference is not None and len(self.reference) > 1:
-            raise ValueError(f"reference has {len(self.reference)} files, but an export is compared on one: name one.")
+            raise ValueError(
+                f"reference has {len(self.reference)} files, but an export is checked against only one: name one file."
+            )
         return self
 
 
@@ -803,7 +808,7 @@ Settings = TypeVar("Settings", bound=Keys)
 
 
 def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """The settings with these values. Raises ValueError, in one sentence, for the first invalid one."""
+    """The settings with these values. Raises ValueError that describes the first invalid value in one sentence."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -811,7 +816,7 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 
 
 def check_node(key: str, node: Node, default: Node) -> None:
-    """Raises ValueError for an argument that a node's YAML file does not have, or that is of another type there.
+    """Raises ValueError for an argument that a node's YAML file does not have, or has with a different type.
 
     An argument whose default is null takes any value, because only the constructor knows its type.
     """
@@ -822,7 +827,7 @@ def check_node(key: str, node: Node, default: Node) -> None:
 
 
 def _like(node: Node) -> type[Keys]:
-    """Keys with the names and types of a node's values."""
+    """A settings class whose keys have the names and types of a node's values."""
     fields: dict[str, Any] = {}
     for number, (name, value) in enumerate(node.items()):
         kind: Any = type(value)
@@ -832,6 +837,6 @@ def _like(node: Node) -> type[Keys]:
             kind = _like(value)
         elif isinstance(value, str):
             kind = Text
-        # By alias, because pydantic has no fields such as _target_.
+        # By alias, because pydantic does not allow field names such as _target_.
         fields[f"key_{number}"] = (kind, Field(alias=name))
     return create_model("Node", __base__=Keys, **fields)

@@ -1,4 +1,4 @@
-"""Which classes the configuration of a run directory, which may come from anywhere, may instantiate."""
+"""Restricts which classes the configuration of a run directory may instantiate, because it may come from anywhere."""
 
 import pydoc
 from collections.abc import Collection, Iterator
@@ -11,7 +11,7 @@ FOR_LOADING = ("nmt.models", "nmt.attention", "nmt.decoding")
 FOR_RESUMING = (*FOR_LOADING, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
 """Packages and classes that a resumed run instantiates."""
 
-# More than any configuration has. A few lines of YAML can expand to a list of a billion values.
+# More values than any configuration has: a few lines of YAML can expand to a list of a billion.
 _MOST = 10_000
 _REMEDY = "it is not loaded: use a run directory written by nmt.train."
 
@@ -20,8 +20,8 @@ def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = 
     """Checks each `_target_` in `node`, which was read from `file`, without calling any.
 
     Raises ValueError for a target that is neither a class nor a function of ours within `allowed`, unless the user's
-    own configuration `given` has it too, for values of types that no configuration has, and for unresolved
-    interpolations, which could become a `_target_`.
+    own configuration `given` has it too. Also raises ValueError for values of types that no configuration has, and for
+    unresolved interpolations, which could become a `_target_`.
     """
     own = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
@@ -38,9 +38,9 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         name, value = waiting.pop()
         number += 1
         if number > _MOST:
-            raise ValueError(f"{file} has more than {_MOST:,} values and is no configuration of nmt; {_REMEDY}")
+            raise ValueError(f"{file} has more than {_MOST:,} values and is not a configuration of nmt; {_REMEDY}")
         if type(value) is dict:
-            # A key is text, too.
+            # A key is text too.
             waiting += [(str(key), part) for key, part in value.items()] + [("", key) for key in value]
         elif type(value) is list:
             waiting += [(name, part) for part in value]

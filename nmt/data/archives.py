@@ -19,7 +19,8 @@ _MOST_FILES = 100_000
 # zipfile decompresses bz2 and lzma members in one piece, however large they are.
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, RuntimeError)
-# OSErrors that mean a damaged archive: bad member names, and None from decompressors. A full disk has another number.
+# Error numbers of an OSError that mean a damaged archive: those of bad member names, and None, which decompressors use.
+# A full disk has a different number.
 _DAMAGED_ERRNO = {None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -32,9 +33,9 @@ def stem(name: str) -> str | None:
 def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     """Extracts an archive into a new folder and returns the paths of its files.
 
-    The folder exists whole or not at all. Raises FileExistsError if it exists, and ValueError if the archive is
-    damaged, contains anything except files and folders, would write outside the folder, or has more than `most_bytes`
-    bytes or 100,000 files.
+    The folder appears only if the whole archive could be extracted. Raises FileExistsError if it exists already, and
+    ValueError if the archive is damaged, contains anything except files and folders, would write outside the folder, or
+    contains more than `most_bytes` bytes or 100,000 files.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists, so {archive} cannot be extracted; delete it, or choose another out=.")
@@ -62,16 +63,24 @@ def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath
             while block := source.read(_BLOCK):
                 left -= len(block)
                 if left < 0:
-                    raise ValueError(f"{archive} has more than {most_bytes:,} bytes; nothing was extracted.")
+                    raise ValueError(
+                        f"{archive} contains more than {most_bytes:,} bytes, so nothing was extracted; raise max_gib."
+                    )
                 file.write(block)
         names.append(name)
         if len(names) > _MOST_FILES:
-            raise ValueError(f"{archive} has more than {_MOST_FILES:,} files; nothing was extracted.")
+            raise ValueError(
+                f"{archive} contains more than {_MOST_FILES:,} files, so nothing was extracted; extract it with "
+                "another tool."
+            )
     return names
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Name and open content of each file; read it before the next one. Raises ValueError for links and devices."""
+    """Yields the name and the open content of each file. Read the content before asking for the next file.
+
+    Raises ValueError for links and devices.
+    """
     name = archive.name.lower()
     suffix = next((suffix for suffix in _TARS if name.endswith(suffix)), None)
     if name.endswith(".zip"):
@@ -111,11 +120,11 @@ def _tarred(archive: Path, unpacked: Any) -> Iterator[tuple[str, IO[bytes]]]:
                 raise ValueError(
                     f"{archive} contains '{entry.name}', which is not a file or folder; nothing was extracted."
                 )
-            tarred.members = []  # tarfile would keep them all in memory
+            tarred.members = []  # otherwise tarfile keeps all of them in memory
 
 
 class _SmallReads:
-    """Refuses reads of more than a block: a tar header can claim any size."""
+    """Rejects reads of more than one block, because a tar header can claim any size."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -133,9 +142,9 @@ class _SmallReads:
 
 
 def _safe_path(name: str, archive: Path) -> PurePosixPath:
-    """A member's path. Raises ValueError for a path that leaves the folder on any operating system."""
+    """Returns the path of a member. Raises ValueError if it is unprintable or would leave the folder on some system."""
     path = PurePosixPath(name)
     strange = not name.isprintable() or any(sign in name for sign in "\\:")
     if not path.parts or path.is_absolute() or ".." in path.parts or strange:
-        raise ValueError(f"{archive} contains {name!a}, which is not a path inside it; nothing was extracted.")
+        raise ValueError(f"{archive} contains {name!a}, which is not a safe relative path; nothing was extracted.")
     return path

@@ -17,15 +17,15 @@ class Example(NamedTuple):
     """A sentence pair as ids, without BOS and EOS."""
 
     number: int
-    """Its place in the corpus, from 0."""
+    """Its index in the corpus, from 0."""
     source: Sequence[int]
     target: Sequence[int]
     earlier: Sequence[TokenizedPair] = ()
-    """The pairs before it in its document that the model reads, in their order."""
+    """The preceding pairs of its document that the model reads as context, in document order."""
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The pieces of both sides and of the earlier pairs, including EOS: what a batch's budget counts."""
+        """Number of source and target pieces, including EOS and the earlier pairs. The batch budget counts these."""
         source, target = (
             len(side) + 1 + sum(len(pair[number]) + 1 for pair in self.earlier)
             for number, side in enumerate((self.source, self.target))
@@ -34,9 +34,9 @@ class Example(NamedTuple):
 
 
 class ContextSentences(NamedTuple):
-    """The sentences before those of a batch in their documents, each distinct pair once; masks are True at tokens.
+    """The context of a batch: the preceding sentences of its documents, each distinct pair once.
 
-    `target_input` begins with BOS.
+    Masks are True at tokens. `target_input` begins with BOS.
     """
 
     source: Int[Tensor, "rows source"]
@@ -44,7 +44,10 @@ class ContextSentences(NamedTuple):
     target_input: Int[Tensor, "rows target"]
     target_mask: Bool[Tensor, "rows target"]
     rows: Int[Tensor, "batch sentences"]
-    """The rows of each sentence's earlier sentences, in their order; -1 at the start where there are fewer."""
+    """For each sentence of the batch, the rows of its earlier sentences in document order.
+
+    A sentence that has fewer of them is padded with -1 at the start.
+    """
 
     def to(self, device: torch.device) -> "ContextSentences":
         """The sentences on a device."""
@@ -63,7 +66,7 @@ class Batch(NamedTuple):
     target_output: Int[Tensor, "batch target"]
     indices: Int[Tensor, " batch"]
     context: ContextSentences | None = None
-    """None if no sentence has earlier ones."""
+    """None if no sentence has earlier sentences, unless `collate` is called with `always_context`."""
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -83,7 +86,10 @@ class Batch(NamedTuple):
 
 
 def collate(examples: Sequence[Example], *, always_context: bool = False) -> Batch:
-    """A batch of the examples, in their order; see `context_sentences`. Raises ValueError if there are none."""
+    """Pads the examples into a batch, in the order given. Raises ValueError if there are none.
+
+    `always_context` is passed to `context_sentences` as `always`.
+    """
     source, source_mask = pad_source([example.source for example in examples])
     return Batch(
         source=source,
@@ -96,10 +102,10 @@ def collate(examples: Sequence[Example], *, always_context: bool = False) -> Bat
 
 
 def context_sentences(earlier: Sequence[Sequence[TokenizedPair]], *, always: bool = False) -> ContextSentences | None:
-    """The pairs before each sentence of a batch; None if no sentence has any.
+    """The context of a batch from the earlier pairs of each of its sentences; None if there are no earlier pairs.
 
-    With `always` there is then an empty pair that no sentence reads, so that every process of a distributed training
-    computes the same parts of the model.
+    With `always`, the context is then a single empty pair that no sentence reads, so that every process of a
+    distributed run computes the same parts of the model.
     """
     keys = [[(tuple(source), tuple(target)) for source, target in pairs] for pairs in earlier]
     numbers = {pair: row for row, pair in enumerate(dict.fromkeys(pair for pairs in keys for pair in pairs))}
@@ -123,16 +129,16 @@ def separated(batch: Batch) -> list[Example]:
 
 
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
-    """Source sentences (without EOS) as rows that end in EOS and PAD, and their mask, True at tokens and EOS.
+    """Appends EOS to the source sentences and pads them. Also returns their mask, which is True at pieces and EOS.
 
-    Raises ValueError if there are none.
+    Raises ValueError if there are no sentences.
     """
     source = pad([[*row, EOS] for row in ids])
     return source, source != PAD
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch length"]:
-    """Rows of ids, padded to the longest. Raises ValueError if there are none."""
+    """Pads rows of ids to the length of the longest. Raises ValueError if there are none."""
     if not rows:
         raise ValueError("A batch needs at least one sentence.")
     longest = max(map(len, rows))

@@ -1,4 +1,4 @@
-"""Results on disk under a key made of everything they depend on, so that a cached result is never stale."""
+"""Caches results on disk under a key made from everything they depend on, so a cached result is never stale."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -19,9 +19,9 @@ def content_key(parts: Iterable[object]) -> str:
 
 
 def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder, filled by `fill` if it does not exist.
+    """Returns the folder; creates it and calls `fill` on it if it does not exist.
 
-    An interrupted run leaves nothing behind. If several processes fill it at once, the first result stays.
+    An interrupted run leaves nothing behind. If several processes fill it at once, the first one to finish wins.
     """
     if not folder.is_dir():
         with atomic_folder(folder) as temporary:

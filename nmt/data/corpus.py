@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 
 ByteStream = BufferedIOBase | BinaryIO
 LONGEST_LINE = 2**20
-"""Bytes of a line beyond this limit are not read."""
+"""Bytes of a line beyond this limit are ignored."""
 
 # The first bytes of files that are often mistaken for plain text.
 _OTHER_FORMATS = {b"\x1f\x8b": "gzip", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK\x03\x04": "a zip archive"}
-# A hint about a missing file looks at this many names of its folder at most.
+# A hint about a missing file considers at most this many names in its folder.
 _MOST_NAMES = 10_000
 
 _SAMPLE = "sample:"
@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
 
 
 def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
-    """Each line without its LF or CRLF, cut to LONGEST_LINE bytes, and roughly how many bytes were cut off.
+    """Yields each line without its LF or CRLF, cut to LONGEST_LINE bytes, and roughly how many bytes were cut off.
 
     The limit keeps memory bounded for a file without line ends. A line is never cut inside a UTF-8 character.
     """
@@ -83,8 +83,8 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
-    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises FileNotFoundError,
-    ValueError for an empty file, and ValueError as `text_lines`.
+    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises FileNotFoundError
+    for a missing file, ValueError for an empty file, and the errors of `text_lines`.
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}; check the path.")
@@ -98,12 +98,12 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """All of `iter_lines`."""
+    """The lines of `iter_lines` as a list."""
     return list(iter_lines(path))
 
 
 def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
-    """The unchanged lines of two files, pair by pair.
+    """Yields the unchanged lines of two files as pairs.
 
     Raises the errors of `iter_lines`, and ValueError after the last pair if one file has more lines.
     """
@@ -120,7 +120,7 @@ def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, s
 
 
 def read_parallel(source_path: Path, target_path: Path) -> Pairs:
-    """All of `iter_parallel`."""
+    """The pairs of `iter_parallel` as two lists."""
     pairs = Pairs([], [])
     for source, target in iter_parallel(source_path, target_path):
         pairs.source.append(source)
@@ -144,7 +144,7 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """The two files of a corpus that exists. Raises FileNotFoundError with the folders searched and a hint."""
+    """The two files of an existing corpus. Raises FileNotFoundError with the folders searched and a hint."""
     files = file_pair(prefix, direction)
     for path, language in zip(files, (direction.source, direction.target), strict=True):
         if not path.is_file():
@@ -155,7 +155,7 @@ def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def text_file(name: str) -> Path:
-    """The path of a text file, looked up like a prefix; 'sample:NAME.en' is a file of the embedded corpus.
+    """The path of a text file, looked up like a corpus prefix; 'sample:NAME.en' is a file of the embedded corpus.
 
     Raises FileNotFoundError for a file that does not exist.
     """
@@ -180,9 +180,10 @@ def corpus_hashes(prefixes: list[str], direction: Direction) -> dict[str, str]:
 
 
 def alignment_file(prefix: str, direction: Direction) -> Path | None:
-    """The word alignments of a corpus, PREFIX.en-vi.align, or None.
+    """The path of a corpus's word alignments, such as PREFIX.en-vi.align, or None if there is no such file.
 
-    vi-en uses the same file. Its name then does not end in '.vi-en.align', and the reader must swap the two sides.
+    Both directions can use the same file. If its name has the languages in the opposite order, the caller must swap the
+    two sides.
     """
     stem = file_pair(prefix, direction)[0].with_suffix("")
     forth, back = f"{direction.source}-{direction.target}", f"{direction.target}-{direction.source}"
@@ -191,12 +192,12 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
 
 
 def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
-    """The unchanged lines of a corpus, pair by pair. Raises the errors of `corpus_files` and `iter_parallel`."""
+    """Yields the unchanged lines of a corpus as pairs. Raises the errors of `corpus_files` and `iter_parallel`."""
     yield from iter_parallel(*corpus_files(prefix, direction))
 
 
 def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Reads every line of the corpora once. Raises the errors of `iter_pairs`."""
+    """Checks that every line of the corpora can be read. Raises the errors of `iter_pairs`."""
     for prefix in prefixes:
         for _ in iter_pairs(prefix, direction):
             pass
@@ -230,7 +231,7 @@ def _sample_stem(name: str, language: str) -> Path:
 
 
 def _hint(prefix: str, direction: Direction, language: str) -> str:
-    """The rest of the sentence about a missing file: the likely mistake and how to fix it."""
+    """The end of the error message about a missing file: the likely mistake and how to fix it."""
     places, end = [folder / prefix for folder in _roots(prefix)], f".{language}"
     path = next((place for place in places if place.parent.is_dir()), places[0])
     if path.is_dir():
@@ -259,7 +260,7 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
 
 
 def _names(folder: Path) -> list[str]:
-    """The first names in a folder, sorted; none if it cannot be read."""
+    """Up to 10,000 names in a folder, sorted; an empty list if the folder cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in islice(entries, _MOST_NAMES))

@@ -27,11 +27,11 @@ from nmt.text import TokenizerPair, changes, normalize
 
 logger = logging.getLogger(__name__)
 
-# Part of the cache key. Raise it when the same files and settings give different rows.
+# Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
 _FORMAT = 4
 _CHUNK = 10_000
 _LOG_EVERY = 1_000_000
-# Some pairs have equal sides, such as names and numbers. A corpus of two languages stays far below this share.
+# Some pairs, such as names and numbers, have equal sides, but in a corpus of two languages far fewer than this share.
 _MANY_EQUAL = 0.2
 _FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 
@@ -40,9 +40,9 @@ _FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 class Report:
     """How many pairs were read, kept and dropped.
 
-    parts: pairs kept of each corpus, in order; source_tokens, target_tokens: pieces of the kept pairs, including EOS;
-    dropped: pairs dropped, by reason; changed: lines changed by normalization, by language and kind of change; same:
-    kept pairs whose sides are the same text.
+    parts: number of pairs kept from each corpus, in order; source_tokens, target_tokens: number of pieces of the kept
+    pairs, including EOS; dropped: number of pairs dropped, by reason; changed: number of lines changed by
+    normalization, by language and kind of change; same: number of kept pairs whose sides are the same text.
     """
 
     pairs: int
@@ -69,14 +69,14 @@ class Report:
 class TrainingData(torch.utils.data.Dataset[Example]):
     """Tokenized sentence pairs by index, read from a memory-mapped file.
 
-    lengths: source and target length of each pair, including EOS; parts: number of pairs of each corpus; documents:
-    the number of each pair's document, equal for neighbors of one document, or None if boundaries were not read. The
-    pairs of the first corpus come first.
+    lengths: source and target length of each pair, including EOS; parts: number of pairs from each corpus; documents:
+    the document number of each pair, or None if document boundaries were not read. The pairs of each corpus, and of
+    each document, are consecutive.
     """
 
     def __init__(self, rows: Dataset, parts: Sequence[int]) -> None:
         self.rows, self.parts = rows, parts
-        # From the offsets in the mapped file, chunk by chunk; reading a column would copy it into memory.
+        # Computed from the offsets in the mapped file, chunk by chunk: reading a column would copy it into memory.
         lengths = np.empty((len(rows), 2), dtype=np.int32)
         for column, side in enumerate(("source", "target")):
             start = 0
@@ -97,7 +97,7 @@ class TrainingData(torch.utils.data.Dataset[Example]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[Example]:
-        """The pairs of a batch in one read; DataLoader calls this."""
+        """Reads the pairs of a batch at once. DataLoader calls this."""
         rows = self.rows[indices]
         return [Example(*parts) for parts in zip(indices, rows["source"], rows["target"], strict=True)]
 
@@ -115,9 +115,9 @@ def training_dataset(
     """The tokenized training pairs of all prefixes, and the report on them.
 
     `exclude` lists the held-out corpora (validation and test) for the overlap filter. With `documents`, PREFIX.doc is
-    read where it exists: such documents are duplicates or overlap only as a whole, or where a line of theirs is in a
-    held-out corpus without boundaries. The result is cached under `cache_dir` by the content of all files, the
-    tokenizers and the filters.
+    read where it exists. Pairs of such a corpus are dropped as duplicates or overlap only together with their whole
+    document, or if one of their sides is in a held-out corpus without document boundaries. The result is cached under
+    `cache_dir` by the content of all files, the tokenizers and the filters.
     Raises the errors of `iter_pairs`, and ValueError if no pair is left.
     """
     files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
@@ -139,7 +139,7 @@ def encode_pairs(
 ) -> list[Example]:
     """All pairs of a validation or test corpus as ids. Index n is line n; nothing is dropped.
 
-    With the numbers of their documents, pairs have the earlier ones of the window.
+    `documents` is the document number of each pair. With it, each example has its earlier pairs in the window.
     """
     sides = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(pairs.target)
     ids = list(zip(*sides, strict=True))
@@ -156,7 +156,7 @@ def _write(
     documents: bool,
     folder: Path,
 ) -> None:
-    """Reads the corpora once and never holds their text in memory."""
+    """Writes the rows and the report. Reads the training corpora once, without holding their text in memory."""
     logger.info("Tokenizing the training pairs")
     changed, dropped, tokens = Counter[str](), Counter[str](), np.zeros(3, dtype=np.int64)
     parts, same = [0] * len(prefixes), 0
@@ -190,14 +190,14 @@ def _write(
 
 
 class _TextFilters(NamedTuple):
-    """Why to drop a line, a whole document or a line of a document; see `Filters.text_filter`."""
+    """The text filters of pairs and of whole documents; see `Filters.text_filter`."""
 
     line: Callable[..., str]
-    """Of a corpus without boundaries: may not repeat any held-out line."""
+    """For a pair of a corpus without boundaries, which must not contain any held-out line."""
     document: Callable[..., str] | None
-    """May not repeat a held-out document; None if boundaries are not read."""
+    """For a whole document, which must not repeat a held-out document; None if boundaries are not read."""
     line_of_document: Callable[..., str]
-    """May not repeat a held-out line, but those of held-out documents."""
+    """For a pair of a document, which must not contain a line of a held-out corpus without boundaries."""
 
 
 def _text_filters(filters: Filters, exclude: Sequence[str], direction: Direction, documents: bool) -> _TextFilters:
@@ -224,9 +224,10 @@ def _kept_by_text(
     dropped: Counter[str],
     changed: Counter[str],
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Normalized source and target, corpus number and document number of each pair that the filters keep.
+    """Yields the normalized source and target, corpus number and document number of each pair that the filters keep.
 
-    Adds to two counters: `dropped` pairs by reason, and lines `changed` by normalization, by language and kind.
+    Updates two counters: `dropped` counts the pairs dropped, by reason, and `changed` the lines changed by
+    normalization, by language and kind of change.
     """
     read = number = 0
     for corpus, prefix in enumerate(prefixes):

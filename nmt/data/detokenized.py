@@ -1,4 +1,4 @@
-"""Plain-text copies of corpora that were published as tokens."""
+"""Plain-text copies of corpora that were published in tokenized form."""
 
 import logging
 import shutil
@@ -14,15 +14,16 @@ from nmt.text import detokenizer
 
 logger = logging.getLogger(__name__)
 
-# Part of the cache key. Raise it when the same files give different text.
+# Part of the cache key. Increment it when a code change gives different text for the same files.
 _FORMAT = 2
 _STEM = "corpus"
 
 
 def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
-    """The prefix of a plain-text copy, line by line, cached under `cache_dir` by the content of the files.
+    """Detokenizes a corpus line by line and returns the prefix of the plain-text copy.
 
-    PREFIX.doc is copied. Raises the errors of `corpus_files` and `iter_lines`.
+    The copy is cached under `cache_dir` by the content of the files. PREFIX.doc is copied unchanged.
+    Raises the errors of `corpus_files` and `iter_lines`.
     """
     boundaries = document_file(prefix, direction)
     digests = [file_digest(path) for path in (*corpus_files(prefix, direction), boundaries) if path]

@@ -1,4 +1,4 @@
-"""Documents: PREFIX.doc names the document of each line of a corpus, and sentences are read with those before them."""
+"""Documents: PREFIX.doc names the document of each line, and models can read a sentence with the preceding ones."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ class ContextWindow(NamedTuple):
     """How much of a document a model reads before each sentence."""
 
     sentences: int = 0
-    """The largest number of earlier sentences; 0: none."""
+    """Maximum number of earlier sentences; 0 for none."""
     joined: bool = False
-    """Whether the earlier source sentences become part of the source, each with its EOS; the model needs no context."""
+    """Whether the earlier source sentences are prepended to the source, each with its EOS; any model can read that."""
     translations: bool = False
-    """Whether earlier translations are read too, so that a document is translated sentence by sentence."""
+    """Whether the model also reads the earlier translations, so that a document is translated sentence by sentence."""
 
     def __call__(self, example: Example) -> Example:
         """The example as the model reads it."""
@@ -35,13 +35,13 @@ NO_CONTEXT = ContextWindow()
 
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
-    """The path of a corpus's PREFIX.doc; None without boundaries. Raises FileNotFoundError without the corpus."""
+    """The path of a corpus's PREFIX.doc, or None if it has none. Raises FileNotFoundError for a missing corpus."""
     path = corpus_files(prefix, direction)[0].with_suffix(".doc")
     return path if path.is_file() else None
 
 
 def iter_documents(path: Path) -> Iterator[int]:
-    """The number of the document of each line of PREFIX.doc, from 0; `check_documents` refuses a damaged file."""
+    """Yields the document number of each line of PREFIX.doc, from 0. The file is not checked; see `check_documents`."""
     number, last = -1, ""
     for name in iter_lines(path):
         number += name != last
@@ -50,7 +50,7 @@ def iter_documents(path: Path) -> Iterator[int]:
 
 
 def read_documents(prefix: str, direction: Direction) -> list[int] | None:
-    """All of `iter_documents`, or None without PREFIX.doc."""
+    """The document number of each line of a corpus, from 0, or None if it has no PREFIX.doc."""
     path = document_file(prefix, direction)
     return None if path is None else list(iter_documents(path))
 
@@ -64,10 +64,10 @@ def check_documents(prefix: str, direction: Direction) -> bool:
 
 
 def documents_of_file(path: Path, lines: int) -> list[int]:
-    """The number of the document of each of so many lines, which a file names.
+    """The document number, from 0, of each line of a text with `lines` lines, whose documents the file at `path` names.
 
-    Raises ValueError if the file has another number of lines, a line without a name, or a document whose lines are not
-    consecutive.
+    Raises ValueError if the file has a different number of lines, a line without a name, or a document whose lines are
+    not consecutive.
     """
     first: dict[str, int] = {}
     numbers: list[int] = []
@@ -92,11 +92,11 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
 
 
 def check_named(documents: Sequence[Hashable], lines: int) -> None:
-    """Raises ValueError unless `documents` is a list of a name for each line, with equal names next to each other."""
+    """Raises ValueError unless `documents` has a name for each line, and the lines of each document are consecutive."""
     if isinstance(documents, str):
         raise ValueError(f"documents must be a list with the name of each line's document, not {documents!r}.")
     if len(documents) != lines:
-        raise ValueError(f"{lines} lines but {len(documents)} documents: name the document of each line.")
+        raise ValueError(f"There are {lines} lines but {len(documents)} documents: name the document of each line.")
     seen: set[Hashable] = set()
     for line, name in enumerate(documents):
         if (line == 0 or name != documents[line - 1]) and name in seen:
@@ -110,9 +110,10 @@ def earlier_pairs(
     window: ContextWindow,
     lines: Iterable[int] | None = None,
 ) -> list[list[TokenizedPair]]:
-    """The pairs before each line in its document, as many as the window has, in their order; of all lines, or some.
+    """For each of the `lines` (None: all lines), the earlier pairs of its document in the window, in document order.
 
-    `documents` names the document of each line; its lines are consecutive. Empty sources are skipped.
+    `documents` names the document of each line. The lines of a document are consecutive. Pairs with an empty source are
+    skipped.
     """
     found = []
     for line in range(len(pairs)) if lines is None else lines:
@@ -129,9 +130,10 @@ def earlier_pairs(
 def lengths_in_context(
     lengths: Int[np.ndarray, "pairs 2"], documents: Int[np.ndarray, " pairs"], window: ContextWindow
 ) -> Int[np.ndarray, "pairs 2"]:
-    """The lengths of both sides with those of the earlier sentences that are read; all lengths include EOS.
+    """The lengths of both sides plus those of the earlier sentences in the window; all lengths include EOS.
 
-    Pairs of a document are consecutive. The target side grows only if the window has translations.
+    The pairs of a document are consecutive. Earlier sentences add to the target length only with
+    `window.translations`.
     """
     total = lengths.copy()
     for back in range(1, window.sentences + 1):

@@ -1,4 +1,4 @@
-"""Training pairs as an epoch draws them: joined with another pair or segmented at random, if configured."""
+"""Training pairs as they are drawn in an epoch: joined with another pair or segmented at random, if configured."""
 
 import hashlib
 from collections.abc import Sequence
@@ -25,18 +25,19 @@ class Draw(NamedTuple):
 
 
 class SubwordSampling:
-    """Segments a training pair at random in each epoch: BPE-dropout (Provilkov et al. 2020) or sampling (Kudo 2018).
+    """Segments a training pair at random in each epoch: subword regularization.
 
-    A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch
-    has the same one. A side that would exceed its `longest` pieces, including EOS, keeps its usual segmentation.
-    alpha: see `Tokenizer.resample`.
+    With a byte-pair model it is BPE-dropout (Provilkov et al. 2020), with a unigram model sampling (Kudo 2018). A
+    segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch is
+    segmented the same way. `longest` holds the maximum number of pieces of each side, including EOS: a side that would
+    exceed it keeps its usual segmentation. alpha: see `Tokenizer.resample`.
     """
 
     def __init__(self, tokenizers: TokenizerPair, alpha: float, *, seed: int, longest: Sequence[int]) -> None:
         self.tokenizers, self.alpha, self.seed, self.longest = tokenizers, alpha, seed, longest
 
     def __call__(self, draw: Draw, example: Example) -> Example:
-        """The pair in a new segmentation."""
+        """Returns the pair with a new segmentation."""
         source, target = (
             self._resampled(tokenizer, ids, longest, f"{self.seed}/{draw.epoch}/{draw.pair}/{side}")
             for side, (tokenizer, ids, longest) in enumerate(
@@ -54,9 +55,9 @@ class SubwordSampling:
 class DrawnPairs(torch.utils.data.Dataset[Example]):
     """The example of each draw: the stored pair, joined with its partner and segmented at random if configured.
 
-    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: the earlier pairs of its
-    document that each pair is read with. `lengths` are those of the pairs with their context; batches are planned with
-    them. A batch may exceed its budget with sampling, because the lengths are those of the usual segmentation.
+    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: which earlier pairs of its
+    document are read with each pair. Batches are planned from `lengths`, the lengths of the pairs with their context.
+    With sampling, a batch may exceed its budget, because the lengths are those of the usual segmentation.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         return len(self.training)
 
     def __getitems__(self, draws: list[Draw]) -> list[Example]:
-        """The examples of a batch; DataLoader calls this."""
+        """The examples of a batch. DataLoader calls this."""
         documents = self.training.documents
         if documents is None or not self.window.sentences:
             return self._segmented(draws)
@@ -94,7 +95,7 @@ class DrawnPairs(torch.utils.data.Dataset[Example]):
         return examples
 
     def _first_of_window(self, pair: int, documents: Int[np.ndarray, " pairs"]) -> int:
-        """The first pair of the window of a pair; the pairs of a document are consecutive."""
+        """The index of the first pair in a pair's window. The pairs of a document are consecutive."""
         first = max(0, pair - self.window.sentences)
         return first + int((documents[first : pair + 1] != documents[pair]).sum())
 

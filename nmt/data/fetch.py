@@ -1,7 +1,7 @@
-"""Downloads over https only: resumed after interruptions, and verified before the file gets its name.
+"""Downloads over https only, resumed after interruptions and verified before the file gets its final name.
 
-pooch is no replacement: it restarts an interrupted download at the first byte, does not limit sizes, and does not know
-git's digests.
+pooch is no replacement: it restarts an interrupted download at the first byte, does not limit sizes, and does not
+support git's digests.
 """
 
 import hashlib
@@ -23,24 +23,24 @@ from nmt.files import try_lock
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""progress(size, total): bytes received so far, and in total, or 0 if the server does not say."""
+"""progress(size, total): bytes received so far, and the total, which is 0 if the server does not report it."""
 
 _BLOCK = 2**18
 _RETRY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes worth retrying
 
 
 class DownloadFailed(Exception):  # noqa: N818
-    """The file could not be downloaded; the message says why and what to do."""
+    """The file could not be downloaded; the message says why."""
 
 
 class Digest(NamedTuple):
-    """Identifies a published file: kind is 'sha256' of its content, or 'git_sha1', the object name of its git blob."""
+    """Identifies a published file by the 'sha256' of its content or by 'git_sha1', the object name of its git blob."""
 
     kind: str
     value: str
 
     def of(self, path: Path) -> str:
-        """This kind of digest of a file, in hexadecimal."""
+        """Computes this kind of digest of a file, in hexadecimal."""
         if self.kind == "sha256":
             found = hashlib.sha256()
         else:
@@ -55,11 +55,11 @@ class Digest(NamedTuple):
         if not path.is_file():
             return f"{path} is not a file."
         found = self.of(path)
-        return "" if found == self.value else f"{path} has {self.kind} {found}, the published file has {self.value}."
+        return "" if found == self.value else f"{path} has {self.kind} {found}; the published file has {self.value}."
 
 
 class Limits(NamedTuple):
-    """Most bytes of a file; seconds without data before another try; number of tries; seconds between tries."""
+    """Maximum bytes of a file, seconds without data before a retry, number of tries, and seconds between tries."""
 
     most_bytes: int = 20 * 2**30
     silence: float = 30.0
@@ -68,11 +68,11 @@ class Limits(NamedTuple):
 
 
 def checked_address(url: str) -> str:
-    """An https URL with non-ASCII letters encoded. Raises ValueError for anything else."""
+    """Encodes the non-ASCII characters of an https URL. Raises ValueError for anything else."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
-    except ValueError as error:  # UnicodeError is one
+    except ValueError as error:  # UnicodeError is a ValueError
         raise ValueError(f"'{url}' is not a URL ({error}).") from error
     if parts.scheme != "https" or not host or parts.username is not None:
         raise ValueError(f"'{url}' is not an https:// URL; downloads use https only.")
@@ -83,10 +83,10 @@ def checked_address(url: str) -> str:
 def fetch(
     url: str, path: Path, digest: Digest | None = None, limits: Limits | None = None, progress: Progress | None = None
 ) -> bool:
-    """Downloads a file; returns False if it exists already. The file exists whole or not at all.
+    """Downloads a file, or returns False if it exists already. `path` never holds an incomplete file.
 
     If all tries fail and a digest is known, the received part stays in PATH.part, and the next call continues there.
-    Raises ValueError for a URL that is not https or an existing file with another digest, and DownloadFailed.
+    Raises ValueError for a URL that is not https or an existing file with a different digest, and DownloadFailed.
     """
     url = checked_address(url)
     if path.exists():
@@ -94,7 +94,7 @@ def fetch(
             raise ValueError(f"{objection} Delete it, or choose another folder with out=.")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without a digest, a part from another call might belong to another version of the file.
+    # Without a digest, the part that an earlier call left might belong to a different version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("ab") as file:
@@ -120,13 +120,13 @@ def _size(file: BinaryIO) -> int:
 
 
 def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress: Progress) -> None:
-    """Downloads the rest of the file, with new tries when the connection breaks or stalls."""
+    """Downloads the rest of the file, and tries again when the connection breaks or stalls."""
     validator = reason = ""
     for number in range(limits.tries):
         if number:
             logger.warning("%s was interrupted (%s); trying again.", url, reason)
             time.sleep(limits.pause)
-        # Never join bytes of two versions. A weak validator may be the same for two versions.
+        # Never join bytes of two versions of a file. Two versions may have the same weak validator.
         if not verified and (not validator or validator.startswith("W/")):
             file.truncate(0)
         try:
@@ -141,10 +141,10 @@ def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress:
                     return  # the file was complete
                 file.truncate(0)
             elif error.code not in _RETRY:
-                raise DownloadFailed(f"{url} could not be downloaded: {reason}.") from error
+                raise DownloadFailed(f"{url} could not be downloaded: {reason}. Check the URL.") from error
         except ConnectionError as error:
             reason = str(error)
-    resume = "continue, or from=FOLDER to copy the corpus from a folder" if verified else "try again"
+    resume = "continue, or add from=FOLDER to copy the corpus from a folder" if verified else "try again"
     raise DownloadFailed(
         f"{url} could not be downloaded: {reason}, after {_size(file):,} bytes. Check the network connection, then run "
         f"the same command to {resume}."
@@ -160,7 +160,7 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
 
 
 def _open(url: str, size: int, validator: str, silence: float) -> http.client.HTTPResponse:
-    """The server's response from byte `size` on. Raises HTTPError, ConnectionError or DownloadFailed."""
+    """Requests the file from byte `size` on. Raises HTTPError, ConnectionError or DownloadFailed."""
     headers = {"User-Agent": "nmt.download", "Accept-Encoding": "identity"}
     if size:
         headers["Range"] = f"bytes={size}-"
@@ -197,7 +197,7 @@ def _append(response: http.client.HTTPResponse, file: BinaryIO, most: int, progr
         if max(size, total) > most:
             file.truncate(0)
             raise DownloadFailed(
-                f"{response.url} has {max(size, total):,} bytes or more; the limit is {most:,}, set by max_gib."
+                f"{response.url} has {max(size, total):,} bytes or more, but the limit is {most:,}; raise max_gib."
             )
         try:
             block = response.read1(_BLOCK)

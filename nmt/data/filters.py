@@ -17,11 +17,11 @@ from nmt.data.inspection import swapped_check
 class Filters:
     """Conditions on training pairs; validation and test pairs are never filtered.
 
-    max_tokens: longest side allowed, in pieces, including EOS.
+    max_tokens: largest allowed length of a side, in pieces, including EOS.
     max_ratio: largest allowed ratio of the longer to the shorter side, in pieces, including EOS.
-    drop_duplicates: keep only the first of equal pairs.
+    drop_duplicates: keep only the first of identical pairs.
     drop_overlap: drop a pair whose source or target is also in the held-out corpora.
-    drop_swapped: drop a pair whose sides are in each other's language; needs one language to be Vietnamese.
+    drop_swapped: drop a pair whose sides are in each other's language, if one language is Vietnamese.
     Raises ValueError for limits that no pair can satisfy.
     """
 
@@ -35,14 +35,18 @@ class Filters:
         if self.max_tokens < 2:
             raise ValueError(f"max_tokens={self.max_tokens} drops every pair; it counts EOS and must be at least 2.")
         if self.max_ratio < 1:
-            raise ValueError(f"max_ratio={self.max_ratio} drops every pair; it is longer / shorter, so at least 1.")
+            raise ValueError(
+                f"max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter one, so it "
+                "must be at least 1."
+            )
 
     def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:
-        """reason(source, target, may_repeat=False) returns why to drop the pair, or '' to keep it.
+        """Returns reason(source, target, may_repeat=False), which returns why to drop a pair, or '' to keep it.
 
-        The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. A pair
-        that may_repeat is never a duplicate. Lines, or whole documents, are compared without normalization, so they
-        must be normalized already. The function remembers a digest of 16 bytes of each pair, not its text.
+        The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. With
+        may_repeat, a pair is never a duplicate. A side is a line or a whole document. Sides are compared without
+        normalization, so they must be normalized already. The function remembers a 16-byte digest of each pair, not its
+        text.
         """
         sources, targets, seen = set[str](), set[str](), set[bytes]()
         for pairs in held_out:
@@ -53,7 +57,7 @@ class Filters:
         def reason(source: str, target: str, may_repeat: bool = False) -> str:
             repeated = False
             if self.drop_duplicates and not may_repeat:
-                # A normalized line has no line feed; the lines of a document are as many on both sides.
+                # Unambiguous: lines contain no line feed, and both sides of a document have equally many lines.
                 digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=16).digest()
                 repeated = digest in seen
                 seen.add(digest)

@@ -17,14 +17,14 @@ from nmt.files import atomic_write
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-# Names of splits on the Hub, and ours.
+# The names of splits on the Hub, and our names for them.
 _SPLITS = {"validation": "valid", "dev": "valid"}
 _LINE_END = re.compile(r"[\r\n]+")
 _LOG_EVERY = 100_000
 
 
 def checked_name(name: str) -> str:
-    """The name of a dataset on the Hub. Raises ValueError for another format, or if there is a folder of that name."""
+    """Returns the name of a dataset on the Hub. Raises ValueError if it is malformed or is also a local path."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"'{name}' is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET.")
     if Path(name).exists():
@@ -37,21 +37,24 @@ def checked_name(name: str) -> str:
 def write_splits(name: str, config: str | None, languages: Direction, folder: Path) -> list[Path]:
     """Writes each split of a dataset as one file per language, and returns all paths.
 
-    A pair is a row with a column 'translation' of texts by language, or with one column per language. A line end inside
-    a text becomes a space. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded, and
-    ValueError if it has no such configuration or no such languages.
+    Each row is a pair: either its column 'translation' maps languages to texts, or it has one column per language. Line
+    ends inside a text become a space. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded,
+    and ValueError if it lacks the configuration or a language, or has two validation splits.
     """
     codes = [languages.source, languages.target]
     found = _loaded(name, config)
     splits = {split: _SPLITS.get(split, split) for split in found}
     if len(set(splits.values())) < len(splits):
-        raise ValueError(f"Dataset '{name}' has two validation splits among {', '.join(splits)}; nmt reads only one.")
+        raise ValueError(
+            f"Dataset '{name}' has two validation splits among {', '.join(splits)}, but nmt reads only one; choose "
+            "another hub_config."
+        )
     columns = {split: _columns(name, rows.features, codes) for split, rows in found.items()}
     written = []
     for split, rows in found.items():
         paths = [folder / f"{splits[split]}.{code}" for code in codes]
         if all(path.is_file() for path in paths):
-            logger.info("%s exist already", " and ".join(map(str, paths)))
+            logger.info("%s already exist", " and ".join(map(str, paths)))
         else:
             _write(_pairs(rows.select_columns(columns[split]), codes, split), paths)
             logger.info("%s, %s: %s pairs", name, split, f"{len(rows):,}")
@@ -64,7 +67,7 @@ def _loaded(name: str, config: str | None) -> Any:
         return datasets.load_dataset(name, config)
     except ValueError as error:
         raise ValueError(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
-    # The network and the libraries underneath can raise anything.
+    # The network and the underlying libraries can raise any exception.
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise
@@ -78,7 +81,7 @@ def _shortened(error: Exception) -> str:
 
 
 def _columns(name: str, features: Any, codes: Sequence[str]) -> list[str]:
-    """The columns with the texts. Raises ValueError if a language is missing."""
+    """The names of the columns that hold the texts. Raises ValueError if a language is missing."""
     nested = features.get("translation")
     names = getattr(nested, "languages", None) or (nested if isinstance(nested, dict) else features)
     missing = [code for code in codes if code not in names]

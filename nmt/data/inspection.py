@@ -1,4 +1,4 @@
-"""Likely defects of a parallel corpus, found and counted line by line. Nothing is changed."""
+"""Finds and counts likely defects of a parallel corpus line by line, without changing it."""
 
 import re
 from collections import Counter
@@ -12,19 +12,19 @@ from nmt.text import changes, normalize
 MANY_WORDS, MANY_TIMES, MANY_SENTENCES = 100, 3, 2
 
 Check = Callable[[str, str], bool]
-"""check(source, target) takes two unchanged lines of the files; True means a defect."""
+"""check(source, target) takes the two lines of a pair, unchanged; True means a defect."""
 
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
-# French and Portuguese use the other letters too.
+# The other Vietnamese letters also occur in French or Portuguese.
 _ONLY_VIETNAMESE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
 
 
 @dataclass
 class Inspection:
-    """How many pairs of a corpus have each defect, and the first line numbers that do, counted from 1."""
+    """How many pairs of a corpus have each defect, and the numbers of the first lines that do, from 1."""
 
     pairs: int = 0
     words: tuple[int, int] = (0, 0)
@@ -40,19 +40,19 @@ class Inspection:
 
 
 def checks(direction: Direction) -> dict[str, Check]:
-    """The checks of single pairs, by kind of defect. Swapped languages need one of the two to be Vietnamese."""
+    """The checks of single pairs, by kind of defect. Swapped languages are found only if one is Vietnamese."""
     found: dict[str, Check] = {
         "a side is empty": lambda source, target: not (normalize(source) and normalize(target)),
         "both sides are the same": lambda source, target: source == target != "",
         f"more than {MANY_WORDS} words": lambda *sides: any(len(side.split()) > MANY_WORDS for side in sides),
-        f"more than {MANY_TIMES} times the words": _unequal,
-        f"{MANY_SENTENCES} sentences more or fewer": _other_sentences,
+        f"more than {MANY_TIMES} times as many words": _unequal,
+        f"at least {MANY_SENTENCES} sentences more or fewer": _other_sentences,
         "not in NFC": lambda *sides: any("nfc" in changes(side) for side in sides),
         "HTML entities": lambda *sides: any(_ENTITY.search(side) for side in sides),
-        "doubled quotes of CSV": lambda *sides: any('""' in side for side in sides),
+        "doubled CSV quotes": lambda *sides: any('""' in side for side in sides),
         "control characters": lambda *sides: any("control" in changes(side) for side in sides),
-        "spaces other than single plain ones": lambda *sides: any("spaces" in changes(side) for side in sides),
-        "the sign U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
+        "irregular spaces": lambda *sides: any("spaces" in changes(side) for side in sides),
+        "the character U+2581": lambda *sides: any("underline" in changes(side) for side in sides),
         "punctuation between spaces": lambda *sides: any(_DETACHED.search(side) for side in sides),
     }
     swapped = swapped_check(direction)
@@ -60,14 +60,14 @@ def checks(direction: Direction) -> dict[str, Check]:
 
 
 def swapped_check(direction: Direction) -> Check | None:
-    """Checks whether the sides of a pair are in each other's language; None if neither language is Vietnamese."""
+    """The check for sides in each other's language; None if neither language is Vietnamese."""
     if direction.target == "vi":
         return _swapped_to
     return _swapped_from if direction.source == "vi" else None
 
 
 def foreign_check(direction: Direction) -> Callable[[str], bool] | None:
-    """Checks whether a source line seems to be in the wrong language; None if neither language is Vietnamese."""
+    """The check for a source line in the wrong language; None if neither language is Vietnamese."""
     if direction.source == "vi":
         return _is_long_and_not_vietnamese
     return _is_surely_vietnamese if direction.target == "vi" else None
@@ -87,7 +87,7 @@ def inspect(
     seen: Seen | None = None,
     examples: int = 2,
 ) -> Inspection:
-    """Checks every pair once. `held_out` are normalized lines of other splits that should not occur here.
+    """Checks every pair once. `held_out` holds the normalized lines of other splits, which should not occur here.
 
     Lines are compared after normalization. A pair that occurred before, here or in `seen`, is a duplicate; a repeated
     source with a different target is counted separately. Adds the pairs to `seen`.
@@ -103,7 +103,7 @@ def inspect(
         if pair in seen.pairs:
             found.note("duplicates of a pair", examples)
         elif source and alone in seen.sources:
-            found.note("a source again, with another target", examples)
+            found.note("a repeated source with a different target", examples)
         if source in held_out or target in held_out:
             found.note("a side is in another split", examples)
         seen.pairs.add(pair)
@@ -121,7 +121,7 @@ def _other_sentences(source: str, target: str) -> bool:
 
 
 def _is_vietnamese(line: str, letters: re.Pattern[str] = _VIETNAMESE) -> bool:
-    """Whether at least a third of three or more words have a letter that English does not use and Vietnamese does."""
+    """Whether a line has three or more words, of which at least a third contain one of these Vietnamese letters."""
     line = normalize(line)
     words = line.split() if letters.search(line) else []
     return len(words) > 2 and 3 * sum(bool(letters.search(word)) for word in words) >= len(words)
@@ -132,7 +132,7 @@ def _is_surely_vietnamese(line: str) -> bool:
 
 
 def _is_long_and_not_vietnamese(line: str) -> bool:
-    """Whether six or more words have no Vietnamese letter; lines of names and numbers alone are shorter."""
+    """Whether a line has six or more words but no Vietnamese letter. Lines of names or numbers alone are shorter."""
     line = normalize(line)
     return len(line.split()) > 5 and not _VIETNAMESE.search(line)
 

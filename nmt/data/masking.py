@@ -1,4 +1,4 @@
-"""Sentences with hidden pieces to predict: the objective of BERT (Devlin et al. 2019, section 3.1)."""
+"""Sentences with masked pieces to predict, as in BERT (Devlin et al. 2019, section 3.1)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from nmt.data.plan import Mixing
 from nmt.text import EOS, PAD, UNK
 
 MASK = UNK
-"""The piece in place of a hidden one.
+"""The piece that replaces a masked one.
 
-UNK has no other use with byte fallback, and means a hidden piece in word dropout and SimCut too. A new piece would
-change the vocabulary that the translation model takes over.
+With byte fallback, UNK has no other use, and word dropout and SimCut use it in the same way. A new piece would change
+the vocabulary, which the translation model inherits.
 """
 _FIRST_PIECE = EOS + 1
 
@@ -29,12 +29,12 @@ _FIRST_PIECE = EOS + 1
 class Masking:
     """Which pieces of a sentence are predicted, and what the encoder reads in their place.
 
-    Of n pieces round(share n) are predicted, but at least one, as in the authors' program; EOS never is. Each becomes
-    MASK with probability `mask` and any piece of the vocabulary with probability `random`; otherwise it stays.
+    Of n pieces, round(share n) but at least one are predicted, as in the authors' code; EOS never is. Each is replaced
+    by MASK with probability `mask` and by a random piece with probability `random`; otherwise it is unchanged.
     """
 
     vocabulary: int
-    """Number of pieces, including the four special ones; those are never drawn at random."""
+    """Size of the vocabulary, including the four special pieces, which are never drawn at random."""
     share: float = 0.15
     mask: float = 0.8
     random: float = 0.1
@@ -42,7 +42,7 @@ class Masking:
     def __call__(self, index: int, ids: Sequence[int], key: str) -> Example:
         """The pieces that the encoder reads, and the pieces to predict, with PAD where nothing is predicted.
 
-        Both depend only on the arguments; `key` names the draw, such as 'seed/epoch/sentence'.
+        Both depend only on the arguments; `key` identifies the draw, such as 'seed/epoch/sentence'.
         """
         digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
         random = np.random.default_rng(int.from_bytes(digest, "big"))
@@ -58,7 +58,7 @@ class Masking:
 
 
 class MaskedLines(DrawnPairs):
-    """Training lines; each epoch hides different pieces, keyed by (seed, epoch, line)."""
+    """Training lines with masked pieces, which each epoch draws anew from (seed, epoch, line)."""
 
     def __init__(self, training: TrainingData, masking: Masking, seed: int, mixing: Mixing) -> None:
         super().__init__(training, mixing=mixing)
@@ -73,7 +73,7 @@ class MaskedLines(DrawnPairs):
 
 
 class MaskedBatch(NamedTuple):
-    """Sentences with hidden pieces, padded at the end.
+    """Sentences with masked pieces, padded at the end.
 
     `source` ends in EOS; the mask is True at pieces and EOS. `predicted` is PAD where nothing is predicted.
     """
@@ -90,7 +90,7 @@ class MaskedBatch(NamedTuple):
 
     @property
     def examples(self) -> list[Example]:
-        """Index, pieces that are read, and pieces that are predicted, of each sentence."""
+        """The index of each sentence, the pieces that the encoder reads, and the pieces to predict."""
         rows = zip(self.indices.tolist(), self.source.tolist(), self.predicted.tolist(), strict=True)
         return [
             Example(
@@ -103,7 +103,7 @@ class MaskedBatch(NamedTuple):
 
 
 def collate_masked(examples: Sequence[Example]) -> MaskedBatch:
-    """A batch of `Masking`'s examples. Raises ValueError if there are none."""
+    """Pads examples from `Masking` into a batch. Raises ValueError if there are none."""
     source, mask = pad_source([example.source for example in examples])
     predicted = pad([[*example.target, PAD] for example in examples])
     return MaskedBatch(source, mask, predicted, torch.tensor([example.number for example in examples]))

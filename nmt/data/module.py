@@ -15,13 +15,13 @@ from nmt.data.drawn_pairs import Draw, DrawnPairs
 from nmt.data.plan import Epoch, plan, plan_epoch
 
 Collate = Callable[[Sequence[Example]], Any]
-"""collate(examples) is a batch."""
+"""collate(examples) makes a batch of the examples."""
 
 
 class Stream(Sampler[list[Draw]]):
     """The micro-batches of one rank, epoch after epoch, `length` in total; iteration skips the first `start`.
 
-    `plan_epoch(epoch)` returns an epoch, see nmt.data.plan.
+    `plan_epoch(epoch)` returns the plan of an epoch; see nmt.data.plan.
     """
 
     def __init__(self, plan_epoch: Callable[[int], Epoch], length: int, rank: int = 0) -> None:
@@ -52,7 +52,7 @@ class ResumableLoader(DataLoader[Example]):
     """
 
     def __init__(self, data: DrawnPairs, stream: Stream, workers: int, collate: Collate = collate) -> None:
-        # Without its own generator, a DataLoader draws from the global one, and resuming would shift that one's state.
+        # A DataLoader without its own generator draws from the global one, whose state resuming would then shift.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )
@@ -75,9 +75,10 @@ class ResumableLoader(DataLoader[Example]):
 class TranslationData(lightning.LightningDataModule):
     """Training batches as a stream of max_steps x accumulate micro-batches per process, and validation batches.
 
-    pairs: the drawn training pairs; validation: the validation pairs, see `encode_pairs`; seed: decides the order;
-    batch_tokens: rows x longest side of a micro-batch, including padding and EOS; max_steps: optimizer steps;
-    accumulate: micro-batches per step; workers: loading processes; collate: makes a batch of examples.
+    pairs: the drawn training pairs; validation: the validation pairs (see `encode_pairs`); seed: determines the order;
+    batch_tokens: maximum of rows x longest side of a micro-batch, including padding and EOS; max_steps: number of
+    optimizer steps; accumulate: micro-batches per step; workers: number of data-loading processes; collate: makes a
+    batch of examples.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -109,15 +110,16 @@ class TranslationData(lightning.LightningDataModule):
         )
 
     def train_dataloader(self) -> ResumableLoader:
-        """The stream of this process. Raises ValueError like `plan`."""
+        """The training stream of this process. Raises the errors of `plan`."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
         return ResumableLoader(self.pairs, stream, self.workers, self.collate)
 
     def val_dataloader(self) -> DataLoader[Example]:
-        """All validation pairs, batched by length; the budget is `batch_tokens`, or the longest pair if that is larger.
+        """This process's share of the validation pairs, batched by length.
 
-        Raises ValueError for fewer pairs than processes.
+        The batch budget is `batch_tokens`, or the length of the longest pair if that is larger. Raises ValueError if
+        there are fewer pairs than processes.
         """
         rank, world = self._process()
         lengths = np.array([example.lengths for example in self.validation])

@@ -21,23 +21,23 @@ from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
 
-# Part of the cache key. Raise it when the same files and settings give different rows.
+# Part of the cache key. Increment it when a code change gives different rows for the same files and settings.
 _FORMAT = 1
 _CHUNK = 10_000
-# A line is stored as a pair without a target, so that pairs and lines are read and batched alike.
+# A line is stored as a pair with an empty target, so that lines are read and batched in the same way as pairs.
 _FEATURES = Features({"source": List(Value("int32")), "target": List(Value("int32"))})
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text file from `start` to before `end`, counted from 0."""
+    """The lines of a text file from `start` up to, but not including, `end`, counted from 0."""
 
     file: Path
     start: int
     end: int
 
     def __iter__(self) -> Iterator[str]:
-        """Each line, normalized."""
+        """Yields each line, normalized."""
         return map(normalize, islice(iter_lines(self.file), self.start, self.end))
 
 
@@ -52,10 +52,10 @@ class Split(NamedTuple):
 def split_lines(
     train: Sequence[Path], valid: Sequence[Path] | None, number: int, exclude: Sequence[Path] = ()
 ) -> Split:
-    """All lines of the files, or without files for validation the last `number` lines of each training file.
+    """Splits text files into lines for training and lines for validation.
 
-    Reads every line once. Raises the errors of `iter_lines`, and ValueError if a file has too few lines to give up
-    `number`.
+    Without `valid` files, the last `number` lines of each training file are for validation. Reads every line once, to
+    count them. Raises the errors of `iter_lines`, and ValueError if a training file has fewer than 2 x `number` lines.
     """
     lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
     whole, held_out, excluded = (
@@ -66,8 +66,8 @@ def split_lines(
     for path in train:
         if lengths[path] < 2 * number:
             raise ValueError(
-                f"{path} has {lengths[path]} lines, and half of them or more would be held out for validation: set "
-                f"data.valid_lines to less than {number}, or name files of their own in data.valid."
+                f"{path} has {lengths[path]} lines, and more than half of them would be held out for validation: set "
+                f"data.valid_lines to less than {number}, or name separate files in data.valid."
             )
     return Split(
         [Lines(path, 0, lengths[path] - number) for path in train],
@@ -78,9 +78,10 @@ def split_lines(
 
 @dataclass(frozen=True)
 class LineFilters:
-    """Which training lines are kept: those of at most `max_tokens` pieces, including EOS, that are not empty.
+    """Which training lines are kept: lines that are not empty and have at most `max_tokens` pieces, including EOS.
 
-    drop_duplicates: only the first of equal lines; drop_overlap: no line that is also for validation or excluded.
+    drop_duplicates: keep only the first of identical lines; drop_overlap: drop lines that are also validation lines or
+    excluded lines.
     """
 
     max_tokens: int
@@ -104,7 +105,7 @@ def training_lines(
 
 
 def encoded_lines(lines: Sequence[Lines], tokenizer: Tokenizer) -> list[list[int]]:
-    """The pieces of each line that is not empty."""
+    """The pieces of each non-empty line."""
     return [ids for ids in tokenizer.encode_all([line for part in lines for line in part]) if ids]
 
 

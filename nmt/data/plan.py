@@ -1,4 +1,4 @@
-"""The sentences of each training step: a pure function of the seed, the epoch and the lengths."""
+"""Plans the sentences of each training step, as a pure function of the seed, the epoch and the lengths."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-# A sorted pool makes about this many batches at most. Larger pools need less padding; smaller ones mix the sentences
-# better between epochs.
+# Sentences are sorted by length in pools of about this many batches at most. Larger pools need less padding; smaller
+# pools mix the sentences better between epochs.
 _POOL_BATCHES = 1024
 
 
@@ -23,20 +23,20 @@ def plan(
     """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
 
     `lengths` holds the source and target length of each sentence, including EOS. Without `drawn`, an epoch has every
-    sentence once; `drawn` lists the indices of an epoch instead, with repetitions.
-    A micro-batch has at most `batch_tokens` = rows x longest side. Every step has `accumulate` micro-batches on each of
-    `world` ranks; the largest batches are halved until the number of batches is right. The steps depend only on
-    accumulate x world, so a different number of processes takes different slices of the same steps.
+    sentence once. Otherwise `drawn` lists the sentence indices of the epoch, with repetitions.
+    Rows x longest side of a micro-batch is at most `batch_tokens`. Every step has `accumulate` micro-batches on
+    each of `world` ranks; the largest batches are halved until all steps are full. The steps depend only on the product
+    accumulate x world, so a different number of processes divides the same steps differently.
     Raises ValueError if a sentence is longer than `batch_tokens` or there are too few sentences to fill the steps.
     """
     longest = int(lengths.max(initial=0))
     if longest > batch_tokens:
         raise ValueError(
-            f"batch_tokens={batch_tokens} is less than the longest sentence, {longest} tokens with EOS; "
+            f"batch_tokens={batch_tokens} is less than the length of the longest sentence, {longest} tokens with EOS; "
             "raise batching.batch_tokens or lower filters.max_tokens."
         )
     rng = np.random.default_rng((seed, epoch))
-    # int32 instead of numpy's int64: the batches keep the whole order in memory.
+    # int32 instead of numpy's default int64, because the batches keep the whole order in memory.
     order = rng.permutation(np.arange(len(lengths), dtype=np.int32) if drawn is None else drawn)
     tokens = int(lengths.max(axis=1)[slice(None) if drawn is None else drawn].sum())
     pools = np.array_split(order, 1 + tokens // (_POOL_BATCHES * batch_tokens))
@@ -48,7 +48,7 @@ def plan(
 
 
 class Epoch(NamedTuple):
-    """The steps of an epoch, see `plan`, and for each pair the index of the pair appended to it, or -1."""
+    """The steps of an epoch (see `plan`), and for each pair the index of the pair appended to it, or -1."""
 
     steps: list[list[list[np.ndarray]]]
     partners: Int[np.ndarray, " sentences"]
@@ -59,9 +59,9 @@ class Mixing:
     """How pairs are drawn for an epoch; by default every pair once.
 
     parts: number of pairs of each corpus, in order; temperature: a corpus of n pairs is drawn in proportion to
-    n^(1 / temperature), with the size of the epoch unchanged (Arivazhagan et al. 2019, section 4), so above 1 small
-    corpora are repeated and large ones subsampled; concat_prob: share of pairs to which another random pair is appended
-    (Nguyen et al. 2021), unless a side would be longer than the longest single one.
+    n^(1 / temperature), with the size of the epoch unchanged (Arivazhagan et al. 2019, section 4), so a temperature
+    above 1 repeats small corpora and subsamples large ones; concat_prob: probability that another random pair is
+    appended to a pair (Nguyen et al. 2021), unless a side would become longer than in any single pair.
     """
 
     parts: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ class Mixing:
     concat_prob: float = 0.0
 
     def drawn(self, rng: np.random.Generator) -> Int[np.ndarray, " draws"] | None:
-        """The indices of the pairs in an epoch, with repetitions; None for every pair once."""
+        """The indices of the pairs in an epoch, with repetitions; None if every pair is drawn once."""
         if self.temperature == 1:
             return None
         sizes = np.array(self.parts)
@@ -97,7 +97,7 @@ def plan_epoch(
     world: int = 1,
     mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
-    """The steps of an epoch with `mixing`, and the partners. Raises ValueError like `plan`."""
+    """Plans an epoch whose pairs and partners are drawn as `mixing` says. Raises the errors of `plan`."""
     rng = np.random.default_rng((seed, epoch, 1))
     drawn = mixing.drawn(rng)
     if mixing.concat_prob == 0:
@@ -112,7 +112,7 @@ def plan_epoch(
 
 
 def _batches(pool: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Sorts a pool from long to short and cuts it into batches with as many rows as the longest one allows."""
+    """Sorts a pool from long to short and cuts it into batches with as many rows as their longest sentence allows."""
     longest, difference = lengths.max(axis=1), lengths[:, 0] - lengths[:, 1]
     # Sort the shorter sides too, alternately up and down, so that they do not jump where the longer side changes.
     by_length = np.lexsort((np.where(longest % 2, difference, -difference), -longest))

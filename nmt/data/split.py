@@ -1,6 +1,6 @@
-"""Cuts a corpus into training, validation and test pairs without overlap.
+"""Splits a corpus into training, validation and test pairs without overlap.
 
-Reads the files twice and keeps 16 bytes per pair in memory, not the text.
+The text is read from disk more than once; only 16 bytes per pair are kept in memory.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ def split_corpus(
 ) -> dict[str, int]:
     """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
 
-    valid, test: a number of pairs, or a share of the corpus if it is below 1. If PREFIX.doc has document boundaries,
-    they count documents, which are kept whole. Lines are written as they are, with LF at their ends; lines of
-    PREFIX.doc and of a word alignment file follow their pairs. 'left out' counts the duplicates of held-out pairs or
-    documents. The folder exists whole or not at all. Raises FileExistsError if it exists, the errors of `iter_pairs`
-    and `check_documents`, and ValueError for an alignment file with another number of lines and for more held-out pairs
-    than the corpus has.
+    valid, test: a number of pairs, or a share of the corpus if it is below 1. If the corpus has a PREFIX.doc, they
+    count documents instead, which are kept whole. Lines are written unchanged, with LF as the line end. PREFIX.doc and
+    a word alignment file are split in the same way. 'left out' counts the pairs that are, or whose documents are,
+    duplicates of held-out ones. The folder appears only when it is complete. Raises FileExistsError if it exists
+    already, the errors of `iter_pairs` and `check_documents`, and ValueError for an alignment file with a different
+    number of lines and for more held-out pairs than the corpus can give.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")
@@ -92,7 +92,7 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
 def _side_hashes(
     prefix: str, direction: Direction, seed: int, documents: Sequence[int] | None
 ) -> UInt64[np.ndarray, "pairs 2"]:
-    """Hashes of the normalized source and target of each pair, or document, keyed by the seed; 0 for an empty line."""
+    """Hashes of the normalized source and target of each pair, or document, keyed by the seed; 0 for empty text."""
     key, hashes = str(seed).encode(), array("Q")
     numbers = count() if documents is None else documents
     for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):

@@ -15,7 +15,7 @@ from nmt.text.tokenizer import USUAL_SIZE, VocabularySizeError
 
 logger = logging.getLogger(__name__)
 
-# Part of the cache key. Raise it when the same files and settings give a different model.
+# Part of the cache key. Increment it when a code change gives a different model for the same files and settings.
 _FORMAT = 2
 _FILE = "tokenizer.model"
 
@@ -30,8 +30,9 @@ def learned_tokenizers(
     """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for kind and size.
 
     With settings.joint one model is learned from both sides, otherwise one for each side. A model is cached under
-    `cache_dir` by the content of its files and its settings; both directions share it. With `at_most`, a text that does
-    not support the size gets a smaller vocabulary and a warning; separate models get the same size.
+    `cache_dir` by the content of its files and its settings; both directions share it. With `at_most`, text that
+    is too small for the requested size gets a smaller vocabulary, with a warning; two separate models then have the
+    same size.
     Raises the errors of `corpus_files`, `iter_lines` and `train_tokenizer`.
     """
     kind, size = settings.kind, settings.size

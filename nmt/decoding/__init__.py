@@ -1,1 +1,1 @@
-"""Decoding: searches for translations, and the translator that runs them on lines of text."""
+"""Decoding: search algorithms, and the translator that applies them to lines of text."""

@@ -13,7 +13,7 @@ from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, 
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
-"""Lower bound on the coverage of a source piece, because a window or sparsemax could lead to log 0."""
+"""Lower bound on the coverage of a source piece; with a window or sparsemax it may be 0, and log 0 is -inf."""
 
 _NO_PROBABILITIES = (
     "Sentence {sentence} of the batch has no translation, because the model's log-probabilities are NaN or -inf; check "
@@ -22,11 +22,11 @@ _NO_PROBABILITIES = (
 
 
 MAX_BEAM_SIZE = 1000
-"""Each hypothesis needs its own scores of the whole vocabulary: 1000 of 32,000 pieces take 128 MB for one sentence."""
+"""Each hypothesis needs scores for the whole vocabulary: 1000 hypotheses x 32,000 pieces take 128 MB per sentence."""
 
 
 class Live(NamedTuple):
-    """The sentences that are still searched, one row each."""
+    """The sentences whose search is not finished, one row each."""
 
     sentence: Int[Tensor, " sentences"]
     """Index in the original batch."""
@@ -45,7 +45,7 @@ class Live(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What each unfinished hypothesis has generated and attended to; row = sentence * beams + beam."""
+    """The pieces and the coverage of each unfinished hypothesis; row = sentence * beams + beam."""
 
     history: Int[Tensor, "rows length"]
     """The pieces, without BOS."""
@@ -73,7 +73,7 @@ class Step(NamedTuple):
     parents: Int[Tensor, "sentences beams"]
     tokens: Int[Tensor, "sentences beams"]
     log_probs: Float[Tensor, "sentences beams"]
-    """Of the whole hypothesis, in nats; -inf for an unused beam."""
+    """Log-probabilities of the whole hypotheses, in nats; -inf for an unused beam."""
 
 
 Observe = Callable[[Step], None]
@@ -86,17 +86,17 @@ class BeamSearch:
     |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
     the heads, and sum_t a_ts is at least 0.001. Each step considers the 2 x `beam_size` candidates with the highest
     log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
-    `beam_size` of the others are continued. The search for a sentence ends with `beam_size` finished hypotheses, the
-    best of which is at least as good as every unfinished one is now; or when no unfinished one can still reach the
-    `n_best` (see `_done`); or at the maximum length. Therefore the best hypothesis does not depend on `n_best`. Greedy
-    search ends with the first EOS.
+    `beam_size` of the others are continued. The search for a sentence ends at the maximum length, or when `beam_size`
+    hypotheses are finished and the best of them scores at least as high as every unfinished one does now, or when no
+    unfinished hypothesis can still enter the `n_best` (see `_done`). Therefore the best hypothesis does not depend on
+    `n_best`. Greedy search ends with the first EOS.
 
-    `length_penalty` is alpha (0 turns it off), `coverage_penalty` is beta. Raises ValueError for a setting out of
+    `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises ValueError for a setting out of
     range.
     """
 
     revision = 2
-    """Raised when the same settings find other translations, so that older scores are not taken for today's."""
+    """Incremented when the same settings find different translations, so that older scores are not reused."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class BeamSearch:
     ) -> None:
         if not 1 <= beam_size <= MAX_BEAM_SIZE:
             raise ValueError(
-                f"search.beam_size is {beam_size}; it must be from 1, which is greedy search, to {MAX_BEAM_SIZE}: each "
-                "hypothesis needs memory for the scores of the whole vocabulary."
+                f"search.beam_size is {beam_size}; it must be between 1 (greedy search) and {MAX_BEAM_SIZE}, because "
+                "each hypothesis needs memory for the scores of the whole vocabulary."
             )
         if not math.isfinite(length_penalty):
             raise ValueError(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
@@ -137,9 +137,9 @@ class BeamSearch:
     ) -> list[list[Hypothesis]]:
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
-        Each begins with the sentence's row of `prefix` (padded with PAD), cut at the longest output of the model.
-        `observe` receives every step. Raises ValueError if the model's log-probabilities are NaN, or -inf for every way
-        to end a sentence.
+        Each begins with the sentence's row of `prefix` (padded with PAD), cut to the model's maximum output length.
+        `observe` receives every step. Raises ValueError if the model's log-probabilities are NaN, or if they are -inf
+        for every possible translation.
         """
         memory, own_memory = model.encode(source, source_mask), False
         state = model.start(memory, self.beam_size)
@@ -165,7 +165,7 @@ class BeamSearch:
             done = self._done(live, length)
             if done.any():
                 going = _fill_gaps(~done)
-                # Copies the first time, because Memory may hold the caller's mask, or expanded or shared tensors.
+                # The first time, rows are copied, because Memory may hold the caller's mask or shared tensors.
                 memory, own_memory = (move_rows if own_memory else select_rows)(memory, going), True
                 live, tokens, chosen = select_rows((live, tokens, chosen), going)
             state, rows = move_rows(state, chosen.flatten()), select_rows(rows, chosen.flatten())
@@ -196,7 +196,7 @@ class BeamSearch:
     def _step(
         self, model: Decodable, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, rows: Rows
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State, Rows]:
-        """A step of the model; with a coverage penalty it also adds up the attention weights."""
+        """One step of the model; with a coverage penalty, attention weights are summed too."""
         if not self.coverage_penalty:
             return *model.step(tokens, state, memory), rows
         log_probs, weights, state = model.attending_step(tokens, state, memory)
@@ -214,7 +214,7 @@ class BeamSearch:
         return Candidates(best, index // vocab, index % vocab)
 
     def _finish(self, found: list[list[Hypothesis]], live: Live, candidates: Candidates, rows: Rows) -> Live:
-        """Moves those of the first `beam_size` candidates that end in EOS to `found`."""
+        """Adds to `found` those of the first `beam_size` candidates that end in EOS."""
         log_probs = candidates.log_probs[:, : self.beam_size]
         ending = (candidates.tokens[:, : self.beam_size] == EOS) & (log_probs > -math.inf)
         length = rows.history.shape[1] + 1
@@ -251,13 +251,13 @@ class BeamSearch:
     def _done(self, live: Live, length: int) -> Bool[Tensor, " sentences"]:
         """True for sentences that have enough finished hypotheses, are at their maximum length, or cannot improve.
 
-        A model that is certain of its translation fills the beam with poor short ones while it writes, so `beam_size`
-        finished hypotheses are enough only if none is ahead of them: the score of an unfinished one is that of its
-        pieces so far.
+        If a model is confident of a long translation, many poor short hypotheses finish before it does. Therefore
+        `beam_size` finished hypotheses are enough only if no unfinished one scores higher than the best of them, where
+        an unfinished hypothesis is scored by its pieces so far.
 
-        Log-probabilities never increase, and the coverage penalty is at most 0. So a score is bounded by the current
-        log-probability divided by the largest length penalty still possible: that of the maximum length, or of the
-        next length if alpha is negative.
+        Log-probabilities never increase, and the coverage penalty is at most 0. So a final score is bounded by the
+        current log-probability divided by the largest length factor that is still possible, which is the factor of the
+        maximum length, or of the next length if alpha is negative.
         """
         reach = live.longest if self.length_penalty >= 0 else torch.full_like(live.longest, length + 1)
         highest = live.log_probs.amax(dim=1)
@@ -294,7 +294,7 @@ class Observed:
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """As in BeamSearch."""
+        """See BeamSearch."""
         return self.search(model, source, source_mask, prefix, self.observe)
 
 

@@ -7,8 +7,8 @@ from functools import cache
 def minimum_bayes_risk(texts: Sequence[str], utility: Callable[[str, str], float]) -> int:
     """The index of the text with the highest mean utility(text, other) over all other texts; the first one if tied.
 
-    All texts have the same weight, as samples do (Eikema & Aziz 2020), and a repeated text counts repeatedly. Raises
-    ValueError for an empty list.
+    All texts have the same weight, as samples should (Eikema & Aziz 2020), and a text that occurs several times counts
+    each time. Raises ValueError for an empty list.
     """
     if not texts:
         raise ValueError("There are no translations to choose from; pass at least one.")

@@ -14,11 +14,12 @@ Scores = Float[Tensor, "sentences beams vocab"]
 class Constraints:
     """Gives the score -inf to the pieces that must not come next.
 
-    Lengths count EOS. A hypothesis has at least `min_length` pieces. Its maximum length is the smallest of
-    `max_length`, the model's limit, and max_length_ratio * S + max_length_offset for S source pieces (or `min_length`,
-    if that is larger); there only EOS is allowed, so every hypothesis is complete. No sequence of `no_repeat_ngram`
-    pieces occurs twice (0: no limit). PAD, BOS and UNK are never generated; with byte fallback no text needs UNK. The
-    maximum length takes precedence over a forced piece of the prefix, and both over all other constraints.
+    Lengths count EOS. A hypothesis has at least `min_length` pieces. Its maximum length is the smaller of `max_length`
+    and max_length_ratio * S + max_length_offset for S source pieces, but at least `min_length`, at least the length of
+    the prefix with EOS, and at most the model's limit. At the maximum length only EOS is allowed, so every hypothesis
+    is complete. No sequence of `no_repeat_ngram` pieces occurs twice (0: no limit). PAD, BOS and UNK are never
+    generated; with byte fallback no text needs UNK. The maximum length takes precedence over a forced piece of the
+    prefix, and both take precedence over all other constraints.
 
     Raises ValueError for a setting out of range.
     """
@@ -45,7 +46,7 @@ class Constraints:
         self.no_repeat_ngram = no_repeat_ngram
 
     def check_reachable(self, longest_source: int) -> None:
-        """Raises ValueError if `min_length` is more than the longest source of one search would allow."""
+        """Raises ValueError if `min_length` exceeds the maximum length for the longest source of one search."""
         most = int(longest_source * self.max_length_ratio + self.max_length_offset)
         if self.min_length > most:
             raise ValueError(
@@ -60,7 +61,7 @@ class Constraints:
         max_target: int | None,
         prefix: Int[Tensor, "sentences prefix"],
     ) -> Int[Tensor, " sentences"]:
-        """The maximum length of each sentence; it has room for the prefix and EOS unless `max_target` is smaller."""
+        """The maximum length for each sentence; it has room for the prefix and EOS unless `max_target` is too small."""
         longest = (source_mask.sum(1) * self.max_length_ratio + self.max_length_offset).long()
         if self.max_length is not None:
             longest = longest.clamp(max=self.max_length)
@@ -100,7 +101,7 @@ class Constraints:
 
 
 def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, Tensor]:
-    """Rows and pieces such that the piece would repeat an n-gram of the row's history."""
+    """The rows, and for each a piece that would repeat an n-gram of the row's history if it came next."""
     windows, last = history.unfold(1, n, 1), history[:, history.shape[1] - n + 1 :]
     rows, starts = (windows[:, :, :-1] == last.unsqueeze(1)).all(dim=-1).nonzero(as_tuple=True)
     return rows, windows[rows, starts, -1]

@@ -1,4 +1,4 @@
-"""A model whose sources have other sentences before them in their documents, as search sees it."""
+"""A model for search that reads each source together with the sentences before it in its document."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,7 +9,7 @@ from nmt.decoding.state import Decodable, Memory, State
 
 
 class InContext:
-    """The model with the context of one batch: `encode` passes it on, everything else is the model's."""
+    """A model with the context of one batch; `encode` adds the context, and all else is delegated to the model."""
 
     def __init__(self, model: Decodable, context: ContextSentences) -> None:
         self.model, self.context = model, context

@@ -1,4 +1,4 @@
-"""Ensembles: several models that translate together with the mean of their probabilities."""
+"""Ensembles: several models that translate together by averaging their probabilities."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from nmt.decoding.state import Decodable, Memory, State
 class Ensemble:
     """p(next piece) is the arithmetic mean of the models' probabilities; the models must share one vocabulary.
 
-    Memory and State are tuples with those of each model. Raises ValueError for an empty list.
+    Memory and State are tuples with one entry per model. Raises ValueError for an empty list.
     """
 
     def __init__(self, models: Sequence[Decodable]) -> None:
@@ -65,7 +65,7 @@ class Ensemble:
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
-        """The weights are the mean over the models."""
+        """The attention weights are averaged over the models."""
         steps = [model.attending_step(tokens, *parts) for model, *parts in zip(self.models, state, memory, strict=True)]
         weights = torch.stack([found for _, found, _ in steps]).mean(dim=0)
         return self._mean([log_probs for log_probs, _, _ in steps]), weights, tuple(after for _, _, after in steps)

@@ -13,11 +13,11 @@ from nmt.decoding.state import Decodable, Hypothesis, select_rows
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 _DRAWN_AT_ONCE = 2**22
-"""Number of scores that are sorted at a time."""
+"""Number of scores to sort at a time; a sentence with more scores is sorted alone."""
 
 
 class Going(NamedTuple):
-    """The sentences with an unfinished sample, one row each."""
+    """The sentences with at least one unfinished sample, one row each."""
 
     sentence: Int[Tensor, " sentences"]
     """Index in the original batch."""
@@ -37,9 +37,9 @@ class Sampling:
 
     The next piece is drawn from softmax(log p / temperature), restricted to the `top_k` most probable pieces (0: all)
     and to the smallest set of most probable pieces with a total probability of at least `top_p`. The random numbers
-    depend on `seed` and the source alone, so the batch changes no sample (except through rounding), and equal sources
-    get equal samples. log_prob and score of a sample are the model's own log-probability; the most probable sample
-    comes first.
+    depend only on `seed`, the source and its maximum length. So a sample does not depend on the other sentences of the
+    batch (except through rounding), and equal sources get equal samples. The log_prob and the score of a sample are
+    both the model's own log-probability; the most probable sample comes first.
 
     Raises ValueError for a setting out of range.
     """
@@ -56,7 +56,7 @@ class Sampling:
         if samples < 1:
             raise ValueError(f"search.samples is {samples}; it must be at least 1.")
         if not 0 < temperature < math.inf:
-            raise ValueError(f"search.temperature is {temperature}; it must be above 0 (1 is the model's own).")
+            raise ValueError(f"search.temperature is {temperature}; it must be above 0 and finite (1: no change).")
         if top_k < 0:
             raise ValueError(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
         if not 0 < top_p <= 1:
@@ -135,7 +135,7 @@ class Sampling:
         self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
         """Samples by inversion: the first kept piece whose cumulative probability exceeds the random number."""
-        # In parts, because sorting takes several times the memory of the scores.
+        # The batch is processed in parts, because sorting takes several times the memory of the scores.
         size = max(1, _DRAWN_AT_ONCE // scores[0].numel())
         parts = zip(scores.split(size), numbers.split(size), strict=True)
         return torch.cat([self._draw_part(*part) for part in parts])
@@ -150,7 +150,7 @@ class Sampling:
                 "block all pieces; check the model's weights, or relax the constraints."
             )
         total = probabilities.cumsum(dim=-1)
-        # A piece is kept if the more probable ones do not reach top_p.
+        # A piece is kept if the more probable pieces together do not reach top_p.
         kept = probabilities * (total - probabilities < self.top_p)
         if self.top_k:
             kept[:, :, self.top_k :] = 0

@@ -10,13 +10,13 @@ from torch import Tensor
 from nmt.data.batch import ContextSentences
 
 Memory = Any
-"""Whatever depends only on the source sentence: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
+"""Whatever does not change between steps: a (nested) NamedTuple of tensors, one row per sentence on axis 0."""
 
 State = Any
 """Whatever changes at each step: a (nested) NamedTuple of tensors, row = sentence * beams + beam on axis 0.
 
-The search owns it and writes into it, so the leaves that `step` returns share memory neither with each other nor with
-anything else, and none is an expanded view.
+The search owns the State and writes into it. So the tensors that `step` returns must not share memory with each other
+or with anything else, and none may be an expanded view.
 """
 
 
@@ -28,17 +28,17 @@ class Hypothesis(NamedTuple):
     log_prob: float
     """Sum over the pieces and EOS, in nats."""
     score: float
-    """What hypotheses are ranked by: log_prob with the penalties of the search."""
+    """The value by which hypotheses are ranked: log_prob with the penalties of the search."""
 
 
-# Needed by the runtime type checks of the tests.
+# The runtime type checks in the tests need this decorator.
 @runtime_checkable
 class Decodable(Protocol):
-    """A model as search sees it. Beams are a query axis: `memory` is never copied per beam."""
+    """A model as search sees it. The beams of a sentence are an axis of queries, so Memory is not copied per beam."""
 
     @property
     def device(self) -> torch.device:
-        """The device that inputs must be on."""
+        """The device on which the inputs must be."""
         ...
 
     @property
@@ -48,16 +48,16 @@ class Decodable(Protocol):
 
     @property
     def max_source(self) -> int | None:
-        """The largest number of source pieces, including EOS; None if there is no limit."""
+        """The largest number of source pieces that the model supports, including EOS; None if there is no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """The largest number of target pieces, including EOS; None if there is no limit."""
+        """The largest number of target pieces that the model supports, including EOS; None if there is no limit."""
         ...
 
     def train(self, mode: bool = True) -> Any:
-        """Switches dropout on or off."""
+        """Switches to training mode, with dropout, or to evaluation mode."""
         ...
 
     def encode(
@@ -67,23 +67,23 @@ class Decodable(Protocol):
         *,
         context: ContextSentences | None = None,
     ) -> Memory:
-        """What depends on the source alone, and on the sentences before it in its document."""
+        """The Memory of each source and, if there is a context, of the sentences before it in its document."""
         ...
 
     def start(self, memory: Memory, beams: int) -> State:
-        """The state before the first token."""
+        """The State before the first token."""
         ...
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
-        """Log-probabilities (nats) of the token after `tokens`, and the new state. `state` must not be used again."""
+        """Log-probabilities (nats) of the token after `tokens`, and the new State. `state` must not be used again."""
         ...
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], State]:
-        """The same as `step`, plus the last layer's cross attention weights, averaged over the heads."""
+        """Like `step`, but also returns the last layer's cross attention weights, averaged over the heads."""
         ...
 
 
@@ -98,7 +98,7 @@ class Search(Protocol):
 
     @property
     def rows_per_sentence(self) -> int:
-        """How many hypotheses per sentence are extended at the same time."""
+        """The number of hypotheses per sentence that are extended at the same time."""
         ...
 
     def __call__(
@@ -126,7 +126,7 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
 
 
 def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
-    """`select_rows` in place: copies only the rows that change their place, and returns views of the first rows.
+    """`select_rows` in place: copies only the rows that move, and returns views of the first len(rows) rows.
 
     Overwrites `tree`, whose leaves must not share memory. Raises ValueError for a leaf that is neither a tensor nor a
     tuple.

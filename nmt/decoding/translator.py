@@ -24,7 +24,7 @@ from nmt.text.tokenizer import TokenizerPair
 logger = logging.getLogger(__name__)
 
 _ROWS_PER_SENTENCE = 8
-"""Batch budgets assume at most this many hypotheses per sentence; with n times as many, the budget is divided by n."""
+"""`batch_tokens` assumes at most this many hypotheses per sentence; with n times as many, it is divided by n."""
 
 Report = Callable[[int, int], None]
 """report(new, all): the number of sentences searched since the last call, and the total number of sentences."""
@@ -37,7 +37,7 @@ class Translation(NamedTuple):
     log_prob: float
     """log p(text and EOS | source), in nats."""
     score: float
-    """What the search ranks by."""
+    """The value by which the search ranks translations."""
 
 
 MAX_SOURCE_TOKENS = 256
@@ -45,7 +45,7 @@ MAX_SOURCE_TOKENS = 256
 
 
 class Before(NamedTuple):
-    """The last pairs of a document that continues in the next window of lines."""
+    """The last sentence pairs of a document that continues in the next window of lines."""
 
     document: Hashable
     pairs: list[TokenizedPair]
@@ -57,19 +57,20 @@ class _Batch(NamedTuple):
     sources: list[Sequence[int]]
     prefixes: list[Sequence[int]] | None
     earlier: list[Sequence[TokenizedPair]] | None
-    """The pairs before each source in its document."""
+    """The sentence pairs before each source in its document."""
 
 
 class Translator:
     """Translates lines of text with a model, its tokenizers and a search.
 
-    `batch_tokens` limits rows x longest source in a batch (including padding and EOS); the limit is lower if the search
-    keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search (including
-    EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of the best of
-    the texts that the search found for a line; by default the first one is best. `window` is how much of a document
-    the model reads before each line. With `workers` above 1, that many processes search batches side by side, with the
-    model as it is when they start; it must be on the CPU. The model runs in evaluation mode and is returned to its
-    previous mode. Raises ValueError for a number that is too small, and for workers on a system that cannot fork.
+    `batch_tokens` limits sentences x longest source in a batch (including padding and EOS); the limit is lower if the
+    search keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search
+    (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of
+    the best of the texts that the search found for a line; by default the first one is the best. `window` says how much
+    of a document the model reads before each line. With `workers` above 1, that many processes search batches in
+    parallel, with the model as it is when they start; the model must be on the CPU. The model runs in evaluation mode
+    and is returned to its previous mode. Raises ValueError for a number that is too small, and for more than one worker
+    on a system that cannot fork.
     """
 
     def __init__(
@@ -140,8 +141,8 @@ class Translator:
         """n_best() for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
 
         With `document`, all lines up to an empty line are one document. The small first windows return the first
-        translations quickly, the large later ones fill batches. A ValueError raised by `lines` is raised again after
-        the translations of the lines before it. Raises ValueError if `read_ahead` is below 1.
+        translations quickly, and the larger later ones fill batches. A ValueError raised by `lines` is raised again
+        after the translations of the lines before it. Raises ValueError if `read_ahead` is below 1.
         """
         if read_ahead < 1:
             raise ValueError(f"read_ahead is {read_ahead}; it must be at least 1 line.")
@@ -170,7 +171,7 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each source, best first, each beginning with the source's prefix.
 
-        Sources and prefixes are ids without EOS; `earlier` are the pairs before each source in its document. A source
+        Sources and prefixes are ids without EOS; `earlier` holds the pairs before each source in its document. A source
         that is empty or too long for the model has no hypotheses.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -221,13 +222,13 @@ class Translator:
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
 
-        `documents` names the document of each source; without it, every source is searched on its own. `before` has the
-        last pairs of the first document, if part of it has been searched already.
+        `documents` names the document of each source; without it, every source is searched on its own. `before` holds
+        the last pairs of the first document if part of that document has been searched already.
         """
         if documents is not None and self.choose and self.window.translations:
             raise ValueError(
-                "minimum_bayes_risk=true chooses after the search, but this run reads the translations of earlier "
-                "sentences: leave it out, or translate single sentences."
+                "minimum_bayes_risk=true chooses a translation after the search, but this model reads the translations "
+                "of earlier sentences during the search. Leave it out, or translate single sentences."
             )
         nothing: list[list[TokenizedPair]] = [[] for _ in sources]
         if documents is None or not self.window.sentences or not sources:
@@ -292,7 +293,7 @@ class Translator:
         return [self._joined([*islice(found, len(line))]) for line in parts], before
 
     def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
-        """The source with as many of the earlier ones before it as fit into the limit of one search."""
+        """The source, preceded by as many of the sources before it as the limit of one search allows."""
         for first in range(len(earlier)):
             joined = self.window(Example(0, source, [], earlier[first:])).source
             if source and len(joined) < self.max_source_tokens:
@@ -300,7 +301,7 @@ class Translator:
         return source
 
     def _parts(self, text: str, ids: list[int], number: int) -> list[list[int]]:
-        """The ids of the parts of line `number`; one part unless the line is too long."""
+        """The ids of each part of line `number`: one part unless the line is too long, none if it is empty."""
         if not text:
             return []
         parts = split_line(text, ids, self.tokenizers.source.encode, self.max_source_tokens - 1)

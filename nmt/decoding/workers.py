@@ -1,4 +1,4 @@
-"""Worker processes that search batches side by side."""
+"""Worker processes that search batches in parallel."""
 
 import errno
 import multiprocessing
@@ -20,15 +20,15 @@ from nmt.errors import MISTAKES, CheckFailed, is_mistake
 class _Worker(NamedTuple):
     process: BaseProcess
     connection: Connection
-    """Items go out, results come back."""
+    """Sends items to the worker and receives their results."""
 
 
 class Workers:
     """`number` processes, each with one thread, that apply `work` to items.
 
-    They are forked when the first items come, and share the model's memory with this process; they do not see what
-    changes in it later. They end with `close`, with an error, with an iterator that is not read to its end, and with
-    this process, however it ends; the next `map` starts new ones.
+    They are forked when the first items come. They share the memory of the model with this process, but later changes
+    of the model do not reach them. They end when `close` is called, when an error is raised, when an iterator is
+    abandoned, and when this process ends for any reason. The next `map` starts new ones.
 
     Raises ValueError if `number` is below 1, or if the system cannot fork.
     """
@@ -45,7 +45,7 @@ class Workers:
     def map(self, items: Sequence[Any]) -> Iterator[Any]:
         """The results, in the order of the items.
 
-        Raises what `work` raises, and CheckFailed if the workers cannot be started or one of them ends.
+        Raises the errors of `work`, and CheckFailed if the workers cannot be started or one of them ends.
 
         Read one iterator to its end before you ask for the next.
         """
@@ -72,7 +72,7 @@ class Workers:
                     worker = idle.pop()
                     try:
                         worker.connection.send(items[begun])
-                    except BrokenPipeError:  # which nmt.errors would take for that of standard output
+                    except BrokenPipeError:  # nmt.errors would mistake it for a closed standard output
                         raise _ended(worker) from None
                     busy[worker.connection] = worker, begun
                     begun += 1
@@ -97,7 +97,7 @@ class Workers:
             if error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE):
                 raise
             raise CheckFailed(
-                f"{self.number} workers could not be started ({error.strerror}): use a smaller number."
+                f"{self.number} workers could not be started ({error.strerror}): use fewer workers."
             ) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -113,7 +113,7 @@ def _end(workers: list[_Worker]) -> None:
 
 
 def _received(worker: _Worker) -> Any:
-    """The result that a worker has sent. Raises the error that it has sent instead."""
+    """The result that a worker has sent. Raises the error if the worker has sent one instead."""
     try:
         result, error = worker.connection.recv()
     except (EOFError, OSError):  # it ended before the result, or in the middle of it
@@ -124,7 +124,7 @@ def _received(worker: _Worker) -> Any:
 
 
 def _ended(worker: _Worker) -> CheckFailed:
-    """What to tell of a worker that should still be running."""
+    """The error for a worker that ended although it should still be running."""
     worker.process.join()
     code = worker.process.exitcode or 0
     if code == -signal.SIGKILL:
@@ -136,11 +136,12 @@ def _ended(worker: _Worker) -> CheckFailed:
 
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
-    """What a worker does: a result, or an error, for each item."""
+    """The main loop of a worker: receives items, and sends back a result or an error for each."""
     for each in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(each, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    # The threads that torch has started do not exist in a fork, and a second thread would wait for them.
+    # Threads that torch started in the parent do not exist in a fork. With more than one thread, torch would wait for
+    # them forever.
     torch.set_num_threads(1)
     while True:
         item = connection.recv()
@@ -151,7 +152,11 @@ def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
 
 
 def _as_own(error: Exception) -> Exception:
-    """An error that means the same when the parent raises it, with this process's traceback as a note."""
+    """The error for the parent to raise, with the traceback of this process as a note.
+
+    A ValueError or similar error from a library becomes a RuntimeError, because the parent would otherwise report it as
+    a user's mistake.
+    """
     own = error
     if isinstance(error, MISTAKES) and not is_mistake(error):
         own = RuntimeError(f"{type(error).__name__}: {error}")

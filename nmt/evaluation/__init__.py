@@ -1,1 +1,1 @@
-"""Scores of translations, their significance, and signs that scores are misleading."""
+"""Scores of translations, their significance, and signs of misleading scores."""

@@ -1,4 +1,4 @@
-"""A score of groups of sentences: by the length of the source, and by its rarest word."""
+"""Scores of groups of sentences, formed by the length of the source or by its rarest word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from sacrebleu.metrics.base import Metric
 from nmt.evaluation.scores import References, Score, check_lines, corpus_scores
 
 LENGTHS = (10, 20, 30, 40, 50)
-"""Upper ends in source words between spaces; a last bucket has the rest."""
+"""The largest number of source words, separated by spaces, in each bucket; a last bucket has the longer sources."""
 COUNTS = (0, 1, 4, 9, 99)
-"""Upper ends in occurrences of the source's rarest word in the training corpus; a last bucket has the rest."""
+"""The largest count in training of the source's rarest word in each bucket; a last bucket has the higher counts."""
 
 
 class Bucket(NamedTuple):
-    """The score of the sentences whose number is between `least` and `most`, inclusive (None: no upper end)."""
+    """The score of the sentences with `least` to `most` words, or occurrences of the rarest word (None: no limit)."""
 
     least: int
     most: int | None
@@ -37,7 +37,7 @@ def by_rarest_word(
     counts: Mapping[str, int],
     metric: Mapping[str, Metric],
 ) -> list[Bucket]:
-    """The score by how often the source's rarest word occurs in training, according to `counts`.
+    """The score by how often the source's rarest word occurs in the training corpus, according to `counts`.
 
     Lines without words are left out. Raises ValueError if the numbers of lines differ or there are none.
     """
@@ -48,7 +48,7 @@ def by_rarest_word(
 
 
 def words_of(line: str) -> Iterable[str]:
-    """The words between spaces, in lower case and without the punctuation around them."""
+    """The words of a line, split at spaces, in lower case and without surrounding punctuation."""
     stripped = (word.strip(".,;:!?…\"'()[]{}“”‘’«»-").lower() for word in line.split())
     return (word for word in stripped if word)
 

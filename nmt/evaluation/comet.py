@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2020): the score of translations by a trained network, with the package unbabel-comet."""
+"""COMET (Rei et al. 2020) scores translations with a trained network; this uses the package unbabel-comet."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from nmt.evaluation.scores import RESAMPLES, Score, check_lines
 
 _SEED = 12345
-"""The seed of resampling, the same as sacrebleu's."""
+"""The seed for resampling, the same as sacrebleu's default."""
 
 
 class Comet:
@@ -32,15 +32,15 @@ class Comet:
         try:
             checkpoint = model if Path(model).is_file() else download_model(model)
             self.model: Any = load_from_checkpoint(checkpoint)
-        except Exception as error:  # COMET raises Exception itself for a folder without a model
+        except Exception as error:  # COMET raises a plain Exception for a folder without a model
             raise ValueError(
-                f"comet={model} cannot be loaded: {' '.join(str(error).split())} Use the path of a "
-                "checkpoint, or a model of the hub, such as Unbabel/wmt22-comet-da, and check the network connection."
+                f"comet={model} cannot be loaded ({' '.join(str(error).split())}). Use the path of a checkpoint, or "
+                "the name of a model on the hub, such as Unbabel/wmt22-comet-da, and check the network connection."
             ) from error
         self.name, self.gpu = model, gpu
 
     def __call__(self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-        """The mean over the sentences times 100, with the 95 % interval from resampling the sentences.
+        """The mean score of the sentences times 100, with a 95 % interval from resampling the sentences.
 
         Raises ValueError like `corpus_scores`.
         """

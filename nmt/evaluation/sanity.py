@@ -1,4 +1,4 @@
-"""Signs that scores or translations are misleading."""
+"""Signs of misleading scores and of bad translations."""
 
 import re
 from collections import Counter
@@ -7,37 +7,37 @@ from collections.abc import Sequence
 _DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
 _ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
-_UNKNOWN = ("<unk>", "\u2047")  # as text, and SentencePiece's sign for it
+_UNKNOWN = ("<unk>", "\u2047")  # the piece as text, and the sign that SentencePiece decodes it to
 _SHARE = 0.05
-"""Good translations may show this sign in up to this share of the lines."""
+"""Copies of the sources and repeated lines are reported only above this share of the lines."""
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether punctuation, or an HTML entity, is more often between spaces than attached to a word."""
+    """Whether more punctuation marks and entities stand between spaces than punctuation marks at the end of a word."""
     detached = sum(len(_DETACHED.findall(line)) for line in references)
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 
 
 def reference_warnings(references: Sequence[str]) -> list[str]:
-    """Reasons why scores against these references are misleading, a sentence each."""
+    """Reasons why scores against these references may be misleading, one sentence each."""
     found = []
     if looks_tokenized(references):
-        found.append("The references look tokenized: this BLEU is comparable only with BLEU against the same tokens.")
+        found.append("The references look tokenized: this BLEU is comparable only with BLEU on the same tokens.")
     entities = sum(bool(_ENTITY.search(line)) for line in references)
     if entities:
-        found.append(f"{_lines(entities, references)} of the references have HTML entities such as &quot;.")
+        found.append(f"{_lines(entities, references)} of the references contain HTML entities such as &quot;.")
     return found
 
 
 def hypothesis_warnings(
     hypotheses: Sequence[str], sources: Sequence[str] | None, references: Sequence[str]
 ) -> list[str]:
-    """Signs of bad translations, a sentence each. Copies of the sources are found only if those are given."""
+    """Signs of bad translations, one sentence each. Copies of the sources are found only if `sources` are given."""
     found = []
     originals, kind = (references, "references") if sources is None else (sources, "sources")
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)
     if unknown:
-        found.append(f"{_lines(unknown, hypotheses)} of the translations have an unknown piece.")
+        found.append(f"{_lines(unknown, hypotheses)} of the translations contain an unknown piece.")
     empty = sum(not line.strip() and bool(source.strip()) for line, source in zip(hypotheses, originals, strict=True))
     if empty:
         found.append(f"{_lines(empty, hypotheses)} of the translations are empty though their {kind} are not.")

@@ -13,7 +13,7 @@ _LONGEST = 48  # characters; longer names leave no room for the bars
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Long names shortened in the middle; names that become equal get a number."""
+    """The names, with long ones shortened in the middle; names that are then equal get a number."""
     half = _LONGEST // 2
     short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
     alike = {name for name in short if short.count(name) > 1}
@@ -21,9 +21,9 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
-    """Draws (value, low, high) of each system as a bar with its interval, the first system on top, as PNG.
+    """Writes a PNG with a bar for the value of each system and its interval (low, high), the first system on top.
 
-    Raises ValueError if there are none, or if there are not as many as names.
+    Raises ValueError if there are no systems, or if the numbers of names and scores differ.
     """
     if not names or len(names) != len(scores):
         raise ValueError(f"{len(names)} names and {len(scores)} scores; every system needs one of each.")

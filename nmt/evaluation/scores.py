@@ -1,4 +1,4 @@
-"""Translation scores by sacrebleu (Post 2018), each with its signature and a confidence interval.
+"""Translation scores computed by sacrebleu (Post 2018), each with its signature and a confidence interval.
 
 References are one or more lists, each with one reference for every hypothesis.
 """
@@ -20,7 +20,10 @@ References = Sequence[Sequence[str]]
 
 
 class PlainNumbers:
-    """Gives Python's numbers to a sacrebleu metric: resampling passes numpy's, whose mean with a plain 0.0 fails."""
+    """Passes Python floats to a sacrebleu metric.
+
+    In resampling, sacrebleu passes numpy numbers, and averaging them together with a plain 0.0 fails.
+    """
 
     def _compute_score_from_stats(self, stats: Iterable[Any]) -> Any:
         return super()._compute_score_from_stats([float(number) for number in stats])  # type: ignore[misc]
@@ -31,7 +34,7 @@ class Bleu(PlainNumbers, BLEU):
 
 
 class Chrf(PlainNumbers, CHRF):
-    """chrF (Popović 2015); with words, chrF++ (Popović 2017)."""
+    """chrF (Popović 2015), or chrF++ with word n-grams (Popović 2017)."""
 
 
 class Ter(PlainNumbers, TER):
@@ -47,10 +50,10 @@ class Score(NamedTuple):
     """Lower end of the 95 % interval from bootstrap resampling (Koehn 2004)."""
     high: float
     signature: str
-    """sacrebleu's: only scores with equal signatures are comparable. It has the seed and the number of resamples."""
+    """Only scores with equal signatures are comparable. It includes the seed and the number of resamples."""
 
     def record(self) -> dict[str, Any]:
-        """As plain values, rounded to the digits that are printed."""
+        """The score as plain values, rounded to the digits that are printed."""
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))  # no -0.0
         return {"name": self.name, "value": value, "interval": [low, high], "signature": self.signature}
 
@@ -60,12 +63,12 @@ class Score(NamedTuple):
 
 
 def headline_metrics(tokenized: bool) -> dict[str, Metric]:
-    """BLEU, and chrF as a second opinion. For tokenized text, BLEU is computed on its own tokens."""
+    """BLEU, and chrF as a second opinion. For tokenized text, BLEU is computed on the given tokens."""
     return {"BLEU": Bleu(tokenize="none" if tokenized else "13a", force=True), "chrF2": Chrf()}
 
 
 def all_metrics(tokenized: bool) -> dict[str, Metric]:
-    """The headline metrics and others common in the literature; spBLEU only if its SentencePiece model is available."""
+    """The headline metrics and others common in papers; spBLEU only if its SentencePiece model is available."""
     found: dict[str, Metric] = headline_metrics(tokenized)
     found |= {
         "BLEU 13a": Bleu(tokenize="13a", force=True),
@@ -89,7 +92,7 @@ def flores200_model() -> Path:
 def corpus_scores(
     hypotheses: Sequence[str], references: References, metrics: Mapping[str, Metric] | None = None
 ) -> list[Score]:
-    """The scores of whole texts by the given metrics, by default the headline metrics of plain text.
+    """Corpus-level scores by the given metrics; the default is the headline metrics for plain text.
 
     Resampling uses sacrebleu's seed: 12345, or the environment variable SACREBLEU_SEED. Raises ValueError if the
     numbers of lines differ or there are none.
@@ -115,13 +118,13 @@ _SENTENCE_CHRF = Chrf()
 
 
 def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
-    """Raises ValueError if there are no hypotheses, or if any of the others has a different number of lines."""
+    """Raises ValueError if there are no hypotheses or no others, or if their numbers of lines differ."""
     if not others:
         raise ValueError(f"There are no {name} to score against; name at least one file.")
     for lines in others:
         if len(hypotheses) != len(lines):
             raise ValueError(
-                f"{len(hypotheses)} hypotheses but {len(lines)} {name}; they must be the same lines, in order."
+                f"{len(hypotheses)} hypotheses but {len(lines)} {name}; every sentence needs one line in each."
             )
     if not hypotheses:
         raise ValueError("There are no sentences to score; provide at least one.")
@@ -130,9 +133,9 @@ def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name
 def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
     score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
     signature = str(metric.get_signature())
-    # sacrebleu gives its interval publicly only as JSON, without it if every resample scores 0.
+    # sacrebleu's only public access to its interval is JSON, which omits the interval if every resample scores 0.
     details = json.loads(score.format(width=6, signature=signature, is_json=True))
     mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
-    # The interval is symmetric around the mean, so near 0 and 100 it would exceed the range of the score.
+    # The interval is symmetric around the mean, so near 0 and 100 it could exceed the range of the score.
     most = math.inf if isinstance(metric, TER) else 100.0
     return Score(name, score.score, max(0.0, mean - half_width), min(most, mean + half_width), signature)

@@ -1,4 +1,4 @@
-"""Whether a score is better than another by more than chance."""
+"""Tests whether one score is better than another by more than chance."""
 
 import os
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from nmt.evaluation.scores import RESAMPLES, References, check_lines
 
 
 def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, metric: Metric) -> list[float]:
-    """p of each system's score against the first one's, by sacrebleu's paired bootstrap resampling (Koehn 2004).
+    """The p-value of each system against the first, from sacrebleu's paired bootstrap resampling (Koehn 2004).
 
-    p is 1 for the first system, for a score that equals the first one's, and for a single line, which has no variation.
+    p is 1 for the first system, for a score equal to the first system's, and for a single line, which has no variation.
     Raises ValueError if the numbers of lines differ or if there are no lines.
     """
     for hypotheses in systems:
@@ -24,7 +24,7 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
         return [1.0] * len(systems)
     named = [(str(number), hypotheses) for number, hypotheses in enumerate(systems)]
     test = PairedTest(named, {"score": metric}, references, test_type="bs", n_samples=RESAMPLES)
-    # The columns are 'System' and sacrebleu's name of the metric.
+    # The columns are 'System' and sacrebleu's name for the metric.
     columns: dict[str, Any] = dict(test()[1])
     [results] = (column for name, column in columns.items() if name != "System")
     first, *others = results
@@ -33,12 +33,13 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
 
 
 def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: References, metric: BLEU) -> list[float]:
-    """p of each setting's mean BLEU over its runs against the first setting's; settings[i][j] is the output of a run.
+    """The p-value of the mean BLEU of each setting's runs against the first setting's.
 
-    The multi-bootstrap (Sellam et al. 2022) resamples sentences, the same for all runs, and the runs of each setting,
-    so that it accounts for both sources of randomness. Of n runs it draws n - 1: drawing n would underestimate the
-    variance of the mean of a few runs (Rao & Wu 1988). p is computed by the formula of `paired_bootstrap`, and equals
-    its p for a single run, which adds no variation. With two or three runs, p is still somewhat too small. Raises
+    settings[i][j] is the output of run j of setting i. The multi-bootstrap (Sellam et al. 2022) resamples the
+    sentences, with the same draws for all runs, and the runs of each setting, so it accounts for both sources of
+    randomness. Of n runs it draws n - 1, because drawing n would underestimate the variance of the mean of a few runs
+    (Rao & Wu 1988). p is computed by the formula of `paired_bootstrap`. With a single run per setting, which adds no
+    variation, it equals the p of `paired_bootstrap`. With two or three runs, p is still somewhat too small. Raises
     ValueError like `paired_bootstrap`.
     """
     for runs in settings:
@@ -50,7 +51,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     seed = os.environ.get("SACREBLEU_SEED", "12345")
     generator = np.random.default_rng(None if seed.lower() == "none" else int(seed))
     drawn_lines = generator.choice(lines, size=(RESAMPLES, lines), replace=True)
-    # How often each line is in each resample; the first row is the whole corpus.
+    # How often each resample contains each line; the first row is the whole corpus.
     times = np.stack([np.ones(lines, dtype=np.int64), *(np.bincount(row, minlength=lines) for row in drawn_lines)])
     observed, resampled = [], []
     for runs in settings:
@@ -62,7 +63,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
 
 
 def _p_value(first: float, other: float, first_resampled: np.ndarray, other_resampled: np.ndarray) -> float:
-    """sacrebleu's: how many resampled differences exceed their mean by more than the observed difference."""
+    """sacrebleu's p: the share of resampled differences that exceed their mean by more than the observed difference."""
     if first == other:
         return 1.0
     differences = np.abs(other_resampled - first_resampled)
@@ -73,7 +74,7 @@ def _p_value(first: float, other: float, first_resampled: np.ndarray, other_resa
 def _bleu_of_resamples(
     hypotheses: Sequence[str], references: References, metric: BLEU, times: np.ndarray
 ) -> np.ndarray:
-    """BLEU of a system on each resample; `times` is how often each line is drawn, a row for each resample."""
+    """BLEU of a system on each resample; each row of `times` says how often a resample contains each line."""
     pairs = zip(hypotheses, zip(*references, strict=True), strict=True)
     lines = [metric.corpus_score([line], [[each] for each in own]) for line, own in pairs]
     statistics = np.array([[line.sys_len, line.ref_len, *line.counts, *line.totals] for line in lines], dtype=np.int64)

@@ -1,1 +1,1 @@
-"""Takes finished runs away: CTranslate2, Hugging Face, ONNX and Argos, and translation with their engines."""
+"""Exports of finished runs to CTranslate2, Hugging Face, ONNX and Argos, and translation with exported models."""

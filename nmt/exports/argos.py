@@ -1,4 +1,4 @@
-"""A Transformer as a package for Argos Translate and LibreTranslate: a zip file with CTranslate2's model."""
+"""Exports a Transformer as a package for Argos Translate and LibreTranslate: a zip file with a CTranslate2 model."""
 
 import tempfile
 import zipfile
@@ -15,16 +15,16 @@ from nmt.files import write_bytes, write_json
 from nmt.runs.load import Trained
 
 VERSION = "1.0"
-"""The version number of every package that is written."""
+"""The version number of every package written."""
 ARGOS_VERSION = "1.11"
-"""The version of Argos Translate that these packages were checked against: its source code and the program."""
+"""The version of Argos Translate with which the packages were tested, and whose source code they follow."""
 
 
 def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
-    """Writes translate-SOURCE_TARGET.argosmodel to a folder that exists; the path of that file.
+    """Writes translate-SOURCE_TARGET.argosmodel to an existing folder; returns the path of that file.
 
-    Argos Translate decodes with the source's SentencePiece model, which joins any pieces, so a package also holds
-    separate vocabularies. Raises ValueError for a model that CTranslate2 does not support.
+    Argos Translate joins target pieces with the source's SentencePiece model. That works for any pieces, so a run with
+    separate vocabularies can be exported too. Raises ValueError for a model that CTranslate2 does not support.
     """
     require_plain_transformer(trained, "argos")
     direction = trained.direction
@@ -35,7 +35,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
         model.mkdir(parents=True)
         write_ctranslate2(trained, model, quantization)
         for tokenizer in model.glob("tokenizer.*"):
-            tokenizer.unlink()  # Argos reads the one below
+            tokenizer.unlink()  # Argos reads the file below instead
         write_bytes(package / "sentencepiece.model", trained.tokenizers.source.model)
         (package / "minisbd").mkdir()
         write_sentence_splitter(package / "minisbd" / f"{direction.source}.onnx", direction.source)
@@ -60,7 +60,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model in the package that `write_argos` wrote to a folder, unpacked temporarily."""
+    """The CTranslate2 model of the package that `write_argos` wrote to a folder, in a temporary folder."""
     [package] = folder.glob("*.argosmodel")
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)
@@ -79,11 +79,12 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 """
 
 _DIFFERENCES = [
-    "Bring the text into NFC before you translate it; `nmt.translate` does so by itself.",
-    "Argos Translate cuts a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
-    "`?` or `…` and closing quotes or brackets, if a space and no small letter follow. Without that folder, Argos "
-    "downloads MiniSBD's own model of the language.",
-    "Its beam has 4 hypotheses, and it computes in 8-bit integers on most processors; set `ARGOS_BEAM_SIZE` and "
-    "`ARGOS_COMPUTE_TYPE=float32` in the environment to change that. Its length penalty is always |Y|^0.2.",
-    "It writes a space for each underscore of a translation.",
+    "Normalize the text to NFC before you translate it; `nmt.translate` does this itself.",
+    "Argos Translate splits a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
+    "`?` or `…` and closing quotes or brackets, if a space follows and no lowercase letter comes next. Without that "
+    "folder, Argos downloads MiniSBD's own model for the language.",
+    "Argos Translate searches with a beam of 4 hypotheses, and computes in 8-bit integers on most processors; set "
+    "`ARGOS_BEAM_SIZE` and `ARGOS_COMPUTE_TYPE=float32` in the environment to change that. Its length penalty is "
+    "always |Y|^0.2.",
+    "Argos Translate replaces each underscore in a translation with a space.",
 ]

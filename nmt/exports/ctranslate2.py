@@ -1,4 +1,4 @@
-"""A Transformer as a CTranslate2 model, and CTranslate2's beam search in place of ours."""
+"""Exports a Transformer as a CTranslate2 model, and translates with CTranslate2's beam search in place of ours."""
 
 import logging
 import math
@@ -31,7 +31,7 @@ ctranslate2.set_log_level(logging.ERROR)
 
 
 def write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
-    """Writes the run's model, vocabularies and SentencePiece models to a folder that exists.
+    """Writes the run's model, vocabularies and SentencePiece models to an existing folder.
 
     Raises ValueError for a model that CTranslate2 does not support.
     """
@@ -47,7 +47,7 @@ def write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None
         alignment_layer=-1,
         alignment_heads=0,  # the mean of all heads
     )
-    # CTranslate2's own encodings have all sines first, and begin at position 1.
+    # CTranslate2's own position encodings have all sines first, and start at position 1.
     positions = _array(sinusoids(torch.arange(POSITIONS), model.dim))
     for side in (spec.encoder, spec.decoder):
         side.scale_embeddings = True
@@ -103,13 +103,13 @@ def _write_feed_forward(spec: Any, net: FeedForward) -> None:
 
 
 def _write_linear(spec: Any, *parts: Projection) -> None:
-    """Writes projections of the same inputs, one below the other."""
+    """Writes projections of the same input as one, with their rows stacked."""
     spec.weight = _array(torch.cat([part.weight for part in parts]))
     spec.bias = _array(torch.cat([part.bias for part in parts]))
 
 
 def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
-    """A layer norm, or g x / |x| as an RMS norm, which divides by |x| / sqrt(dim)."""
+    """Writes a layer norm, or ScaleNorm's g x / |x| as an RMS norm, which divides by |x| / sqrt(dim)."""
     if isinstance(norm, ScaleNorm):
         spec.gamma = np.full(dim, float(norm.length.detach()) / math.sqrt(dim), np.float32)
     elif isinstance(norm, nn.LayerNorm):
@@ -139,7 +139,7 @@ class CTranslate2Model:
     max_target: int | None = POSITIONS
     training = False
     device = torch.device("cpu")
-    """Of the ids that it is given."""
+    """The device of the ids that are passed to it."""
 
     def __init__(self, folder: Path, trained: Trained, threads: int) -> None:
         try:
@@ -162,7 +162,7 @@ class CTranslate2Model:
             [self.target_pieces_of(ids) for ids in targets],
             max_batch_size=2048,
             batch_type="tokens",
-            max_input_length=0,  # no limit of its own
+            max_input_length=0,  # no limit by CTranslate2
         )
         return [list(each.log_probs) for each in scored]
 
@@ -188,7 +188,7 @@ class CTranslate2Model:
         raise NotImplementedError(_NO_STEPS)
 
 
-_NO_STEPS = "CTranslate2 searches whole sentences; it has no single steps."
+_NO_STEPS = "CTranslate2 runs a whole search at once and cannot run single steps."
 
 
 class _Scored(NamedTuple):
@@ -197,21 +197,21 @@ class _Scored(NamedTuple):
 
 
 class CTranslate2Search:
-    """A BeamSearch as CTranslate2 computes it: without length penalty, which then ranks what it found.
+    """A BeamSearch that CTranslate2 runs without a length penalty, because its penalty differs from ours.
 
-    CTranslate2's own penalty differs. Raises ValueError for settings that CTranslate2 lacks.
+    Our length penalty then ranks the hypotheses. Raises ValueError for settings that CTranslate2 does not support.
     """
 
     def __init__(self, model: CTranslate2Model, search: Search) -> None:
         if not isinstance(search, BeamSearch):
             raise ValueError(
-                f"engine=ctranslate2 has beam search only, not search={type(search).__name__.lower()}: use "
+                f"engine=ctranslate2 supports only beam search, not search={type(search).__name__.lower()}: use "
                 "engine=torch or onnx."
             )
         if search.coverage_penalty:
             raise ValueError(
-                f"search.coverage_penalty is {search.coverage_penalty}, which engine=ctranslate2 lacks: set it to 0, "
-                "or use engine=torch or onnx."
+                f"search.coverage_penalty is {search.coverage_penalty}, which engine=ctranslate2 does not support: set "
+                "it to 0, or use engine=torch or onnx."
             )
         self.model, self.beam = model, search
         self.constraints = search.constraints
@@ -231,14 +231,15 @@ class CTranslate2Search:
         source_mask: Bool[Tensor, "sentences source"],
         prefix: Int[Tensor, "sentences prefix"] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Between 1 and `n_best` hypotheses per sentence, best first, beginning with the sentence's row of `prefix`."""
+        """Between 1 and `n_best` hypotheses per sentence, best first, each beginning with its row of `prefix`."""
         begins = source.new_empty(len(source), 0) if prefix is None else prefix
         most = [limit - 1 for limit in self.constraints.longest(source_mask, self.model.max_target, begins).tolist()]
         lengths = source_mask.sum(dim=1).tolist()
         sources = [row[: length - 1] for row, length in zip(source.tolist(), lengths, strict=True)]
         starts = [[piece for piece in row if piece != PAD] for row in begins.tolist()]
         found = self._search(sources, starts, max(most))
-        # CTranslate2 has one limit for all; only translations stuck in a repetition exceed their own.
+        # CTranslate2 has one length limit for the whole batch. In practice, only translations stuck in a repetition
+        # exceed their sentence's own limit; those sentences are searched again.
         longer = [i for i, hypotheses in enumerate(found) if any(len(each.ids) > most[i] for each in hypotheses)]
         for limit in {most[i] for i in longer}:
             again = [i for i in longer if most[i] == limit]
@@ -250,7 +251,7 @@ class CTranslate2Search:
     def _search(
         self, sources: Sequence[Sequence[int]], starts: Sequence[Sequence[int]], most: int
     ) -> list[list[_Scored]]:
-        """What CTranslate2 finds, with at most that many pieces before EOS."""
+        """The hypotheses that CTranslate2 finds, with at most `most` pieces before EOS."""
         model = self.model
         if most < 1:  # CTranslate2 writes at least one
             return [[_Scored([], sum(row))] for row in model.forced_log_probs(sources, [[]] * len(sources))]
@@ -283,7 +284,8 @@ class CTranslate2Search:
         """The hypotheses of each sentence with the scores of our search, best first."""
         # CTranslate2 could block these pieces, but would then change the probabilities of all others.
         usual = [[each for each in beam if not {PAD, UNK, BOS} & set(each.ids)] or [*beam] for beam in found]
-        # What is cut at the maximum length has no EOS; and with blocked pieces, CTranslate2 scales up all others.
+        # Score these again: a hypothesis cut at the maximum length has no EOS, and when CTranslate2 blocks pieces, it
+        # scales up the probabilities of all others.
         places = [
             (sentence, rank)
             for sentence, beam in enumerate(usual)

@@ -1,4 +1,4 @@
-"""The error of an export that its own program cannot read."""
+"""The error for an export that cannot be read."""
 
 
 class DamagedExport(ValueError):  # noqa: N818

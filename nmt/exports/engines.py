@@ -1,4 +1,4 @@
-"""The engines that translate in place of torch, with the export that each keeps beside the run."""
+"""The engines that translate in place of torch, and the exports that they keep in the run directory."""
 
 import logging
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from nmt.runs.load import Trained, load_run, load_runs
 from nmt.runs.search import Engine
 
 PRECISIONS = ("float32", "int8")
-"""Number formats that every engine has."""
+"""Number formats that every engine supports."""
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ def load_with_engine(
 ) -> tuple[list[Trained], Engine | None]:
     """The runs in these folders, and the engine that translates in place of torch; None for torch itself.
 
-    An engine's export is kept in RUN/exports, and made if it is missing or damaged or the run has changed. Raises the
-    errors of `load_runs` and `export_run`, and ValueError for what an engine lacks.
+    An engine's export is kept in RUN/exports. It is made if it is missing or damaged, or if the run has changed. Raises
+    the errors of `load_runs` and `export_run`, and ValueError for options that the engine does not support.
     """
     if engine == "torch":
         return load_runs(paths, device, precision), None
@@ -35,7 +35,7 @@ def load_with_engine(
         raise ValueError(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
     if precision not in PRECISIONS:
         raise ValueError(
-            f"engine={engine} has precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
+            f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
             "engine=torch."
         )
     if engine == "onnx" and device == "cuda":
@@ -57,18 +57,18 @@ def _folder(trained: Trained, engine: str, precision: str) -> Path:
 
 
 def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | None, str]:
-    """The engine of the run's export; or None, and why that cannot be used."""
+    """The engine with the run's export and an empty reason, or None and the reason why the export cannot be used."""
     folder = _folder(trained, engine, precision)
     record = read_record(folder)
     if not record:
-        return None, "for later translations"
+        return None, "there is no export yet"
     if not origin(trained, engine, precision).items() <= record.items():
-        return None, "the former export was made from other weights, or by another version"
+        return None, "the old export was made from other weights or by another version"
     try:
         check_files(folder, record)
         return open_engine(trained, engine, folder, precision), ""
     except DamagedExport:
-        return None, "the former export is damaged"
+        return None, "the old export is damaged"
 
 
 def _check_exports_writable(trained: Trained, engine: str) -> None:
@@ -76,15 +76,15 @@ def _check_exports_writable(trained: Trained, engine: str) -> None:
         check_writable("run_dir", trained.run.path)
     except ValueError as error:
         raise ValueError(
-            f"engine={engine} has to export the run into {trained.run.exports} first, which cannot be written to: copy "
-            "the run to another folder, or use engine=torch."
+            f"engine={engine} has to export the run to {trained.run.exports} first, but cannot write there: copy the "
+            "run to another folder, or use engine=torch."
         ) from error
 
 
 def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
     """Exports the run for an engine, and logs the reason."""
     folder = _folder(trained, engine, precision)
-    # Compared on the CPU: a GPU may multiply with fewer bits.
+    # Compare on the CPU: a GPU may multiply with lower precision.
     run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
     try:
         pairs = comparison_pairs(run)

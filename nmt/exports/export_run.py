@@ -1,4 +1,4 @@
-"""Exports a run to another format: write, compare with the run, and keep the folder only if both are equal."""
+"""Exports a run to another format: writes it, compares it with the run, and keeps the folder only if both match."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ from nmt.runs.load import Trained
 from nmt.text import detokenizer
 
 RECORD = "export.json"
-"""Says what a folder was exported from, and how closely it matches the run."""
+"""The file that records what a folder was exported from and how closely it matches the run."""
 
 EXPORTER = 1
-"""Raised when the export of an unchanged run changes; engines then export again."""
+"""Version of the exporter. It is increased when the export of an unchanged run changes; engines then export again."""
 
 
 def comparison_pairs(trained: Trained, source: str | None = None, reference: str | None = None) -> Pairs:
-    """The pairs to compare an exported model on: the first of the user's files, or of the run's validation corpus.
+    """The pairs on which an exported model is compared: the first of the user's files or the validation corpus.
 
     Raises FileNotFoundError for a missing file.
     """
@@ -49,7 +49,7 @@ def comparison_pairs(trained: Trained, source: str | None = None, reference: str
 
 
 def check_replaceable(out: Path, overwrite: bool) -> None:
-    """Raises FileExistsError if an export to `out` would delete something other than an export to be overwritten."""
+    """Raises FileExistsError unless `out` has no files, or only those of an export and `overwrite` is true."""
     check_writable("out", out)
     if out.is_symlink():
         raise FileExistsError(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
@@ -64,15 +64,16 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
     others = sorted(present - {RECORD, *record.get("files", ())})
     if others:
         raise FileExistsError(
-            f"out is {out}, which has files beside the export ({', '.join(others[:3])}): move them to another folder."
+            f"out is {out}, which contains files besides the export ({', '.join(others[:3])}): move these files to "
+            "another folder."
         )
 
 
 def export_run(trained: Trained, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
-    """Writes the run to the folder `out`, in place of what is there, and compares both on sentence pairs.
+    """Writes the run to the folder `out`, replacing its contents, and compares the export with the run.
 
-    Raises ValueError for what the format does not support, and CheckFailed if the two differ; `out` then stays as it
-    was.
+    Raises ValueError if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
+    is left unchanged.
     """
     with _named(out), atomic_folder(out, replace=True) as part:
         write_format(trained, format, part, quantization)
@@ -95,15 +96,15 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    """Raises DamagedExport if a file of an export is missing or not as it was written."""
+    """Raises DamagedExport if a file of an export is missing or has changed."""
     for name, digest in record.get("files", {}).items():
         if not (folder / name).is_file() or file_digest(folder / name) != digest:
-            raise DamagedExport(f"{folder / name} is not as it was exported: export the run again.")
+            raise DamagedExport(f"{folder / name} is missing or has changed: export the run again.")
 
 
 @contextmanager
 def _named(out: Path) -> Iterator[None]:
-    """Names the folder in the error of a full disk: most libraries that write an export do not say what they wrote."""
+    """Adds the folder to the error of a full disk, because most libraries that write an export do not name the file."""
     try:
         yield
     except OSError as error:
@@ -113,7 +114,7 @@ def _named(out: Path) -> Iterator[None]:
 
 
 def origin(trained: Trained, format: str, quantization: str) -> dict[str, Any]:
-    """What an export depends on."""
+    """What an export was made from, as its record stores it."""
     return {
         "format": format,
         "quantization": quantization,

@@ -1,4 +1,4 @@
-"""The optional packages that a format needs."""
+"""Checks that the optional packages of a format are installed."""
 
 from importlib import metadata
 

@@ -1,4 +1,4 @@
-"""Transformers in the one form that other programs know: scaled dot-product attention with softmax at every site."""
+"""Converts Transformers to the form that other programs support: scaled dot-product attention with softmax."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from nmt.models import Transformer
 from nmt.runs.load import Trained
 
 POSITIONS = 1024
-"""Positions that an exported model knows: it reads and writes at most as many pieces, including EOS."""
+"""Number of positions of an exported model: it reads and writes at most this many pieces, including EOS."""
 
 FOLDABLE = (ScaledDot, Dot, General, NoScore)
 
@@ -40,7 +40,7 @@ class Folded(NamedTuple):
 def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
-    Raises ValueError, naming the choice, its site and the format that supports it.
+    Otherwise raises ValueError with the unsupported choice, its site and a format that supports it.
     """
     model = trained.model
     require_no_context(trained, format)
@@ -63,7 +63,7 @@ def require_no_context(trained: Trained, format: str) -> None:
     """Raises ValueError for a run that reads earlier sentences."""
     if trained.window.sentences:
         raise ValueError(
-            f"{format} supports models of single sentences, but {trained.run.path} also reads earlier ones "
+            f"{format} supports only models that read one sentence, but {trained.run.path} also reads earlier ones "
             "(context): export the run that it started from, or one trained with context=none."
         )
 
@@ -71,8 +71,8 @@ def require_no_context(trained: Trained, format: str) -> None:
 def folded(attention: MultiHeadAttention) -> Folded:
     """The projections of an attention, with its scorer folded into those of the queries and keys.
 
-    q . k of the dot score and q . W k of the general score are multiplied by sqrt(d) on the side of the queries, and W
-    becomes part of the key projection. A score of 0 has queries of 0.
+    For the dot score q . k and the general score q . W k, the queries are multiplied by sqrt(d), and W becomes part of
+    the key projection. For scorer=none, whose score is 0, the queries are 0.
     """
     scorer, heads = attention.attention.scorer, attention.num_heads
     query, key, value, output = (
@@ -98,7 +98,7 @@ def _copied(linear: nn.Linear) -> Projection:
 
 
 def _choices(attention: Attention) -> list[tuple[str, nn.Module, tuple[type[nn.Module], ...]]]:
-    """Each axis of an attention: its name, what it has, and what can be folded."""
+    """The name of each choice in an attention, its module, and the classes that can be folded."""
     return [
         ("scorer", attention.scorer, FOLDABLE),
         ("window", attention.window, (Global,)),
@@ -107,5 +107,5 @@ def _choices(attention: Attention) -> list[tuple[str, nn.Module, tuple[type[nn.M
 
 
 def _option(choice: type[nn.Module]) -> str:
-    """The word that chooses a class on the command line."""
+    """The option that selects a class on the command line."""
     return "none" if choice is NoScore else re.sub(r"(?<!^)(?=[A-Z])", "_", choice.__name__).lower()

@@ -1,4 +1,4 @@
-"""The formats of nmt.export: how each is written, and how it is run again."""
+"""The formats of nmt.export: how each is written, and how it is opened again."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,35 +14,37 @@ from nmt.runs.search import Engine, build_translator
 
 
 class Format(NamedTuple):
-    """A format of nmt.export. Its functions import its libraries, which are optional."""
+    """A format of nmt.export. Its libraries are optional, so they are only imported inside its functions."""
 
     quantizations: tuple[str, ...]
     """The number formats of its weights."""
     write: Callable[[Trained, Path, str], None]
-    """Writes a run to a folder that exists, in a number format."""
+    """Writes a run to an existing folder in a number format."""
     open: Callable[[Trained, Path, str], Exported]
-    """The exported model as its users run it."""
+    """Opens the exported model as its users run it."""
 
 
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
-    """Writes a run to a folder that exists.
+    """Writes a run to an existing folder.
 
     Raises ValueError if the format's packages are missing, or if it does not support the model or the number format.
     """
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
-        raise ValueError(f"quantization is {quantization}, but {format} has only {', '.join(known)}: use one of them.")
+        raise ValueError(
+            f"quantization is {quantization}, but {format} supports only {', '.join(known)}: use one of them."
+        )
     FORMATS[format].write(trained, folder, quantization)
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """What `write_format` wrote, as its users run it; of an Argos package, the CTranslate2 model in it."""
+    """Opens what `write_format` wrote as its users run it; for an Argos package, the CTranslate2 model in it."""
     return FORMATS[format].open(trained, folder, quantization)
 
 
 def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:
-    """The engine of a folder that `write_format` wrote.
+    """The engine for a folder that `write_format` wrote.
 
     Raises ValueError if the engine's packages are missing, and DamagedExport if the folder cannot be read.
     """
@@ -105,7 +107,7 @@ def _open_argos(trained: Trained, folder: Path, quantization: str) -> Exported:
 
 
 class _EngineExport(NamedTuple):
-    """The export behind an engine."""
+    """The exported model that an engine runs."""
 
     trained: Trained
     engine: Engine
@@ -127,7 +129,7 @@ class _EngineExport(NamedTuple):
 
 
 def _opened_by(engine: Callable[[Trained, Path, str], Engine]) -> Callable[[Trained, Path, str], Exported]:
-    """Opens the export behind an engine."""
+    """A function that opens the exported model with an engine."""
     return lambda trained, folder, quantization: _EngineExport(trained, engine(trained, folder, quantization))
 
 
@@ -139,4 +141,4 @@ FORMATS = {
     "argos": Format(_OF_CTRANSLATE2, _write_argos, _open_argos),
 }
 ENGINES = {"ctranslate2": _ctranslate2_engine, "onnx": _onnx_engine}
-"""What opens the engine of each format that can translate in place of torch."""
+"""The function that opens the engine, for each format that can translate in place of torch."""

@@ -1,4 +1,4 @@
-"""A Transformer as a folder for the library transformers: its model, tokenizer, search and model card."""
+"""Exports a Transformer as a folder for the library transformers: model, tokenizer, search settings, model card."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,16 +27,16 @@ from nmt.runs.search import longest_source, search_config
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
 
 TYPICAL_LENGTH = 30
-"""Pieces of a translation, including EOS, at which both length penalties change equally; see `length_exponent`."""
+"""Length in pieces, including EOS, at which both length penalties change at the same rate; see `length_exponent`."""
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 
 def write_hugging_face(trained: Trained, folder: Path) -> None:
-    """Writes model, tokenizer, search settings and model card to a folder that exists.
+    """Writes model, tokenizer, search settings and model card to an existing folder.
 
-    AutoModelForSeq2SeqLM and AutoTokenizer load it without network and without nmt. A post-norm model becomes a
+    AutoModelForSeq2SeqLM and AutoTokenizer load it offline and without nmt. A post-norm model becomes a
     MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises ValueError for a model that neither of
     them supports.
     """
@@ -45,12 +45,12 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     exported = _fresh_model(trained, model)
     weights = _weights(model)
     state = exported.state_dict()
-    # The library computes its position encodings; nmt.models.embeddings.sinusoids are the same in another order.
+    # The library computes its position encodings; nmt.models.embeddings.sinusoids are the same in a different order.
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
         raise ValueError(
-            f"hugging_face does not know the weights {', '.join(lacking)} of transformers "
-            f"{transformers.__version__}; run pip install -c constraints.txt transformers first."
+            f"hugging_face does not support transformers {transformers.__version__}, whose model also has the weights "
+            f"{', '.join(lacking)}; run pip install -c constraints.txt transformers first."
         )
     exported.load_state_dict({**state, **weights})
     exported.generation_config = GenerationConfig(**generation_settings(trained))
@@ -66,10 +66,10 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
 
 
 def generation_settings(trained: Trained, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The arguments of GenerationConfig that come closest to a search, as in `search_config`; by default the run's.
+    """The arguments of GenerationConfig that come closest to the run's search with the overrides `search`.
 
-    The library has one maximum length for all sentences, which here is that of the longest source of one search. Its
-    lengths count BOS; ours do not.
+    The library has one maximum length for all sentences; here it is the limit for the longest source of one search.
+    The library's lengths count BOS; ours do not.
     """
     found = make(search_config(trained.settings.search, search or {}))
     constraints = getattr(found, "constraints", None) or Constraints()
@@ -91,16 +91,16 @@ def generation_settings(trained: Trained, search: Mapping[str, Any] | None = Non
         return {**settings, **drawn}
     if isinstance(found, BeamSearch) and found.beam_size > 1:
         exponent = length_exponent(found.length_penalty)
-        # False: like BeamSearch, the search goes on while an unfinished hypothesis is better than the finished ones.
+        # False: like BeamSearch, continue while an unfinished hypothesis is better than the finished ones.
         return {**settings, "num_beams": found.beam_size, "length_penalty": exponent, "early_stopping": False}
     return settings
 
 
 def length_exponent(alpha: float) -> float:
-    """The `length_penalty` of the library closest to alpha.
+    """The library's `length_penalty` that comes closest to alpha.
 
-    It divides log P by |Y|^p, where GNMT divides by ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14). Their ratio
-    is stationary at |Y| = n for p = alpha n / (5 + n); n is TYPICAL_LENGTH.
+    The library divides log P by |Y|^p, GNMT by ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14). The ratio of the
+    two is stationary at |Y| = n for p = alpha n / (5 + n); n is TYPICAL_LENGTH.
     """
     return round(alpha * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH), 4)
 
@@ -153,7 +153,7 @@ class HuggingFaceModel:
         return found
 
     def search_with(self, settings: dict[str, Any]) -> None:
-        """Translates with these arguments of GenerationConfig from now on."""
+        """Sets the arguments of GenerationConfig for all later translations."""
         self.model.generation_config = GenerationConfig(**settings)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
@@ -161,7 +161,7 @@ class HuggingFaceModel:
 
 
 def _require_known_parts(trained: Trained, model: Transformer) -> None:
-    """Raises ValueError for a choice that neither Marian nor Pegasus has."""
+    """Raises ValueError if a part of the model exists in neither Marian nor Pegasus."""
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise ValueError(
@@ -177,7 +177,7 @@ def _require_known_parts(trained: Trained, model: Transformer) -> None:
 
 
 def _fresh_model(trained: Trained, model: Transformer) -> Any:
-    """The library's model with weights of its own."""
+    """The library's model with random weights."""
     source, target = trained.tokenizers
     first: Any = model.encoder[0]
     heads, ffn_dim = first.attention.num_heads, first.feed_forward.inner.out_features
@@ -210,9 +210,9 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """The weights under the names of Marian and Pegasus.
+    """The weights under the names that Marian and Pegasus use.
 
-    Their position encodings have all sines first, so the axis of the residual stream is put into that order.
+    Their position encodings have all sines first, so the dimensions of the residual stream are put into that order.
     """
     order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
     found: dict[str, Tensor] = {}
@@ -266,7 +266,7 @@ def _norm(name: str, norm: nn.Module, order: Int[Tensor, " dim"]) -> dict[str, T
 
 
 def _write_tokenizers(trained: Trained, folder: Path) -> None:
-    """The files of a MarianTokenizer, which gives the ids of ours for a normalized line, and EOS."""
+    """Writes the files of a MarianTokenizer, which encodes a normalized line to the same ids as ours, plus EOS."""
     source, target = trained.tokenizers
     write_bytes(folder / "source.spm", source.model)
     write_bytes(folder / "target.spm", target.model)
@@ -311,23 +311,23 @@ print(tokenizer.batch_decode(found, skip_special_tokens=True))
 
 
 def _differences(trained: Trained) -> list[str]:
-    """What a user of both has to know, a sentence or two each."""
+    """The differences that a user of both needs to know, one per item."""
     search = make(trained.settings.search)
     longest = generation_settings(trained)["max_length"] - 1
     found = [
-        "The text must be in NFC with single plain spaces, as in the code above; `nmt.translate` does this by itself.",
-        f"Give it one sentence at a time, of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
-        "`nmt.translate` cuts longer lines. An empty line is translated into something; skip it.",
-        f"A translation has at most {longest} pieces, where the run's search has a limit for each length of source.",
-        "A line that begins like `>>vi<<` is read as a language code.",
+        "The text must be in NFC with single plain spaces, as in the code above; `nmt.translate` does this itself.",
+        f"Each line must be one sentence of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
+        "`nmt.translate` splits longer lines. Skip empty lines: their translations are not empty.",
+        f"A translation has at most {longest} pieces; in the run's search, the limit depends on the source length.",
+        "Text such as `>>vi<<` at the beginning of a line is read as a language code.",
     ]
     if isinstance(search, BeamSearch) and search.beam_size > 1 and search.length_penalty:
         found.append(
-            f"`generate` divides log P by |Y|^{length_exponent(search.length_penalty)}, where the run's search divides "
-            f"by ((5 + |Y|) / 6)^{search.length_penalty}, so it sometimes chooses another of the same hypotheses."
+            f"`generate` divides log P by |Y|^{length_exponent(search.length_penalty)}, whereas the run's search "
+            f"divides by ((5 + |Y|) / 6)^{search.length_penalty}, so the two sometimes rank hypotheses differently."
         )
     if isinstance(search, BeamSearch) and search.coverage_penalty:
-        found.append(f"`generate` has no coverage penalty; the run's search has one of {search.coverage_penalty}.")
+        found.append(f"`generate` has no coverage penalty; the run's search uses {search.coverage_penalty}.")
     if isinstance(search, Sampling):
         found.append("`generate` samples, as the run's search does, but with different random numbers.")
     return found

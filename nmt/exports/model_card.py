@@ -1,4 +1,4 @@
-"""README.md of an exported model: what it is, how it was trained, its scores, how to use it, what differs."""
+"""The README.md of an exported model: its use, its differences from nmt.translate, its training and its scores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from nmt.config.nodes import CONFIGS
 from nmt.runs.load import Trained
 
 EMBEDDED = "sample:"
-"""Begins the name of every part of the embedded corpus."""
+"""The prefix of the name of every part of the embedded corpus."""
 
 _TEXT = """\
 # {source} to {target}: a Transformer trained with nmt-attention
@@ -42,9 +42,10 @@ _ABOUT_THE_GRAMMAR = """
 
 
 def model_card(trained: Trained, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
-    """A model card for the Hugging Face Hub, which every other format uses as its README.md.
+    """A model card for the Hugging Face Hub, which argos also uses as its README.md.
 
-    `settings` are further keys of the YAML header, `use` is how to translate, and `differences` are sentences.
+    `settings` are additional keys of the YAML header, `use` explains how to translate, and `differences` are sentences
+    on how the exported model differs from nmt.translate.
     """
     metrics, direction, (source, target) = trained.run.metrics(), trained.direction, trained.tokenizers
     license = corpus_license(trained)
@@ -68,7 +69,7 @@ def model_card(trained: Trained, settings: dict[str, Any], use: str, differences
         corpus=f"{trained.settings.data.name}: {', '.join(trained.settings.data.train)}",
         license=f" (license: {license})"
         if license
-        else "; its license is not known to nmt, and may apply to the model",
+        else "; nmt does not know its license, which may apply to the model",
         command=metrics.get("command") or "not recorded",
         seed=trained.settings.seed,
         version=", ".join(
@@ -99,7 +100,7 @@ def _is_embedded(trained: Trained) -> bool:
 
 
 def _scores(splits: dict[str, Any]) -> str:
-    """A table of each test split's scores with their signatures and the ends of their 95 % intervals."""
+    """A table of each test split's scores, with the bounds of their 95% intervals and their signatures."""
     header = [
         "| test set | score | value | low (95 %) | high (95 %) | sacrebleu's signature |",
         "|---|---|---:|---:|---:|---|",

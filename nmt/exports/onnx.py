@@ -31,7 +31,7 @@ LAYOUT = 1
 DESCRIPTION = "model.json"
 _OPSET = 18
 _SENTENCES, _BEAMS, _SOURCE, _PAST = 2, 3, 5, 4
-"""Sizes of the example inputs. All of them are free in the graphs."""
+"""Sizes of the example inputs. The graphs accept any other sizes too."""
 
 
 class _Encoder(nn.Module):
@@ -48,7 +48,7 @@ class _Encoder(nn.Module):
         state = self.model.start(memory, beams=1)
         if isinstance(memory, RecurrentMemory):
             memory = memory._replace(first=())
-        # ONNX cannot reshape a tensor without elements, so those that have no positions yet are made anew.
+        # ONNX cannot reshape a tensor without elements, so tensors that have no positions yet are created anew.
         return memory, _mapped(
             lambda leaf: leaf if leaf.ndim < 4 else leaf.new_zeros(source.shape[0], *leaf.shape[1:]), state
         )
@@ -57,7 +57,7 @@ class _Encoder(nn.Module):
 class _Step(nn.Module):
     """One step of the decoder: log p of the next piece, the cross attention weights of all layers, the new State.
 
-    The State and the Memory come as flat tuples of tensors; `state` and `memory` are examples of their structure.
+    The State and the Memory are passed as flat tuples of tensors; `state` and `memory` are examples of their structure.
     """
 
     def __init__(self, model: Seq2Seq, state: Any, memory: Any) -> None:
@@ -82,7 +82,8 @@ class _Step(nn.Module):
 class OnnxRecurrence(Recurrence):
     """A layer of torch's LSTM or GRU as ONNX's operator of that name, which takes the lengths of the sentences.
 
-    The exporter would write torch's own for the length of the example. Only an exporter can call it.
+    The exporter would fix torch's own layer to the length of the example input. This module can be exported but not
+    run.
     """
 
     input_weight: Tensor
@@ -96,7 +97,7 @@ class OnnxRecurrence(Recurrence):
             "hidden_size": self.hidden_dim,
             "direction": "bidirectional" if network.bidirectional else "forward",
         }
-        places: tuple[int, ...]  # of ONNX's gates i o f c and z r h among torch's i f g o and r z n
+        places: tuple[int, ...]  # where ONNX's gates i o f c and z r h are among torch's gates i f g o and r z n
         if isinstance(network, nn.LSTM):
             self.operator, self.states, places = "LSTM", 2, (0, 3, 1, 2)
         else:
@@ -131,10 +132,10 @@ class OnnxRecurrence(Recurrence):
 
 
 def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
-    """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to a folder that exists.
+    """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to an existing folder.
 
-    docs/how_to/onnx.md describes them. With `int8` the matrices of linear layers and LSTMs are rounded to 8 bits, with
-    one scale per column, and their inputs when the graph runs.
+    docs/how_to/onnx.md describes them. With `int8`, the matrices of linear layers and LSTMs are stored as 8-bit
+    integers with one scale per column, and their inputs are rounded to 8 bits when the graph runs.
 
     Raises ValueError for a model that cannot be written as two graphs.
     """
@@ -174,7 +175,7 @@ def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
-    """A copy of the model on the CPU with ONNX's recurrent operators. Raises ValueError for what cannot be exported."""
+    """A copy of the model on the CPU with ONNX's recurrent operators. Raises ValueError if it cannot be exported."""
     path = trained.run.path
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
@@ -243,7 +244,7 @@ def _described(values: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _round_to_int8(file: Path) -> None:
-    """Replaces a graph by one with rounded weights; the parameters of scorers, one matrix per head, stay float32.
+    """Rounds the weights of a graph. The parameters of scorers, which have one matrix per head, stay float32.
 
     Weights use 7 bits, because products of two 8-bit numbers overflow on CPUs without VNNI instructions.
     """
@@ -268,8 +269,8 @@ def _round_to_int8(file: Path) -> None:
 
 @contextmanager
 def quiet_exporter() -> Iterator[None]:
-    """Silences what the exporter reports about itself, which no user can change."""
-    # Operators of torchvision, which no model here has, and details of what cannot be traced, which an error reports.
+    """Silences messages about the exporter itself, on which a user cannot act."""
+    # They concern torchvision's operators, which no model here uses, and tracing failures, which an error reports.
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -323,7 +324,7 @@ def _is_known(kind: type) -> bool:
 
 
 def _mapped(change: Callable[[Tensor], Any], tree: Any) -> Any:
-    """The nested named tuple with `change` of each tensor."""
+    """The nested named tuple with `change` applied to each tensor."""
     if isinstance(tree, Tensor):
         return change(tree)
     parts = [_mapped(change, part) for part in tree]

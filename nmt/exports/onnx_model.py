@@ -16,14 +16,14 @@ from nmt.exports.onnx import DESCRIPTION, LAYOUT
 
 
 class Memory(NamedTuple):
-    """What the encoder's graph returns: the inputs that are the same at every step, and the first State."""
+    """The encoder graph's outputs: the step graph's inputs that are the same at every step, and the first State."""
 
     parts: tuple[Tensor, ...]
     first: tuple[Tensor, ...]
 
 
 State = tuple[Tensor, ...]
-"""The inputs that change at every step, row = sentence * beams + beam on axis 0."""
+"""The step graph's inputs that change at every step; on axis 0, row = sentence * beams + beam."""
 
 
 class OnnxModel:
@@ -98,7 +98,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     """Reads model.json. Raises DamagedExport if it is missing or unreadable."""
     file = folder / DESCRIPTION
     if not file.is_file():
-        raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is no ONNX export: export the run again.")
+        raise DamagedExport(f"{folder} has no {DESCRIPTION}, so it is not an ONNX export: export the run again.")
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -120,7 +120,7 @@ def _session(file: Path, threads: int) -> Any:
 
 
 def _run(session: Any, outputs: list[str], inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """The outputs of a session. Both ways tensors share their memory with ONNX Runtime."""
+    """The outputs of a session. Inputs and outputs share their memory with ONNX Runtime."""
     given = {
         name: onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy()) for name, tensor in inputs.items()
     }

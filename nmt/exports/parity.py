@@ -1,4 +1,4 @@
-"""Whether an exported model computes the same as the run: forced log-probabilities and translations of both."""
+"""Checks whether an exported model matches its run, by the forced log-probabilities and translations of both."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,14 @@ from nmt.runs.search import build_translator, named_search
 from nmt.text import BOS, EOS, normalize
 
 SENTENCES = 200
-"""How many pairs are compared."""
+"""Number of sentence pairs that are compared."""
 
 BOUNDS = {"float32": 1e-3, "float16": 0.01, "bfloat16": 0.05, "int16": 0.1, "int8": 0.1}
-"""How far, in nats, the log-probability of a piece may be from the run's, by number format.
+"""Largest allowed difference in nats between the two log-probabilities of a piece, by number format.
 
-float32 adds in another order only, so this bounds the largest difference; the others round the weights, so it bounds
-the mean difference. CTranslate2 computes int16 as int8 on processors without 16-bit products.
+With float32, only the order of summation differs, so the limit applies to the largest difference. The other formats
+round the weights, so it applies to the mean difference. CTranslate2 computes int16 as int8 on processors without
+16-bit products.
 """
 
 
@@ -33,12 +34,12 @@ class Exported(Protocol):
 
     @property
     def max_source(self) -> int | None:
-        """The most source pieces that it reads, including EOS; None for no limit."""
+        """Maximum number of source pieces that it reads, including EOS; None for no limit."""
         ...
 
     @property
     def max_target(self) -> int | None:
-        """The most target pieces that it writes, including EOS; None for no limit."""
+        """Maximum number of target pieces that it writes, including EOS; None for no limit."""
         ...
 
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -51,16 +52,16 @@ class Exported(Protocol):
 
 
 class Parity(NamedTuple):
-    """What two forms of a model have in common."""
+    """How closely an exported model matches its run."""
 
     sentences: int
     pieces: int
     """Target pieces, including EOS."""
     largest_difference: float
-    """Of the log-probabilities of a reference's piece, in nats."""
+    """Largest difference between the two log-probabilities of a reference piece, in nats."""
     mean_difference: float
     equal_translations: float
-    """The share of sentences whose best translations are the same."""
+    """The fraction of sentences whose best translations are the same."""
 
     def __str__(self) -> str:
         return (
@@ -73,22 +74,22 @@ class Parity(NamedTuple):
         """Raises CheckFailed if the difference is larger than the number format explains."""
         bound = BOUNDS[quantization]
         if not math.isfinite(self.largest_difference):
-            raise CheckFailed("The exported model computes NaN or infinity and the run does not. Nothing was written.")
+            raise CheckFailed("The exported model or the run computes NaN or infinity. Nothing was written.")
         which, found = (
             ("largest", self.largest_difference) if quantization == "float32" else ("mean", self.mean_difference)
         )
         if found > bound:
             raise CheckFailed(
                 f"The exported model does not match the run: the {which} difference of a log-probability is "
-                f"{found:.3g} nats, and {quantization} allows {bound:g}. Nothing was written."
+                f"{found:.3g} nats, but {quantization} allows at most {bound:g}. Nothing was written."
             )
 
 
 def comparison_search(trained: Trained) -> Mapping[str, Any]:
-    """The search that compares translations, in the form that `build_translator` takes.
+    """The search with which translations are compared, in the form that `build_translator` takes.
 
-    It is the run's beam search without a coverage penalty, which not every format has. For a run that samples it is the
-    default beam search with the run's limits.
+    It is the run's beam search without a coverage penalty, which not every format supports. For a run that samples, it
+    is the default beam search with the run's constraints.
     """
     stored = trained.settings.search
     if isinstance(make(stored), BeamSearch):
@@ -98,9 +99,9 @@ def comparison_search(trained: Trained) -> Mapping[str, Any]:
 
 
 def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
-    """Compares the two on sentence pairs; those too long for one of the models are left out.
+    """Compares the run and its export on sentence pairs, leaving out pairs that are too long for one of them.
 
-    Raises ValueError if none is left.
+    Raises ValueError if no pair is left.
     """
     lines = [normalize(line) for line in sources]
     source_ids, target_ids = (
@@ -156,7 +157,7 @@ def log_prob_differences(
 def stepwise_log_probs(
     model: Decodable, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """log p of each target piece and of EOS, in nats, computed by the steps of a search."""
+    """log p of each target piece and of EOS, in nats, computed step by step as in a search."""
     found: list[list[float]] = []
     for source, target in zip(sources, targets, strict=True):
         memory: Any = model.encode(*pad_source([source]))

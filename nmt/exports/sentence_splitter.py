@@ -1,6 +1,6 @@
-"""A sentence splitter by rules, as the ONNX graph that MiniSBD reads, so that an Argos package needs no download.
+"""A rule-based sentence splitter as an ONNX graph for MiniSBD, so an Argos package needs no download.
 
-MiniSBD is the splitter of Argos Translate. Its own models are neural nets, one for each language, which it downloads.
+MiniSBD is the sentence splitter of Argos Translate. It downloads its own models, a neural network for each language.
 """
 
 import json
@@ -17,23 +17,23 @@ from nmt.exports.onnx import quiet_exporter
 TERMINATORS = ".!?…。！？"
 CLOSERS = "\"'”’»)]"
 ABBREVIATIONS = ("Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "Jr.", "vs.", "e.g.", "i.e.", "TP.", "TS.", "ThS.")
-"""Words after which no sentence ends, each with its period."""
+"""Abbreviations whose period does not end a sentence."""
 
 _PAD, _UNKNOWN, _SPACE = 0, 1, 2
 _SMALL = "".join(letter for letter in map(chr, range(0x1F00)) if letter.islower() and letter.isalpha())
-"""The small letters up to U+1EFF, which has the Vietnamese ones."""
+"""The lowercase letters up to U+1EFF, including those of Vietnamese."""
 _IDS = {
     letter: _SPACE + number
     for number, letter in enumerate(dict.fromkeys(f" {TERMINATORS}{CLOSERS}{_SMALL}{''.join(ABBREVIATIONS)}"))
 }
 _REACH = 8
-"""Characters that the rules look at on either side."""
+"""Number of characters that the rules look at on either side."""
 
 
 class _SentenceEnds(nn.Module):
-    """MiniSBD's scores of three classes for each character: within a token, end of a token, end of a sentence.
+    """MiniSBD's scores of three classes for each character: inside a token, end of a token, end of a sentence.
 
-    Every character is a token of its own, because only sentences matter.
+    Every character is a separate token, because only the ends of sentences matter.
     """
 
     kinds: Tensor
@@ -45,7 +45,7 @@ class _SentenceEnds(nn.Module):
         for row, letters in enumerate((TERMINATORS, CLOSERS, _SMALL)):
             kinds[row, [_IDS[letter] for letter in letters]] = True
         self.register_buffer("kinds", kinds)
-        spelled = torch.full((len(ABBREVIATIONS), _REACH), _PAD)  # backwards, PAD stands for any character
+        spelled = torch.full((len(ABBREVIATIONS), _REACH), _PAD)  # backwards; PAD stands for any character
         for row, abbreviation in zip(spelled, ABBREVIATIONS, strict=True):
             row[: len(abbreviation) + 1] = torch.tensor([_IDS[letter] for letter in f" {abbreviation}"[::-1]])
         self.register_buffer("spelled", spelled)
@@ -53,7 +53,7 @@ class _SentenceEnds(nn.Module):
     def forward(
         self, units: Int[Tensor, "batch length"], features: Float[Tensor, "batch length 1"]
     ) -> Float[Tensor, "batch length 3"]:
-        """`units` are ids of characters; the only feature is whether a character is a capital."""
+        """`units` are ids of characters; the only feature is whether a character is a capital letter."""
         length = units.shape[1]
         padded = F.pad(units, (_REACH, _REACH))
         padded = padded.masked_fill(padded == _PAD, _SPACE)
@@ -75,8 +75,7 @@ class _SentenceEnds(nn.Module):
 def write_sentence_splitter(file: Path, language: str) -> None:
     """Writes a graph that ends a sentence after . ! ? … and closing quotes or brackets, if a space follows.
 
-    No sentence ends before a small letter, after a single capital and its period (J. Smith), or after one of
-    ABBREVIATIONS.
+    No sentence ends before a lowercase letter, after an initial such as J. in J. Smith, or after one of ABBREVIATIONS.
     """
     batch, length = torch.export.Dim.DYNAMIC, torch.export.Dim.DYNAMIC
     with torch.no_grad(), quiet_exporter():

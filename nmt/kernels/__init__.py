@@ -1,1 +1,1 @@
-"""Fast implementations of plain formulas; each docstring states the formula, and a test compares the two."""
+"""Fast implementations of plain formulas. Each docstring states the formula, and tests compare the two."""

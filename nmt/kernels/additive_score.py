@@ -1,4 +1,4 @@
-"""The additive score, computed in blocks that fit into the cache."""
+"""The additive score, computed in blocks to save memory and to use the cache of the CPU."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,17 +9,17 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
-"""Number of elements of tanh(q + k) that exist at a time, but never less than those of one query.
+"""Largest number of elements of tanh(q + k) in memory at a time, if a single query does not have more.
 
-On the CPU they fit into its cache.
+On the CPU, a block of this size fits into the cache.
 """
 
 
 class AdditiveScore(torch.autograd.Function):
     """score(q, k) = v . tanh(q + k) for projected q and k (Bahdanau et al. 2015, appendix A.1.2).
 
-    tanh(q + k) has the shape (batch, heads, queries, keys, hidden). It is computed in blocks, at least in float32, and
-    again in the backward pass. It is computed as tanh(x) = 2 sigmoid(2x) - 1, because torch's sigmoid takes a third of
+    tanh(q + k) has the shape (batch, heads, queries, keys, hidden). It is computed in blocks, in at least float32, and
+    recomputed in the backward pass. tanh(x) is computed as 2 sigmoid(2x) - 1, because torch's sigmoid takes a third of
     the time of its tanh on the CPU.
     """
 
@@ -54,7 +54,7 @@ class AdditiveScore(torch.autograd.Function):
 def blocks(
     queries: Float[Tensor, "batch heads queries hidden"], keys: Float[Tensor, "batch heads keys hidden"]
 ) -> Iterator[tuple[slice, slice]]:
-    """Slices of sentences and of queries whose block has at most BLOCK elements; whole sentences if they fit."""
+    """Slices of sentences and of queries: whole sentences if they fit into BLOCK elements, else parts of one."""
     batch, heads, length, hidden = queries.shape
     fitting = max(1, BLOCK.get(queries.device.type, BLOCK["cuda"]) // max(1, heads * keys.shape[2] * hidden))
     sentences, steps = max(1, fitting // max(1, length)), min(fitting, max(1, length))
@@ -68,10 +68,10 @@ def _at_least_float32(x: Tensor) -> Tensor:
 
 
 def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """sigmoid(2 (q + k)) for each block of sentences and queries: (sentences, heads, queries, keys, hidden).
+    """The slices of each block and its sigmoid(2 (q + k)), of shape (sentences, heads, queries, keys, hidden).
 
     All blocks share one buffer, because allocating memory takes the CPU longer than the computation. The caller may
-    overwrite it.
+    overwrite the buffer.
     """
     twice_queries, all_keys = 2 * _at_least_float32(queries).unsqueeze(3), _at_least_float32(keys).unsqueeze(2)
     memory: Tensor | None = None
@@ -88,9 +88,9 @@ def additive_score(
     keys: Float[Tensor, "batch heads keys hidden"],
     vector: Float[Tensor, "heads hidden"],
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """v . tanh(q + k) for every query and key; v is `vector`, one per head.
+    """v . tanh(q + k) for every query and key, where v is the head's row of `vector`.
 
-    An exported graph computes it in one piece, because the number of blocks depends on the sizes.
+    An exported graph computes all scores at once, because the number of blocks depends on the sizes.
     """
     if torch.compiler.is_exporting():
         return torch.tanh(queries.unsqueeze(3) + keys.unsqueeze(2)).matmul(vector[:, None, :, None]).squeeze(-1)

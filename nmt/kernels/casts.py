@@ -1,4 +1,4 @@
-"""Casts to the number formats that autocast would choose, done once instead of at every use."""
+"""Casts that save time under autocast: of an input shared by matrix products, and of the residual stream."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,7 @@ Inputs = Float[Tensor, "batch n dim"]
 
 
 def cast_for_products(x: Inputs) -> Inputs:
-    """Casts x to the autocast dtype, in which matrix products are computed; autocast would do so for each product."""
+    """Casts x once to the dtype in which autocast computes matrix products; autocast would cast it for each product."""
     device = x.device.type
     return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
@@ -17,9 +17,9 @@ def cast_residual(x: Inputs) -> Inputs:
     """Casts the input of a residual stream to bfloat16 under bfloat16 autocast on the CPU; otherwise returns x.
 
     This halves the memory traffic of every layer. Sums then keep 8 significant bits: gradients are about 1.5 times as
-    far from float32 gradients as under autocast alone, with equal training losses (docs/lab_notebook.md). Not on a
-    GPU, where autocast computes norms in float32 and would add casts, and not in float16, whose range the sums may
-    exceed.
+    far from float32 gradients as under autocast alone, with equal training losses (docs/lab_notebook.md). It is not
+    done on a GPU, where autocast computes norms in float32 and would add casts, nor in float16, whose range the sums
+    may exceed.
     """
     device = x.device.type
     bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16

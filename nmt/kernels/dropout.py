@@ -12,9 +12,9 @@ from torch.autograd.function import once_differentiable
 class Dropout(nn.Module):
     """Zeroes elements with probability p in training and scales the others by 1 / (1 - p) (Srivastava et al. 2014).
 
-    torch draws one random number per element. On the CPU, this draws one 64-bit number per eight elements and uses a
-    byte for each, so p is rounded to a multiple of 1/256, and the scale uses the rounded p. If p would round to 0,
-    torch's dropout is used.
+    torch draws one random number per element. On the CPU, this module draws one 64-bit number per eight elements and
+    uses one byte for each, so p is rounded to a multiple of 1/256, and the scale uses the rounded p. If p would round
+    to 0, torch's dropout is used.
     """
 
     def __init__(self, p: float) -> None:
@@ -32,7 +32,7 @@ class Dropout(nn.Module):
         return x * _keep(x, dropped_bytes).mul_(_scale(dropped_bytes))
 
     def of_relu(self, x: Float[Tensor, "rows width"]) -> tuple[Float[Tensor, "rows width"], float]:
-        """Overwrites x with unscaled dropout(max(0, x)); returns it and the scale that remains to be applied.
+        """Returns a tensor and a scale whose product is dropout(max(0, x)); overwrites x.
 
         x should not be a view: autograd would copy the gradient of its base twice.
         """
@@ -43,7 +43,7 @@ class Dropout(nn.Module):
         return dropped, _scale(dropped_bytes)
 
     def _dropped_bytes(self, x: Tensor) -> int:
-        """How many of the 256 values of a byte drop an element; 0 if torch's dropout is used."""
+        """The number of byte values, out of 256, that drop an element; 0 if torch's dropout is used."""
         return min(round(self.p * 256), 255) if x.device.type == "cpu" else 0
 
 
@@ -67,10 +67,10 @@ class _DroppedRelu(torch.autograd.Function):
 def _keep(x: Tensor, dropped_bytes: int) -> Tensor:
     """1 with probability 1 - dropped_bytes / 256, else 0, in the shape and dtype of x."""
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64)
-    # Without bounds random_ never sets the top bit, so every eighth byte would be below 128.
+    # Without bounds, random_ never sets the top bit, so every eighth byte would be below 128.
     words.random_(-(2**63), None)
     random = words.view(torch.uint8)[: x.numel()].view(x.shape)
-    # Compares into bytes because torch is several times slower at comparing into bools and at casting bools.
+    # The comparison writes bytes, because torch is several times slower at writing bools and at casting them.
     return torch.ge(random, dropped_bytes, out=torch.empty_like(random)).to(x.dtype)
 
 

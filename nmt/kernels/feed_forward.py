@@ -1,4 +1,4 @@
-"""A feed-forward net that makes one pass over its inner layer."""
+"""A feed-forward net whose ReLU and dropout work in place."""
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -12,8 +12,8 @@ def feed_forward(
 ) -> Float[Tensor, "batch n dim"]:
     """outer(dropout(max(0, inner(x)))) for linear layers `inner` and `outer`.
 
-    ReLU and dropout overwrite the result of `inner`, and the dropout's scale multiplies the weights of `outer`, which
-    are fewer than the activations.
+    ReLU and dropout overwrite the result of `inner`, and the scale of dropout is multiplied into the weights of
+    `outer`, which are fewer than the activations.
     """
     hidden, scale = dropout.of_relu(inner(x.flatten(0, -2)))
     if scale == 1:  # as in search, where the layers may be quantized

@@ -1,4 +1,4 @@
-"""Attention over inner products by torch's fused kernel."""
+"""Inner-product attention with torch's fused kernel."""
 
 import torch
 import torch.nn.functional as F
@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def prefers_fused(queries: Tensor, dropout: float) -> bool:
-    """Whether the fused kernel is faster than the explicit formula (measured in docs/reference/speed.md).
+    """Whether to use the fused kernel instead of the explicit formula (both are measured in docs/reference/speed.md).
 
-    On a GPU it always is. On the CPU it is only in float32 and without dropout: with dropout torch falls back to the
-    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. In an
-    exported graph, which has no such kernel, it would become more steps than the explicit formula.
+    On a GPU it is always used, on the CPU only in float32 and without dropout: with dropout, torch falls back to the
+    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. An
+    exported graph has no such kernel, and torch's replacement has more steps than the explicit formula.
     """
     if torch.compiler.is_exporting():
         return False
@@ -27,7 +27,7 @@ def inner_product_context(
     dropout: float,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """dropout(softmax(queries @ keys^T)) @ values over the allowed keys; zeros for a query without allowed keys."""
-    mask = torch.atleast_2d(mask)  # the kernel refuses a mask with one axis
+    mask = torch.atleast_2d(mask)  # the kernel rejects a mask with one axis
     context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
     # Some kernels return NaN for a query without allowed keys, and NaN * 0 is NaN.
     return context.masked_fill(~mask.any(dim=-1, keepdim=True), 0)

@@ -10,8 +10,8 @@ def headwise_product(
 ) -> Float[Tensor, "batch heads positions width"]:
     """vectors @ matrices, computed as one matrix product per head.
 
-    The plain product allocates a gradient of the matrices for every sentence, and copies the matrices of several heads.
-    The parameter itself is multiplied because autocast caches the cast of a parameter, but not that of a view of one.
+    The plain product allocates a gradient of the matrices for every sentence and, with several heads, copies the
+    matrices. The parameter itself is multiplied, because autocast caches the cast of a parameter but not of its views.
     """
     batch, _, positions, _ = vectors.shape
     products = torch.matmul(vectors.transpose(0, 1).flatten(1, 2), matrices)

@@ -6,14 +6,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 CACHE_BLOCK = 16
-"""Number of positions by which a full cache grows: more waste memory, fewer copy more often."""
+"""Number of positions by which a full cache grows; larger blocks waste memory, smaller ones copy more often."""
 
 
 def length_with_next(position: Int[Tensor, " rows"], cache: Float[Tensor, "rows heads size dim"]) -> int:
-    """max(position) + 1: the positions in use once each row has read its next piece.
+    """max(position) + 1: the number of positions in use once each row has read its next piece.
 
-    An exported graph has caches of exactly max(position) positions, because a number read from a tensor would be for
-    one position only.
+    In an exported graph the cache has exactly max(position) positions, so its size is used instead: a number read from
+    a tensor would become a constant of the graph.
     """
     return cache.shape[2] + 1 if torch.compiler.is_exporting() else int(position.max()) + 1
 
@@ -26,8 +26,8 @@ def append(
 ) -> Float[Tensor, "rows heads _ dim"]:
     """Writes the new vector of each row to the row's `position` in the cache, in place.
 
-    A cache of fewer than `longest` = max(position) + 1 positions is first extended by CACHE_BLOCK positions. In an
-    exported graph, where the rows are equally long, the result is a new cache of exactly `longest` positions.
+    A cache with fewer than `longest` = max(position) + 1 positions is first extended by CACHE_BLOCK positions. In an
+    exported graph, where all rows have the same length, the result is a new cache with exactly `longest` positions.
     """
     if torch.compiler.is_exporting():
         return torch.cat([cache, new], dim=2)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _LONG = 32
-"""For rows shorter than this, torch's 16-bit softmax on the CPU is several times slower than in float32."""
+"""For rows shorter than this, torch's 16-bit softmax on the CPU is several times slower than its float32 softmax."""
 
 
 def masked_softmax(
@@ -17,23 +17,23 @@ def masked_softmax(
     """Softmax over the allowed keys of each query; `mask` (True = may attend) broadcasts to the scores.
 
     Blocked keys get weight 0, and a query without allowed keys gets zeros. On the CPU the weights have the dtype of the
-    scores, elsewhere at least float32, as with autocast on a GPU. Has no second derivative.
+    scores, elsewhere at least float32, as with autocast on a GPU. There is no second derivative.
     """
     weights: Tensor = MaskedSoftmax.apply(scores, mask)
     return weights
 
 
 class MaskedSoftmax(torch.autograd.Function):
-    """softmax(scores) over the allowed keys; d loss / d score_i = a_i (g_i - sum_j a_j g_j), g the gradients of a.
+    """a = softmax(scores) over the allowed keys; d loss / d score_i = a_i (g_i - sum_j a_j g_j) with g = d loss / d a.
 
-    Blocked scores become the lowest finite number, not minus infinity, so that a row without allowed keys stays finite;
-    multiplying by the mask then turns its uniform weights into zeros.
+    Blocked scores become the lowest finite number, not minus infinity, so that a row without allowed keys stays finite.
+    Multiplying by the mask then turns the uniform weights of such a row into zeros.
     """
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, mask: Tensor) -> Tensor:
         on_cpu = scores.device.type == "cpu"
-        # The size is read last, because an exported graph would be for one size only.
+        # The size is read last, because reading it makes an exported graph valid for this size only.
         keep_dtype = scores.dtype.itemsize > 2 or (on_cpu and scores.shape[-1] >= _LONG)
         dtype = scores.dtype if keep_dtype else torch.promote_types(scores.dtype, torch.float32)
         weights = scores.to(dtype, copy=True)

@@ -1,4 +1,4 @@
-"""Losses over the vocabulary, computed with their gradients for some of the tokens at a time."""
+"""Losses over the vocabulary; a loss and its gradients are computed for a part of the tokens at a time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 PART = {"cpu": 2048, "cuda": 8192}
-"""Number of tokens whose logits exist at a time, in the dtype of the matrix products.
+"""Largest number of tokens whose logits are in memory at a time, in the dtype of the matrix products.
 
-Smaller parts add up more gradients of the weights; larger ones exceed the CPU's cache.
+With smaller parts, gradients of the weights are added up more often; larger parts exceed the CPU's cache.
 """
 BLOCK = {"cpu": 256, "cuda": 8192}
-"""Number of these tokens, over all passes, whose logits also exist in float32.
+"""Largest number of these tokens, summed over the passes, whose logits are also in memory in float32.
 
-On the CPU they fit into its cache, which is most of the gain.
+On the CPU such a block fits into the cache, which accounts for most of the gain in speed.
 """
 
 Features = Float[Tensor, "batch target width"]
@@ -33,8 +33,8 @@ def summed_nll(
 ) -> Float[Tensor, ""]:
     """-sum log softmax(output(features))[target] in nats, over the targets that are not `ignore_index` (PAD).
 
-    With `label_smoothing` e, a target has probability 1 - e, plus e / vocab for every id (Szegedy et al. 2016, section
-    7), as in torch's cross entropy.
+    With `label_smoothing` e, the target has probability 1 - e, and every id gets e / vocab on top (Szegedy et al. 2016,
+    section 7), as in torch's cross entropy.
     """
     rule = partial(_cross_entropy, smoothing=label_smoothing)
     return _summed([features], output, target_output, rule, ignore_index)
@@ -52,8 +52,8 @@ def summed_agreement(
 ) -> Float[Tensor, ""]:
     """nll[0] nll(p) + nll[1] nll(q) + divergence[0] KL(p, q) + divergence[1] KL(q, p) of two passes' predictions p, q.
 
-    `nll` and `divergence` are weights; the sum over tokens is that of `summed_nll`, in nats. Only nll is smoothed. Both
-    passes get gradients.
+    `nll` and `divergence` are weights. The sum is over the same tokens as in `summed_nll`, in nats. Label smoothing
+    applies only to nll. Both passes get gradients.
     """
     rule = partial(_agreement, smoothing=label_smoothing, nll=nll, divergence=divergence)
     return _summed(passes, output, target_output, rule, ignore_index)
@@ -79,7 +79,7 @@ class LinearLoss(torch.autograd.Function):
     """rule(linear(features, weight, bias), targets) for the features of one or two passes, without keeping logits.
 
     The forward pass computes the gradients too, and backward only scales them. Matrix products are computed in `dtype`,
-    the softmax and the sum of the loss at least in float32.
+    and the softmax and the sum of the loss in at least float32.
     """
 
     @staticmethod
@@ -95,16 +95,16 @@ class LinearLoss(torch.autograd.Function):
     ) -> Tensor:
         kind = weight.device.type
         part, block = PART.get(kind, PART["cuda"]), max(1, BLOCK.get(kind, BLOCK["cuda"]) // len(passes))
-        # Both memory layouts, because the CPU's matrix product would transpose the weights again for every part.
+        # Both memory layouts are kept, because the CPU would otherwise transpose the weights again for every part.
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
         # All parts share one buffer: allocating memory takes the CPU longer than the computation.
         rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
-        # A separate buffer, because the first rows of `rounded` are still needed.
+        # This is a separate buffer, because `rounded` has logits that are still needed.
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
-        # At least in `dtype`: small gradients would underflow in float16 before they are scaled.
+        # These are at least as precise as `dtype`: small gradients would underflow in float16 before they are scaled.
         grad_passes = [torch.empty_like(x, dtype=torch.promote_types(x.dtype, dtype)) for x in passes]
         for start in range(0, len(targets), part):
             y = targets[start : start + part]
@@ -142,7 +142,7 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
 
 
 def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tensor | None) -> None:
-    """Overwrites logits with their gradients, and adds these to the gradient of the bias."""
+    """Overwrites logits with their gradients, and adds the gradients to the gradient of the bias."""
     for rows, gradient in zip(logits, gradients, strict=True):
         rows.copy_(gradient)
         if grad_bias is not None:
@@ -154,9 +154,9 @@ def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) 
     [rows] = logits
     rows -= rows.amax(dim=-1, keepdim=True)
     likely = _smoothed(rows, targets, smoothing)
-    # A single pass over each row, which stays in the cache.
+    # torch computes the softmax row by row, and a row stays in the cache.
     torch.softmax(rows, dim=-1, out=rows)
-    # The largest logit is 0 now, so its probability is 1 / sum exp(logit).
+    # The largest logit was 0, so the largest probability is 1 / sum exp(logit).
     log_totals = -rows.amax(dim=-1).log()
     _subtract_target(rows, targets, smoothing, 1.0)
     return log_totals.sum() - likely
@@ -171,8 +171,8 @@ def _agreement(
 ) -> Tensor:
     """The weighted sum of both passes' nll and of both KL divergences.
 
-    The gradients with respect to the logits of p are: nll(p): p - smoothed target; KL(p, q) = sum p log (p / q):
-    p (log (p / q) - KL(p, q)); KL(q, p): p - q.
+    The gradients with respect to the logits of p are p - smoothed target for nll(p), p (log (p / q) - KL(p, q)) for
+    KL(p, q) = sum p log (p / q), and p - q for KL(q, p).
     """
     loss = logits[0].new_zeros(())
     probabilities = []
@@ -184,7 +184,7 @@ def _agreement(
         loss -= share * _smoothed(rows, targets, smoothing)
         probabilities.append(own.mul_(1 / total))
     ratio = logits[0] - logits[1]
-    # From here on the memory of the logits can be reused.
+    # The logits are no longer needed, so their memory is reused from here on.
     sides = zip(logits, probabilities, probabilities[::-1], nll, divergence, divergence[::-1], strict=True)
     for rows, own, other, share, to_other, from_other in sides:
         kl = torch.mul(own, ratio, out=rows).sum(dim=-1, keepdim=True)

@@ -24,36 +24,36 @@ class LocalWindow:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights of one sentence pair at one site: of attention, or of an attribution method at 'cross'.
+    """The weights of one sentence pair at one site, from attention or from an attribution method.
 
-    At a decoder site row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder both are the
-    source piece. The columns are what the rows attend to: pieces, or whole sentences at the sites of sentences.
+    At a decoder site, row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder, both are
+    the source piece. The columns are what the rows attend to: pieces, or whole earlier sentences.
     """
 
     site: str
     """'encoder_self', 'decoder_self' or 'cross'; in documents also 'encoder_words', 'encoder_sentences',
     'decoder_words' and 'decoder_sentences', and 'context' for what earlier sentences add."""
     weights: Float[np.ndarray, "layers heads rows columns"]
-    """After normalizer and window, before dropout; a blocked weight is exactly 0."""
+    """After the normalizer and the window, before dropout; a blocked weight is exactly 0."""
     inputs: list[str]
     """The piece that each row reads."""
     outputs: list[str]
     """The piece that each row predicts."""
     columns: list[str]
-    """The piece at each column."""
+    """The piece at each column, or the number of the earlier sentence."""
     local: LocalWindow | None = None
-    """None without a local window."""
+    """None if the model has no local window at this site."""
     attribution: Float[np.ndarray, "layers heads rows columns"] | None = None
     """Signed attributions, whose absolute values divided by their sum in each row are the weights; None for attention.
 
-    At 'context' the absolute values are divided by the largest one of the map instead.
+    At 'context', the absolute values are divided by the largest one of the map instead.
 
-    In nats, but cosine distances for value zeroing.
+    They are in nats, except for value zeroing, which gives cosine distances.
     """
 
 
 class EarlierPair(NamedTuple):
-    """The pieces of a sentence pair that comes before another one in its document."""
+    """The pieces of an earlier sentence pair of the same document."""
 
     source_pieces: list[str]
     target_pieces: list[str]
@@ -73,14 +73,14 @@ class SentenceMaps:
     score: float | None = None
     """The search's score of the target, its log-probability with the penalties; None for a given target."""
     earlier: Sequence[EarlierPair] = ()
-    """The pairs before it in its document that the model read."""
+    """The earlier pairs of its document that the model read."""
 
     def site(self, name: str) -> AttentionMap:
         """The map of a site, such as 'cross'. Raises ValueError if the model has no such site."""
         found = [item for item in self.maps if item.site == name]
         if not found:
             raise ValueError(
-                f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}."
+                f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}; choose one."
             )
         return found[0]
 
@@ -131,7 +131,7 @@ def selected_sites(site: str, known: Iterable[str]) -> list[str]:
 def selected(
     weights: Float[np.ndarray, "layers heads *map"], layer: int | None, head: int | None
 ) -> Float[np.ndarray, "*map"]:
-    """The map of one layer and head; None takes the mean over them."""
+    """The map of one layer and head; None means the mean over all layers or heads."""
     of_layer = weights.mean(0) if layer is None else weights[layer]
     found: Float[np.ndarray, "*map"] = of_layer.mean(0) if head is None else of_layer[head]
     return found

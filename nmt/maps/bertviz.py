@@ -1,4 +1,4 @@
-"""Maps as the arguments of BertViz (Vig 2019)."""
+"""Attention maps as arguments for BertViz (Vig 2019)."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -30,7 +30,7 @@ _ARGUMENTS = {
 
 
 def arguments(sentence: SentenceMaps) -> EncoderDecoder:
-    """For `bertviz.model_view(**arguments(sentence))`: a tensor for each layer of every site of the model.
+    """The arguments for `bertviz.model_view(**arguments(sentence))`, with a tensor for each layer of each site.
 
     The decoder tokens are the decoder's inputs, BOS first.
     """

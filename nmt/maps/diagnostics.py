@@ -25,11 +25,11 @@ class Measures(NamedTuple):
     entropy: Heads
     """Mean of -sum_s a_s ln a_s, in nats: 0 if all weight is on one column."""
     uniformity: Heads
-    """Mean of the entropy divided by that of equal weights on all columns that the row may see."""
+    """Mean of the entropy divided by the entropy of equal weights on all columns that the row may see."""
     distance: Heads
     """Mean of sum_s a_s |s / (columns - 1) - t / (rows - 1)|: how far the weight is from the diagonal."""
     monotonicity: Heads
-    """Share of the steps at which the largest weight does not move back."""
+    """Share of the steps at which the position of the largest weight does not move backward."""
     coverage: Heads
     """Mean over the columns, without BOS and EOS, of min(sum of the column's weights, 1)."""
     special: Heads
@@ -37,30 +37,30 @@ class Measures(NamedTuple):
     punctuation: Heads
     """Mean weight on punctuation pieces."""
     variation: Heads
-    """Mean total variation distance of a row from the mean row: 0 if no query matters."""
+    """Mean total variation distance of a row from the mean row: 0 if the weights do not depend on the query."""
 
 
 WORSE_IS_LESS = {"monotonicity", "coverage", "variation"}
-"""The measures whose small values are bad; large values of the others are."""
+"""The measures for which small values are bad. For the others, large values are bad."""
 
 
 class HeadDiagnostics(NamedTuple):
     """The measures of one head, in one sentence or averaged over sentences."""
 
     line: int
-    """Counted from 1; 0 is the mean over sentences."""
+    """The line number of the sentence, from 1; 0 for the mean over sentences."""
     rank: int
     site: str
     layer: int | None
-    """None: the mean of the layers."""
+    """None for the mean of the layers."""
     head: int | None
-    """None: the mean of the heads."""
+    """None for the mean of the heads."""
     values: dict[str, float]
-    """By the names of `Measures`."""
+    """The value of each measure, by its name in `Measures`."""
 
     @property
     def dead(self) -> str:
-        """Why the head is dead: 'sink' (all weight on BOS and EOS), 'uniform' or 'constant'; '' if it is not."""
+        """Why the head is dead: 'sink' (nearly all weight on BOS and EOS), 'uniform' or 'constant'; '' if it is not."""
         if self.values["special"] >= SINK:
             return "sink"
         if self.values["uniformity"] >= UNIFORM:
@@ -103,7 +103,7 @@ def measure(item: AttentionMap) -> Measures:
 
 
 def head_entropies(weights: Float[np.ndarray, "layers heads rows columns"]) -> Heads:
-    """The entropy of `Measures` alone; NaN for a head without any weight."""
+    """Only the entropy of `Measures`; NaN for a head without any weight."""
     shares, used = _shares(weights)
     return np.where(used.any(-1), _mean(_entropies(shares), used), np.nan)
 

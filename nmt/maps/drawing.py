@@ -62,7 +62,7 @@ class Drawing:
         return selected_sites(self.settings.site, self.sites)
 
     def places(self, layers: int, heads: int) -> Iterator[tuple[int | None, int | None]]:
-        """The selected layers and heads, None for the mean."""
+        """Yields the selected pairs of layer and head; None means the mean."""
         layer, head = self.settings.layer, self.settings.head
         for one_layer in range(layers) if layer == "all" else [layer]:
             for one_head in range(heads) if head == "all" else [head]:
@@ -75,7 +75,7 @@ class Drawing:
         return Choice(self.settings.row, layer, head)
 
     def sites_of(self, sentence: SentenceMaps) -> list[str]:
-        """The selected sites at which a sentence has maps: the first one of a document has none of earlier ones."""
+        """The selected sites where a sentence has maps: a document's first sentence has none of earlier sentences."""
         there = {item.site for item in sentence.maps}
         return [site for site in self.drawn_sites if site in there]
 
@@ -94,9 +94,9 @@ class Drawing:
 
 
 def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
-    """Makes the chosen formats of all lines, or of some, and yields the lines to print: paths, and a table.
+    """Writes the chosen formats for all lines, or for some, and yields the text to print: paths, and a table.
 
-    Alignments always have all lines. Raises ValueError for lines without maps, and if no picture can be drawn.
+    Alignments always cover all lines. Raises ValueError for lines without maps, and if no picture can be drawn.
     """
     wanted = folder.lines if lines is None else lines
     formats = drawing.settings.formats
@@ -193,7 +193,7 @@ def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[i
 
 
 def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[str]:
-    """Words and links of each line's first rank, one line for each line of the input; empty if that has no maps."""
+    """Writes the words and links of each input line's best translation, line by line; empty for lines without maps."""
     found: dict[int, dict[str, str]] = {}
     for sentence in folder.sentences():
         if sentence.rank == 1:
@@ -210,7 +210,7 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
-    """Three tables: each sentence's drawn maps, each sentence's heads at the drawn sites, and all heads on average."""
+    """Writes tables of the drawn maps, of all heads at the drawn sites by sentence, and of the mean of each head."""
     drawn: list[HeadDiagnostics] = []
     every: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):
@@ -236,5 +236,5 @@ def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence
     for name, table in tables.items():
         (out / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
         yield str(out / f"{name}.csv")
-    yield f"By {drawing.settings.sort_by}, the worst head first:"
+    yield f"Heads sorted by {drawing.settings.sort_by}, worst first:"
     yield tables["heads"].markdown()

@@ -35,9 +35,9 @@ class Choice(NamedTuple):
     The latter is Shift-Att (Chen et al. 2020).
     """
     layer: int | None
-    """None: the mean of the layers."""
+    """None for the mean of the layers."""
     head: int | None
-    """None: the mean of the heads."""
+    """None for the mean of the heads."""
 
     def __str__(self) -> str:
         layer = "mean of layers" if self.layer is None else f"layer {self.layer}"
@@ -58,8 +58,8 @@ class Rates(NamedTuple):
 def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
-    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError, and ValueError with
-    file and line.
+    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError, and ValueError that
+    names the file and line of an invalid link.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
@@ -143,9 +143,9 @@ def table(
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
 ) -> dict[Choice, Rates]:
-    """The rates of the argmax links of every row, layer and head, of each layer's mean head and of the mean of all.
+    """The rates of the argmax links for every row, layer and head, for the mean of each layer and for the mean of all.
 
-    Each argument has one item for each sentence pair. Raises ValueError if there are none.
+    Each argument has one item for each sentence pair. Raises ValueError if there are no maps.
     """
     if not weights:
         raise ValueError(
@@ -165,7 +165,10 @@ def table(
 
 
 def best(choices: Mapping[Choice, Rates]) -> Choice:
-    """The choice of lowest error rate; ties prefer `predicts`, then means, then the lowest layer."""
+    """The choice with the lowest error rate; on a tie, the first one.
+
+    `table` lists `predicts` before `reads`, the mean of all before the layers, and a layer's mean before its heads.
+    """
     return min(choices, key=lambda choice: choices[choice].aer)
 
 

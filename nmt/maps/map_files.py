@@ -1,4 +1,4 @@
-"""Attention maps on disk: manifest.json and one .npz for each sentence, as docs/reference/map_format.md says."""
+"""Attention maps on disk: manifest.json and one .npz for each sentence, as in docs/reference/map_format.md."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
-    """A complete folder of maps. Raises FileNotFoundError if it has no manifest, ValueError if that is damaged."""
+    """A complete folder of maps. Raises FileNotFoundError without a manifest and ValueError if it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +62,7 @@ class MapFolder:
         return sorted({entry["line"] for entry in self.manifest["sentences"]})
 
     def number(self, lines: Iterable[int]) -> int:
-        """The number of sentences of some lines; a line with several translations counts once for each."""
+        """The number of sentences in some lines; a line with several translations counts once for each."""
         wanted = set(lines)
         return sum(entry["line"] in wanted for entry in self.manifest["sentences"])
 
@@ -82,7 +82,7 @@ class MapFolder:
                 yield self._read(entry)
 
     def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
-        # The manifest may come from a stranger: a name in it must not lead out of the folder.
+        # The manifest may come from an untrusted source: a name in it must not lead out of the folder.
         if not _FILE.fullmatch(str(entry["file"])):
             raise ValueError(
                 f"{self.path / MANIFEST} names '{entry['file']}', which is not a file of maps: export the maps again."
@@ -127,7 +127,8 @@ def write_maps(
     """Writes maps as they come, in any order, and the manifest last: a folder with a manifest is complete.
 
     `sites` describes each site, `made_from` the run and its input; both are copied into the manifest. Maps already in
-    the folder are replaced once all new ones are written. Raises ValueError if its manifest is another program's.
+    the folder are replaced once all new ones are written. Raises ValueError if the old manifest is damaged or
+    belongs to another program.
     """
     if (folder / MANIFEST).exists():
         MapFolder(folder)
@@ -140,7 +141,7 @@ def write_maps(
         shutil.rmtree(new, ignore_errors=True)
         raise
     entries.sort(key=lambda entry: (entry["line"], entry["rank"]))
-    # Without its manifest the folder is incomplete until the new files are in place; other programs' files stay.
+    # Without a manifest, the folder counts as incomplete until the new files are in place. Other programs' files stay.
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / _FOLDER).mkdir(exist_ok=True)
     for old in (folder / _FOLDER).glob("*.npz"):
@@ -156,7 +157,7 @@ def write_maps(
         "made_from": made_from,
         "sites": sites,
     }
-    # One line per sentence, which is short and readable.
+    # One line per sentence, to keep the manifest short and readable.
     rows = ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     text = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
     write_bytes(folder / MANIFEST, f'{text},\n  "sentences": [\n    {rows}\n  ]\n}}\n'.encode())

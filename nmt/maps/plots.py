@@ -1,4 +1,4 @@
-"""Pictures of attention maps, from arrays."""
+"""Draws pictures of attention maps from arrays."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 
 # Comes with matplotlib and has all Vietnamese letters.
 _FONT = "DejaVu Sans"
-# Magma is perceptually uniform but yellow at 0; white there keeps the lightness falling evenly.
+# Magma reversed is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
 _STOPS = np.linspace(0, 1, 16)[2:]
 _COLORS = LinearSegmentedColormap.from_list(
     "attention", [(0.0, "white"), *zip(_STOPS, colormaps["magma_r"](0.9 * _STOPS), strict=True)]
@@ -25,7 +25,7 @@ _FEW, _MANY = 20, 60
 _INK = "#333333"
 # A large grid is drawn at a lower resolution, so that it fits into memory.
 _DPI, _MOST_PIXELS = 160, 12_000
-# The smallest legible letters in print, in points, and their height as the side of a cell in inches.
+# The smallest legible font size in print, in points and in inches. A labeled cell is at least as large.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
 _GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
@@ -39,12 +39,13 @@ class Look(NamedTuple):
 
     title: str = ""
     rows: str = "target"
-    """The names of rows and columns."""
+    """The name of the rows."""
     columns: str = "source"
+    """The name of the columns."""
     width: float | None = None
-    """Width of the whole picture in inches, for print with letters of 6 points; None: as large as the map needs."""
+    """Width of the whole picture in inches, for print in 6-point letters; None for as large as the map needs."""
     max_weight: float | None = None
-    """Weight of the darkest color, which makes pictures comparable; None: the largest weight in the picture."""
+    """The weight of the darkest color, to make pictures comparable; None for the largest weight in the picture."""
 
 
 class Picture:
@@ -61,7 +62,7 @@ class Picture:
     def save(self, path: Path) -> None:
         """Writes .png, .svg or .pdf, by the path's extension; the same picture gives the same bytes."""
         kind = path.suffix.removeprefix(".")
-        # By default both contain the current date.
+        # By default, PDF and SVG files contain the current date.
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
         with rc_context(_EMBEDDED):
             self._figure.savefig(path, format=kind, facecolor="white", metadata=metadata, bbox_inches=self._box)

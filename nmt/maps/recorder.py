@@ -1,4 +1,4 @@
-"""Attention maps recorded while a model runs forward."""
+"""Records attention maps during the forward pass of a model."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ class Recorder:
     ) -> list[AttentionMap]:
         """The maps of one sentence of the batch at every recorded site, including EOS but without padding.
 
-        `earlier` are the sentences before it that the model read; without any, it has no maps of them. The local window
-        is left out if only some layers of a site have one.
+        `earlier` holds the earlier sentences of its document that the model read; if there are none, the sites of
+        earlier sentences are left out. The local window is left out if only some layers of a site have one.
         """
         labels = site_labels(source_pieces, target_pieces, earlier)
         maps = []
@@ -85,7 +85,7 @@ class Recorder:
         return maps
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:
-        """The columns that belong to a sentence's own earlier sentences, whose places are the last of the batch's."""
+        """The columns of a sentence's own earlier sentences, which come last among those of the batch."""
         place, _, level = site.rpartition("_")
         places = self.layers[f"{place}_sentences"][0].weights.shape[-1]
         first = places - len(earlier)

@@ -23,9 +23,9 @@ def union(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link
 def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
     """The intersection, grown (Koehn et al. 2003, section 3; `final-and` as in Moses).
 
-    grow-diag repeatedly adds links of the union that touch an accepted link, also diagonally, and whose source or
-    target word has no link yet. final-and then adds links of the forward and afterwards of the backward direction
-    whose words both have no link yet.
+    grow-diag repeatedly adds links of the union that touch an accepted link, even diagonally, and whose source or
+    target word has no link yet. final-and then adds the links of the forward direction, and after them those of the
+    backward direction, whose source and target words both have no link yet.
     """
     grown = set(forward & backward)
     candidates = sorted(forward | backward, key=_by_target)
@@ -53,7 +53,7 @@ SYMMETRIZATIONS: dict[str, Callable[[frozenset[Link], frozenset[Link]], frozense
 
 
 def all_links(weights: Float[np.ndarray, "target_words source_words"], threshold: float) -> dict[str, frozenset[Link]]:
-    """The links of a word map by name: argmax of each target word, of each source word, threshold, symmetrized."""
+    """The links of a word map, by the names in LINKS: argmax in each direction, threshold, and symmetrizations."""
     forward = argmax_links(weights)
     backward = frozenset((source, target) for target, source in argmax_links(weights.T))
     symmetrized = {name: symmetrize(forward, backward) for name, symmetrize in SYMMETRIZATIONS.items()}

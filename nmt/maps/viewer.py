@@ -45,7 +45,7 @@ class ViewedRun(NamedTuple):
 
 
 def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None) -> list[ViewedRun]:
-    """Folders of maps as the runs of one page, with distinct names. Warns if a line has different sources."""
+    """Folders of maps as the runs of one page, with distinct names. Warns if a line differs between folders."""
     names = []
     for folder in folders:
         made_from = folder.manifest["made_from"]
@@ -108,14 +108,14 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
             raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
         seen.add(key)
         if not sentence.maps:
-            raise ValueError(f"Line {sentence.line} of run '{run.name}' has 0 maps; leave out lines without maps.")
+            raise ValueError(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")
         for item in sentence.maps:
             page.write(f'<script type="application/octet-stream" id="weights-{number}-{place}-{item.site}">')
             page.write(_packed(item, run.name, sentence.line))
             page.write("</script>\n")
         entries.append(_entry(sentence))
     if not entries:
-        raise ValueError(f"Run '{run.name}' has 0 sentences; pass at least one, or leave the run out.")
+        raise ValueError(f"Run '{run.name}' has no sentences; pass at least one, or leave the run out.")
     return {"name": run.name, "sentences": entries}
 
 

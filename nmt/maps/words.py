@@ -1,4 +1,4 @@
-"""From pieces to words: attention between pieces becomes attention between space-separated words."""
+"""From pieces to words: turns attention between pieces into attention between space-separated words."""
 
 import re
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def word_map(
 
     `weights` has a row for each target piece and EOS, and a column for each source piece and EOS. The EOS column is
     dropped without renormalization. Row t predicts piece t and reads piece t - 1, so the row that reads piece t is row
-    t + 1; that of the last piece predicts EOS. Raises ValueError for another shape.
+    t + 1; the row that reads the last piece predicts EOS. Raises ValueError if `weights` has a different shape.
     """
     rows, columns = len(target_pieces), len(source_pieces)
     if weights.shape[-2:] != (rows + 1, columns + 1):
@@ -104,7 +104,7 @@ def _texts(pieces: Sequence[str]) -> list[str]:
 
 
 def _membership(pieces: Sequence[str]) -> Float[np.ndarray, "words pieces"]:
-    """1 where a piece belongs to a word, else 0."""
+    """A matrix that is 1 where a piece belongs to a word, and 0 elsewhere."""
     spans = merge_pieces(pieces)
     matrix = np.zeros((len(spans), len(pieces)))
     for word, (start, end) in enumerate(spans):

@@ -1,4 +1,4 @@
-"""The models: which state is the query, when it attends, and where the context goes."""
+"""The models. They differ in which state is the query, when it attends, and where the context goes."""
 
 from nmt.models.bahdanau import Bahdanau
 from nmt.models.base import Seq2Seq

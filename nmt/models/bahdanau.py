@@ -26,24 +26,25 @@ class State(NamedTuple):
 
 
 class Bahdanau(RecurrentSeq2Seq):
-    """s_t = GRU([E y_{t-1}; c_t], s_{t-1}), c_t from score(s_{t-1}, h_j) (Bahdanau et al. 2015, section 3.1).
+    """s_t = GRU([E y_{t-1}; c_t], s_{t-1}); s_{t-1} is the query for c_t (Bahdanau et al. 2015, section 3.1).
 
-    The annotation h_j is the forward and the backward state of a GRU at piece j (section 3.2).
+    The annotation h_j concatenates the forward and the backward state of a GRU at piece j (section 3.2).
     s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
 
     With encoder=lstmn, h_j is the state of an LSTMN, which attends to its own past (Cheng et al. 2016; site
     encoder_self), and its last state replaces b_1.
 
-    Deviations: torch's GRU applies the reset gate after the recurrent product, the paper (A.1.1) before it; torch's z
-    is the paper's 1 - z. The paper has no dropout; here it is applied to the embeddings, the annotations and the maxout
-    layer. `dropout_at` overrides `dropout` at the places embedding, encoder and output. With `fix_norm`, the rows of
-    the embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 1.
+    Deviations: torch's GRU applies the reset gate after the recurrent product, whereas the paper applies it before the
+    product (A.1.1); torch's z is the paper's 1 - z. The paper uses no dropout; here it is applied to the embeddings,
+    the annotations and the maxout layer. `dropout_at` overrides `dropout` at the places embedding, encoder and output.
+    With `fix_norm`, the rows of the embeddings have norm sqrt(embedding_dim), and the rows of the output layer have
+    norm 1.
     """
 
     queries: ClassVar = {
         "encoder_self": lstmn_query("source"),
-        "cross": "s_{t-1}, the decoder state before it reads y_{t-1}; the context then enters the step to s_t",
+        "cross": "s_{t-1}, the decoder state before y_{t-1} is read; the context is then an input of the step to s_t",
     }
 
     def __init__(
@@ -104,7 +105,7 @@ class Bahdanau(RecurrentSeq2Seq):
     ) -> tuple[Annotations, State]:
         lengths, watch_self = source_mask.sum(dim=1).cpu(), watch and partial(watch, "encoder_self", 0)
         annotations, final = annotate(self.encoder, self.embedding_dropout(embedded), lengths, watch_self)
-        # The last state of an LSTMN, or b_1, the last one of a GRU's backward direction.
+        # The last state of an LSTMN, or b_1, which is the last state of the backward direction of a GRU.
         last = final[0][0] if isinstance(self.encoder, LSTMN) else final[1]
         hidden = torch.tanh(self.bridge(last))
         first = State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))

@@ -14,7 +14,7 @@ Watch = Callable[[str, int, Tensor, View], None]
 """watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
 View of its window.
 
-The sites are encoder_self, decoder_self and cross, and those of nmt.models.document_model; layers count from 0.
+The sites are encoder_self, decoder_self, cross, and those in nmt.models.document_model. Layers are counted from 0.
 """
 
 Source = Int[Tensor, "batch source"]
@@ -27,7 +27,7 @@ Logits = Float[Tensor, "batch target vocab"]
 
 @runtime_checkable
 class ReadableContext(Protocol):
-    """What a DocumentModel reads of a batch's context: see nmt.data.batch.ContextSentences."""
+    """The part of a batch's context that a DocumentModel reads; see nmt.data.batch.ContextSentences."""
 
     @property
     def source(self) -> Int[Tensor, "rows source"]: ...
@@ -49,7 +49,7 @@ class Attending(nn.Module, ABC):
     """A model with attention: a translation model, or an encoder alone."""
 
     queries: ClassVar[Mapping[str, str]]
-    """The queries, in words, of each site that the class can have, in the order in which a sentence reaches them."""
+    """A description of the queries of each site that the class can have, in the order of computation."""
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class Attending(nn.Module, ABC):
 
     @property
     def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
-        """The sites that a sentence reaches by itself, without its document."""
+        """The sites that are used when a sentence is processed without its document."""
         return self.sites
 
     @property
@@ -68,12 +68,12 @@ class Attending(nn.Module, ABC):
 
     @property
     def max_source(self) -> int | None:
-        """The largest number of source pieces, including EOS; None if there is no limit."""
+        """The largest number of source pieces that the model supports, including EOS; None if there is no limit."""
         return self._least("encoder_self", "cross")
 
     @property
     def max_target(self) -> int | None:
-        """The largest number of target pieces, including EOS; None if there is no limit."""
+        """The largest number of target pieces that the model supports, including EOS; None if there is no limit."""
         return self._least("decoder_self")
 
     def _least(self, *sites: str) -> int | None:
@@ -84,12 +84,12 @@ class Attending(nn.Module, ABC):
 class Seq2Seq(Attending):
     """A model of p(target | source).
 
-    Memory and State are NamedTuples of tensors. Memory has one row per sentence and never changes; State has
+    Memory and State are (nested) tuples of tensors. Memory has one row per sentence and never changes; State has
     sentences x beams rows (row = sentence * beams + beam). `step` may overwrite the State that it receives.
     """
 
     source_embedding: nn.Embedding
-    """The vectors of the source pieces, which `encode_embedded` reads."""
+    """The source embeddings; `encode` passes their vectors to `encode_embedded`."""
 
     output: nn.Linear
     """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
@@ -116,7 +116,7 @@ class Seq2Seq(Attending):
     ) -> Any:
         """The Memory of the sources: projected keys and values, and the mask.
 
-        `context` are the sentences before them in their documents, which only a DocumentModel reads.
+        `context` holds the sentences before them in their documents, which only a DocumentModel reads.
         """
         return self.encode_embedded(self.source_embedding(source), source_mask, watch, context)
 
@@ -127,7 +127,7 @@ class Seq2Seq(Attending):
         watch: Watch | None = None,
         context: ReadableContext | None = None,
     ) -> Any:
-        """The Memory of the rows of `source_embedding`, or of other vectors in their place, before dropout.
+        """Like `encode`, but takes vectors instead of ids: rows of `source_embedding` or others, before dropout.
 
         Raises ValueError for a `context` that the model cannot read.
         """
@@ -140,11 +140,11 @@ class Seq2Seq(Attending):
     def annotate(
         self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
     ) -> tuple[Annotations, Any]:
-        """The encoder's state at each source position, and what else the decoder starts from."""
+        """The encoder's state at each source position, and whatever else the decoder starts from."""
 
     @abstractmethod
     def remember(self, annotations: Annotations, source_mask: SourceMask, first: Any) -> Any:
-        """The Memory of the results of `annotate`."""
+        """The Memory, made from the results of `annotate`."""
 
     @abstractmethod
     def decode(
@@ -162,20 +162,21 @@ class Seq2Seq(Attending):
     ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
         """Reads one more token per beam; returns the input of the output layer and the new State.
 
-        `watch` receives the cross attention; its queries are the beams.
+        `watch` receives the weights of cross attention, and of a DocumentModel's attention to earlier target sentences;
+        the queries are the beams.
         """
 
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
-        """The same, but returns log p of each next piece, in nats, instead of the features."""
+        """Like `advance_features`, but returns log p of each possible next piece, in nats, instead of the features."""
         features, state = self.advance_features(tokens, state, memory, watch)
         return self.output(features).float().log_softmax(dim=-1), state
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Float[Tensor, "sentences beams source"], Any]:
-        """The same as `step`, plus the last layer's cross attention weights, averaged over the heads."""
+        """Like `step`, but also returns the last layer's cross attention weights, averaged over the heads."""
         cross: list[Tensor] = []
 
         def keep(site: str, layer: int, weights: Tensor, view: View) -> None:

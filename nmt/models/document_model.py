@@ -1,4 +1,4 @@
-"""A sentence model in a document: hierarchical attention to earlier sentences around its encoder and its decoder."""
+"""A sentence model for documents: attention to earlier sentences follows its encoder, its decoder, or both."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,22 +16,23 @@ _PLACES = {"encoder": ("encoder",), "decoder": ("decoder",), "both": ("encoder",
 
 
 class Memory(NamedTuple):
-    """The sentence model's Memory, and the earlier target sentences; () if the decoder does not read them."""
+    """The sentence model's Memory, and the earlier target sentences, or () if the decoder reads none."""
 
     sentence: Any
     earlier: EarlierSentences | tuple[()]
 
 
 class DocumentModel(Seq2Seq):
-    """A sentence model whose states also attend to the sentences before it (Miculicich et al. 2018, section 3).
+    """A sentence model whose states also attend to earlier sentences (Miculicich et al. 2018, section 3).
 
-    `at` encoder: the annotations attend to those of earlier source sentences, before the decoder reads them; decoder:
-    the input of the output layer attends to that of earlier target sentences, which are the references in training and
-    the model's own translations in search; or both. The states of earlier sentences are those of the sentence model.
-    A sentence without earlier ones has exactly the sentence model's probabilities.
+    With `at` encoder, the annotations attend to the annotations of earlier source sentences before the decoder reads
+    them. With `at` decoder, the inputs of the output layer attend to the corresponding inputs of earlier target
+    sentences, which are the references in training and the model's own translations in search. With `at` both, both
+    attend. The states of earlier sentences are computed by the sentence model alone. A sentence without earlier
+    sentences gets exactly the probabilities of the sentence model.
 
-    The paper reads the states of the last layer; `advance_features` of the models here are those before the output
-    layer. Deviation: gradients also flow into the states of the earlier sentences.
+    The paper uses the states of the decoder's last layer; here they are the inputs of the output layer, which
+    `advance_features` returns. Deviation: gradients also flow into the states of the earlier sentences.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class DocumentModel(Seq2Seq):
 
     @property
     def max_context(self) -> int | None:
-        """The largest number of earlier sentences; None if there is no limit."""
+        """The largest number of earlier sentences that the model can read; None if there is no limit."""
         return self._least("encoder_sentences", "decoder_sentences")
 
     def encode_embedded(
@@ -163,6 +164,6 @@ class DocumentModel(Seq2Seq):
 
 
 def _watches(watch: Watch | None, place: str) -> tuple[Any, Any]:
-    """The watches of both levels."""
+    """The watch for the words and the watch for the sentences; None if `watch` is None."""
     words, sentences = (watch and partial(watch, f"{place}_{level}", 0) for level in ("words", "sentences"))
     return words, sentences

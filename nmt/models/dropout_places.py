@@ -1,4 +1,4 @@
-"""Dropout probabilities of a model: one for all places, overridden at some."""
+"""Dropout probabilities of a model: a default, which can be overridden for each place."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

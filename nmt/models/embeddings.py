@@ -12,8 +12,8 @@ from torch.nn.utils import parametrize
 DIRECTION_STD = 0.01 / math.sqrt(3)
 """Initial standard deviation of the entries of vectors whose direction alone matters (FixNorm).
 
-It is that of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019): the vectors are so short that one optimizer
-step changes their direction by a large angle.
+It is the standard deviation of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019). Vectors this short change
+their direction by a large angle in one optimizer step.
 """
 
 
@@ -26,7 +26,7 @@ class VocabularySizes(NamedTuple):
 
 
 def token_embeddings(vocabulary: VocabularySizes, dim: int, std: float = 1.0) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embedding tables of both sides, drawn from N(0, std^2); a single table if the vocabulary is joint."""
+    """The embedding tables of both sides, drawn from N(0, std^2); the same table if the vocabulary is joint."""
     target = _table(vocabulary.target, dim, std)
     return target if vocabulary.joint else _table(vocabulary.source, dim, std), target
 
@@ -51,7 +51,7 @@ class _RowsOfLength(nn.Module):
 
 
 def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0) -> None:
-    """Reparametrizes each row of `weight` as length * w / |w| with trained w.
+    """Reparametrizes each row of `weight` as length * w / |w| with a trained w.
 
     With length 1 this is FixNorm (Nguyen & Salazar 2019). Nguyen & Chiang (2018) also fix the norm of the output
     layer's input, as ScaleNorm does. Modules that share a weight still share it afterwards.
@@ -61,7 +61,7 @@ def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0)
 
 
 def with_plain_weights(model: nn.Module) -> None:
-    """Undoes `with_rows_of_length`, keeping the current weights, for a model that is no longer trained."""
+    """Undoes `with_rows_of_length` and keeps the current weights, for a model that will not be trained further."""
     for module in model.modules():
         if parametrize.is_parametrized(module, "weight"):
             parametrize.remove_parametrizations(module, "weight", leave_parametrized=True)

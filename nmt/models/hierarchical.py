@@ -12,7 +12,7 @@ from nmt.models.transformer_layers import FeedForward
 
 
 class EarlierSentences(NamedTuple):
-    """The projected words of the sentences before each sentence of a batch."""
+    """The keys and values of the words in the sentences before each sentence of a batch."""
 
     keys: Float[Tensor, "batch sentences heads words head_dim"]
     values: Float[Tensor, "batch sentences heads words head_dim"]
@@ -21,12 +21,12 @@ class EarlierSentences(NamedTuple):
 
 
 class HierarchicalAttention(nn.Module):
-    """h'_t = l * h_t + (1 - l) * d_t: a state h_t and what it finds in earlier sentences (Miculicich et al. 2018).
+    """h'_t = l * h_t + (1 - l) * d_t: mixes a state h_t with d_t from earlier sentences (Miculicich et al. 2018).
 
     s^j = MultiHead_w(h_t, H^j) over the words of earlier sentence j; d_t = FFN(MultiHead_s(h_t, [s^1 ... s^k])) over
     the sentences; l = sigmoid(W [h_t; d_t] + b). The query projections of the heads serve as the paper's f_w and f_s.
-    b starts at 2, so that a model that continues from a sentence model starts close to it. Without an earlier sentence
-    h'_t = h_t.
+    b is initialized to 2, so that a model that continues from a sentence model starts close to it. Without an earlier
+    sentence, h'_t = h_t.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class HierarchicalAttention(nn.Module):
         mask: Bool[Tensor, "rows words"],
         rows: Int[Tensor, "batch sentences"],
     ) -> EarlierSentences:
-        """The sentences `rows` of `states`, projected once; -1 is no sentence."""
+        """Projects `states` once, then selects the earlier sentences by their `rows`; -1 stands for no sentence."""
         projected, found = self.words.project(states), rows.clamp(min=0)
         there = mask[found] & (rows >= 0).unsqueeze(-1)
         return EarlierSentences(projected.keys[found], projected.values[found], there)

@@ -15,7 +15,7 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 def default(model: Attending) -> None:
-    """Keeps torch's initial weights of linear layers and recurrent networks, and the models' own of embeddings."""
+    """Keeps the initial weights: torch's in linear layers and recurrent networks, the model's own in embeddings."""
 
 
 @torch.no_grad()
@@ -45,9 +45,10 @@ def xavier(model: Attending) -> None:
 
 @torch.no_grad()
 def small(model: Attending, dim: int) -> None:
-    """N(0, 2 / (dim + 4 dim)) for all linear layers of a model of width `dim` (Nguyen & Salazar 2019, SmallInit).
+    """N(0, 2 / (dim + 4 dim)) for all linear layers and gates of a model of width `dim` (Nguyen & Salazar 2019,
+    SmallInit).
 
-    For a feed-forward net with 4 dim hidden units this is the variance of Glorot & Bengio; here all layers get it.
+    This is the variance of Glorot & Bengio for a feed-forward net with 4 dim hidden units; here all layers use it.
     Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
     ValueError if `dim` is not positive.
     """

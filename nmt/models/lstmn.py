@@ -14,7 +14,7 @@ from nmt.attention.windows import Asking
 
 
 class Tape(NamedTuple):
-    """A cell's past states in each row: the keys of h_i, the values [h_i; c_i], and the last summary h~_{t-1}."""
+    """The past states of a cell for each row: the keys of h_i, the values [h_i; c_i], and the last summary h~_{t-1}."""
 
     keys: Float[Tensor, "rows 1 size _"]
     values: Float[Tensor, "rows 1 size value_dim"]
@@ -22,7 +22,7 @@ class Tape(NamedTuple):
 
 
 class Recurrence(nn.Module, ABC):
-    """A recurrent network that takes the lengths of the sentences, whereas torch's own take packed sequences."""
+    """A recurrent network that reads padded sentences and their lengths; torch's own networks need packed sequences."""
 
     @abstractmethod
     def forward(
@@ -31,7 +31,7 @@ class Recurrence(nn.Module, ABC):
         lengths: Int[Tensor, " batch"],
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "batch source hidden_dim"], Any]:
-        """The outputs, and the final states (directions, batch, _) as torch's LSTM or GRU returns them."""
+        """The outputs, and the final states (directions, batch, _) in the form that torch's LSTM or GRU returns."""
 
 
 class LSTMN(Recurrence):
@@ -41,10 +41,10 @@ class LSTMN(Recurrence):
     [h~_t; c~_t] = sum_i s_i [h_i; c_i] (equation 6); h_t, c_t = LSTMCell(x_t, (h~_t, c~_t)) (equations 7 to 9).
 
     With the additive scorer this is the paper's score v . tanh(W_h h_i + W_x x_t + W_h~ h~_{t-1}), in which [W_x W_h~]
-    is the scorer's query matrix times W_q. All weight on t - 1 gives an ordinary LSTM. The first position has no past:
-    its h~ and c~ are the initial state. Every position stores its past for the gradient, so training memory grows with
-    the square of the length. Under autocast all this is computed in the dtype of the inputs, because c~ would lose
-    digits at every step.
+    is the scorer's query matrix times W_q. With all the weight on t - 1, it is an ordinary LSTM. The first position has
+    no past: its h~ and c~ are the initial state. Every position stores its past for the gradient, so training memory
+    grows with the square of the length. Under autocast, everything is computed in the dtype of the inputs, because c~
+    would otherwise lose digits at every step.
     """
 
     def __init__(self, attention: Callable[..., Attention], input_dim: int, hidden_dim: int) -> None:
@@ -68,10 +68,10 @@ class LSTMN(Recurrence):
         position: Int[Tensor, " rows"],
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"], Tape]:
-        """Reads one input per row; returns h_t, c_t and the tape with them.
+        """Reads one input per row; returns h_t, c_t and the tape extended by them.
 
-        `previous` is the initial state in rows at position 0, and not used in others. `watch` receives the weights of
-        positions 0 to t, in which t has weight 0.
+        `previous` is the initial state for rows at position 0, and is not used for other rows. `watch` receives the
+        weights of the positions 0 to t, where position t itself has weight 0.
         """
         with torch.autocast(inputs.device.type, enabled=False):
             keys, values = (F.pad(part, (0, 0, 0, 1)) for part in (tape.keys, tape.values))
@@ -98,16 +98,16 @@ class LSTMN(Recurrence):
         lengths: Int[Tensor, " batch"],
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "batch source hidden_dim"], tuple[Tensor, Tensor]]:
-        """h_t of whole sentences, read from left to right, and the last h and c, each (1, batch, hidden_dim).
+        """All states h_t of sentences read from left to right, and the last h and c, each (1, batch, hidden_dim).
 
-        The initial state is zero. `lengths` are the sentences' lengths (a CPU tensor).
+        The initial state is zero. `lengths` are the lengths of the sentences (a CPU tensor).
         """
         zero, ends = inputs.new_zeros(inputs.shape[0], self.hidden_dim), lengths.to(inputs.device)
         tape, position = self.start(zero), torch.zeros_like(ends)
         rows = WatchedRows() if watch else None
         for piece in inputs.unbind(dim=1):
             *_, tape = self.step(piece, (zero, zero), tape, position, rows)
-            position = torch.minimum(position + 1, ends)  # padding is no past
+            position = torch.minimum(position + 1, ends)  # padding does not join the past
         if watch and rows:
             watch(*rows.joined())
         last = ends.view(1, -1, 1, 1) - 1
@@ -119,8 +119,8 @@ class LSTMN(Recurrence):
 def lstmn_query(side: str) -> str:
     """The query of an LSTMN that reads the source or the target, in words."""
     return (
-        f"a projection of [x_t; h~_{{t-1}}], where x_t is what the layer reads at {side} position t and h~_{{t-1}} the "
-        "last mean of its past states; attending to its own states before t"
+        f"a projection of [x_t; h~_{{t-1}}], where x_t is the layer's input at {side} position t and h~_{{t-1}} its "
+        "previous mean of past states; attending to the layer's states before t"
     )
 
 
@@ -132,7 +132,7 @@ def given_site(attention: Callable[..., Attention] | None, choice: str, site: st
 
 
 class WatchedRows:
-    """A SiteWatch that collects the weights of successive queries, whose numbers of keys may grow."""
+    """A SiteWatch that collects the weights of successive queries; later queries may have more keys."""
 
     def __init__(self) -> None:
         self._weights: list[Tensor] = []
@@ -143,7 +143,7 @@ class WatchedRows:
         self._views.append(view)
 
     def joined(self) -> tuple[Tensor, View]:
-        """All queries' weights, (batch, heads, queries, keys), and their view; missing keys are blocked."""
+        """The weights of all queries, (batch, heads, queries, keys), and their view; missing keys are blocked."""
         size = self._weights[-1].shape[-1]
         weights = torch.cat([F.pad(row, (0, size - row.shape[-1])) for row in self._weights], dim=2)
         return weights, View.join([view.widened(size) for view in self._views])

@@ -1,4 +1,4 @@
-"""Luong et al. 2015: the query is the current decoder state, and the context joins it after the recurrence."""
+"""Luong et al. 2015: the query is the current decoder state, and the context enters after the recurrence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,16 +25,17 @@ from nmt.models.recurrent import (
     reversed_order,
 )
 
-# Norm of the output layer's rows with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1 allow
-# only small logits. Training loss after 200 and 250 updates of experiment=envi_luong with seed 1: 5.16 and 5.41 with
-# norm 1, 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6; 6.63 after 200 updates without FixNorm.
+# Norm of the rows of the output layer with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1
+# allow only small logits. Training loss after 200 and 250 updates of experiment=envi_luong with seed 1: 5.16 and 5.41
+# with norm 1, 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, 4.52 and 4.86 with 22.6. Without FixNorm, it is 6.63 after
+# 200 updates.
 _OUTPUT_LENGTH = 5.0
 
 
 class State(NamedTuple):
     """Hidden states and cells of all layers, the attentional vector h~_{t-1}, and the number of pieces read so far.
 
-    With decoder=lstmn, also the past of each layer.
+    With decoder=lstmn, also the past states of each layer.
     """
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
@@ -47,24 +48,24 @@ class State(NamedTuple):
 class Luong(RecurrentSeq2Seq):
     """h~_t = tanh(W_c [c_t; h_t]) (equation 5), then softmax(W_s h~_t) (equation 6; Luong et al. 2015, section 3).
 
-    h_t is the top state of a stacked LSTM, and c_t the context of its attention to the source states h_s.
+    h_t is the top state of a stacked LSTM, and c_t is the context of its attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3); it is zero at t = 0.
 
-    `encoder` is bidirectional, reversed or lstmn. The final states of a bidirectional or LSTMN encoder pass through
-    tanh(linear) in each layer and become the initial states of the decoder. The reversed encoder is the paper's: it
-    reads the pieces from the last to the first, then EOS, and its final states become the decoder's without a change,
-    so both must have the same width. An LSTMN (Cheng et al. 2016) attends to its own past: as the encoder, at the site
-    encoder_self; with `decoder` lstmn instead of lstm, at decoder_self.
+    `encoder` is bidirectional, reversed or lstmn. The final states of each layer of a bidirectional or LSTMN encoder
+    pass through tanh(linear) and become the initial states of the decoder. The reversed encoder is the paper's: it
+    reads the pieces from the last to the first, then EOS, and its final states become the decoder's initial states
+    unchanged, so both must have the same width. `decoder` is lstm or lstmn. An LSTMN (Cheng et al. 2016) attends to its
+    own past, at the site encoder_self in the encoder and at decoder_self in the decoder.
 
     Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t; `dropout_at`
     overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of the
-    embeddings have the norm sqrt(embedding_dim), and those of the output layer the norm 5.
+    embeddings have norm sqrt(embedding_dim), and the rows of the output layer have norm 5.
     """
 
     queries: ClassVar = {
         "encoder_self": lstmn_query("source"),
         "decoder_self": lstmn_query("target"),
-        "cross": "h_t, the top layer's state after it has read y_{t-1}; the context then joins h_t in h~_t",
+        "cross": "h_t, the top layer's state after y_{t-1} has been read; h~_t then combines it with the context",
     }
 
     def __init__(
@@ -167,7 +168,7 @@ class Luong(RecurrentSeq2Seq):
         if order is not None:
             inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
         nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source_mask[:, 0], dtype=torch.long)
-        # Like the embeddings, which autocast leaves as they are.
+        # The tapes have the dtype of the embeddings, which autocast does not change.
         tapes = tuple(layer.start(embedded[:, 0]) for layer in self.cells if isinstance(layer, LSTMN))
         first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, tapes)
         return inputs, first
@@ -194,7 +195,7 @@ class Luong(RecurrentSeq2Seq):
     def _recur(
         self, inputs: Float[Tensor, "rows input_dim"], state: State, watch: Watch | None
     ) -> tuple[Tensor, Tensor, tuple[Tape, ...]]:
-        """One time step of the stack; returns its hidden states and cells (rows, layers, decoder_dim), and its past."""
+        """One time step of the stack: its hidden states and cells, each (rows, layers, decoder_dim), and its tapes."""
         hidden: list[Tensor] = []
         cell: list[Tensor] = []
         tapes: list[Tape] = []

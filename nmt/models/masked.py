@@ -1,4 +1,4 @@
-"""Masked pretraining (BERT, Devlin et al. 2019): the Transformer's encoder predicts pieces that it cannot see."""
+"""Masked pretraining (BERT, Devlin et al. 2019): the Transformer's encoder predicts pieces hidden from it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -21,10 +21,10 @@ from nmt.models.transformer_layers import Dropouts, EncoderLayer, Norm, encoded,
 class MaskedTransformer(Attending):
     """p(x_i | x~) at each position i of a sentence x~ with hidden pieces (Devlin et al. 2019, section 3.1).
 
-    The encoder of `Transformer`, whose weights have the same names there, and an output layer that shares its weights
-    with the embeddings. As in the paper, the output layer reads the encoder's states; the authors' program has one more
-    layer in between. Positions are sinusoidal, and there are no segment embeddings. The arguments are those of
-    `Transformer`. Raises ValueError for a vocabulary that is not joint.
+    The model is the encoder of `Transformer`, with the same parameter names, and an output layer that shares its
+    weights with the embeddings. As in the paper, the output layer reads the encoder's states directly; the authors'
+    code has one more layer in between. Position encodings are sinusoidal, and there are no segment embeddings. The
+    arguments are the same as for `Transformer`. Raises ValueError for a vocabulary that is not joint.
     """
 
     queries: ClassVar = {"encoder_self": Transformer.queries["encoder_self"]}
@@ -46,7 +46,7 @@ class MaskedTransformer(Attending):
     ) -> None:
         super().__init__()
         if not vocabulary.joint:
-            raise ValueError("A pretrained encoder reads and predicts pieces of one vocabulary; make it joint.")
+            raise ValueError("Pretraining reads and predicts pieces of the same vocabulary; use a joint vocabulary.")
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.source_embedding, _ = token_embeddings(vocabulary, dim, DIRECTION_STD if fix_norm else dim**-0.5)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))

@@ -1,4 +1,4 @@
-"""Normalization layers of the Transformer; norm(dim) is a module for vectors of width dim."""
+"""Normalization layers for the Transformer; norm(dim) is a module for vectors of width dim."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The common parts of recurrent models: a recurrent encoder, and a decoder that reads one piece at a time."""
+"""The parts that recurrent models share: a recurrent encoder, and a decoder that reads one piece at a time."""
 
 import math
 from abc import abstractmethod
@@ -73,8 +73,8 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _fix_row_lengths(self, output: float) -> None:
         """FixNorm (Nguyen & Salazar 2019): fixes the norm of each row of the output layer to `output`.
 
-        Rows of embeddings get the norm sqrt(embedding_dim), the expected norm of N(0, 1) vectors; the Transformer
-        multiplies unit vectors by the same factor.
+        The rows of the embeddings get norm sqrt(embedding_dim), which is about the norm of vectors with N(0, 1)
+        entries. The Transformer multiplies its unit vectors by the same factor.
         """
         tables = tuple(dict.fromkeys((self.source_embedding, self.target_embedding)))
         for module in (*tables, self.output):
@@ -94,7 +94,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     @abstractmethod
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        """The input of the output layer; separate from `advance` because all time steps can be computed at once."""
+        """The input of the output layer; separate from `advance`, so that all time steps can be computed at once."""
 
 
 def repeat_rows(state: Any, times: int) -> Any:
@@ -137,20 +137,23 @@ def attend_to(
     memory: Memory,
     watch: SiteWatch | None,
 ) -> Float[Tensor, "sentences beams encoder_dim"]:
-    """The context of each beam's query; `position` is its target position."""
+    """The context for the query of each beam; `position` holds the target positions of the queries."""
     positions = position.view(queries.shape[:2])
     context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
     return context
 
 
 def check_kind(name: str, kind: str, kinds: Sequence[str]) -> None:
-    """Raises ValueError if `kind` is not one of `kinds`; `name` is the argument's."""
+    """Raises ValueError if the argument `name` has a value `kind` that is not one of `kinds`."""
     if kind not in kinds:
         raise ValueError(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
 
 
 def direction_dim(encoder_dim: int) -> int:
-    """The width of one direction of a bidirectional encoder with annotations of width `encoder_dim`."""
+    """The width of one direction of a bidirectional encoder with annotations of width `encoder_dim`.
+
+    Raises ValueError if `encoder_dim` is odd.
+    """
     if encoder_dim % 2:
         raise ValueError(f"encoder_dim is {encoder_dim}; it must be even, because the two directions share it.")
     return encoder_dim // 2

@@ -28,7 +28,7 @@ from nmt.models.transformer_layers import (
 
 
 class Memory(NamedTuple):
-    """The source's keys and values for each decoder layer's cross attention, and the source mask."""
+    """The keys and values of the source for the cross attention of each decoder layer, and the source mask."""
 
     cross: tuple[KeysValues, ...]
     mask: Bool[Tensor, "sentences source"]
@@ -47,11 +47,11 @@ class Transformer(Seq2Seq):
     E are the embeddings (section 3.4) and PE sinusoidal position encodings (section 3.5). The output layer shares its
     weights with the target embeddings, and a joint vocabulary shares them with the source embeddings (section 3.4).
 
-    `norm` is the paper's layer norm or another one of nmt.models.norms. The paper has post-norm; `norm_first` is
-    pre-norm, with one more norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the output
-    layer too (Nguyen & Salazar 2019). Deviations that most implementations share: the projections of the heads have
-    biases, and dropout is also applied to attention weights and inside the feed-forward net. `dropout_at` overrides
-    `dropout` at the places in `Dropouts`.
+    `norm` is the paper's layer norm or another norm from nmt.models.norms. The paper uses post-norm; `norm_first`
+    selects pre-norm, with one more norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the
+    output layer too (Nguyen & Salazar 2019). Deviations that most implementations share: the projections of the heads
+    have biases, and dropout is also applied to attention weights and inside the feed-forward net. `dropout_at`
+    overrides `dropout` at the places named in `Dropouts`.
     """
 
     queries: ClassVar = {
@@ -140,7 +140,11 @@ class Transformer(Seq2Seq):
     def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams width"], State]:
-        """Self-attention over each row's cached keys; the beams of a sentence share its Memory as queries."""
+        """Reads one more token per beam; see Seq2Seq.
+
+        In self-attention, each row attends to its own cached keys. In cross attention, the beams of a sentence are the
+        queries and share its Memory.
+        """
         sentences, beams = tokens.shape
         positions = state.position.view(sentences, beams)
         x = self._with_positions(self.target_embedding(tokens), positions)

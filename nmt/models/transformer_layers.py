@@ -33,7 +33,7 @@ class Dropouts(NamedTuple):
 
 
 class Sublayer(nn.Module):
-    """norm(x + dropout(f(x))), the paper's residual connection around f, or pre-norm x + dropout(f(norm(x)))."""
+    """norm(x + dropout(f(x))), the paper's residual connection around f, or with pre-norm x + dropout(f(norm(x)))."""
 
     def __init__(self, norm: Norm, dim: int, dropout: float, norm_first: bool) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Sublayer(nn.Module):
         return cast_for_products(self.norm(x) if self.norm_first else x)
 
     def after(self, x: Inputs, result: Inputs) -> Inputs:
-        """The residual connection: adds the sub-layer's result to x."""
+        """The residual connection: adds the sub-layer's result to x and, with post-norm, normalizes the sum."""
         x = x + self.dropout(result)
         return x if self.norm_first else self.norm(x)
 
@@ -91,8 +91,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention over the pieces so far, cross attention over the source, then the feed-forward net.
 
-    These are three methods because their queries differ in search: rows for self-attention, the beams of a sentence for
-    cross attention.
+    The three steps are separate methods, because their queries have different shapes in search: one query per row in
+    self-attention, and the beams of a sentence as queries in cross attention.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class DecoderLayer(nn.Module):
 
 
 def final_norm(norm: Norm, dim: int, norm_first: bool) -> nn.Module:
-    """The norm at the end of a stack, which only pre-norm needs."""
+    """The norm at the end of a stack, which only pre-norm needs; the identity with post-norm."""
     return norm(dim) if norm_first else nn.Identity()
 
 
@@ -152,7 +152,7 @@ def with_positions(embedded: Inputs, positions: Int[Tensor, "*batch n"], dropout
 def encoded(
     x: Inputs, source_mask: Bool[Tensor, "batch n"], layers: Iterable[nn.Module], norm: nn.Module, watch: Watch | None
 ) -> Inputs:
-    """The states of an encoder of EncoderLayers, after the norm at the end of the stack."""
+    """The states of a stack of EncoderLayers, after the norm at its end."""
     mask = source_mask[:, None, None, :]
     for index, layer in enumerate(layers):
         x = layer(x, mask, watch and partial(watch, "encoder_self", index))

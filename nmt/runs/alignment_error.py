@@ -1,4 +1,4 @@
-"""The alignment error rate of a run: argmax links of its cross attention, forced to decode the references.
+"""The alignment error rate of a run: argmax links of its cross attention in forced decoding of the references.
 
 An attribution (nmt.runs.attribution_maps) is measured in the same way.
 """
@@ -52,7 +52,7 @@ class Links(NamedTuple):
     table: dict[Choice, Rates]
     """The rates of every choice."""
     valid_table: dict[Choice, Rates]
-    """The rates of every choice on the validation split; empty if that has no alignments."""
+    """The rates of every choice on the validation split; empty if that split has no alignments."""
 
     @property
     def note(self) -> str:
@@ -69,7 +69,7 @@ class Maps(NamedTuple):
 
 
 def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
-    """The alignments in `path` of sentence pairs with normalized sources. Raises ValueError if they do not fit."""
+    """Reads the alignments of pairs with normalized sources. Raises ValueError if they do not fit the sentences."""
     pairs = Pairs(pairs.source, [normalize(line) for line in pairs.target])
     alignments = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     check_links(path, alignments, pairs.source, pairs.target)
@@ -103,7 +103,7 @@ def read_valid_gold(trained: Trained) -> Gold | None:
 def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
     """AER, precision and recall against `gold`, for the row, layer and head with the lowest AER on `valid`.
 
-    Without `valid`: for the row that predicts, the last layer and the mean of its heads.
+    Without `valid`, the row that predicts, the last layer and the mean of its heads are used.
     """
     return chosen_links(*cross_maps(trained, gold, valid, batch_tokens))
 
@@ -113,7 +113,7 @@ def cross_maps(
 ) -> tuple[Maps, Maps | None]:
     """The maps of the sentences and of the validation split, which are one object if both are the same.
 
-    `make_maps` makes those of attention, or of an attribution.
+    The second is None if `valid` is. `make_maps` makes maps of attention or of an attribution.
     """
     maps = _maps(trained, gold, batch_tokens, make_maps)
     if valid is None or valid == gold:
@@ -137,7 +137,7 @@ def chosen_links(maps: Maps, valid: Maps | None) -> Links:
 
 
 def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates | None]:
-    """The rates of each kind of links of the chosen map; None if neither they nor the gold alignments have a link."""
+    """The rates of each kind of links of the chosen map; None if there are no such links and no sure gold links."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
     links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
     sure = any(gold.sure for gold in maps.gold)
@@ -148,7 +148,7 @@ def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rate
 
 
 def _maps(trained: Trained, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
-    """The maps of the pairs, forced to decode the references. Warns of pairs that have none."""
+    """The maps from forced decoding of the references. Logs a warning if some pairs have no map."""
     tokenizers = trained.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
     made = Pace("maps made").over(make_maps(trained, first_ranked(*ids), batch_tokens), len(gold.alignments))

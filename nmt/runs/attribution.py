@@ -1,12 +1,12 @@
-"""Attributions: how much each source piece matters for each target piece, beside what the model attends to.
+"""Attributions: how much each source piece matters for each target piece, to compare with attention.
 
-Each method explains f_t = log p(y_t | y_<t, x), in nats, of a given target, or with a contrast
+Every method except value zeroing explains f_t = log p(y_t | y_<t, x), in nats, of a given target, or with a contrast
 f_t = log p(y_t | y_<t, x) - log p(contrast | y_<t, x) (Yin & Neubig 2022). The baseline of the methods that change the
-input is the zero embedding; positions stay. UNK would be no baseline: the tokenizer has a piece for every byte, so
-training never sees UNK and its embedding keeps its random initial values.
+input is the zero embedding; positions are kept. UNK would be no baseline: the tokenizer has a piece for every byte, so
+training never sees UNK, whose embedding keeps its random initial values.
 
-All methods return (batch, target, source), exactly 0 at padding. One pass has at most `rows` variants of sentences, or
-the sentences of the batch as they are.
+All methods return an array (batch, target, source) that is exactly 0 at padding. One pass through the model has at most
+`rows` variants of sentences, or the unchanged sentences of the batch.
 """
 
 import logging
@@ -31,11 +31,11 @@ Attributions = Float[Tensor, "batch target source"]
 BeforePass = Callable[[], None]
 """Called before each pass through the model; what it raises ends the computation."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
-"""method(model, batch, rows), with the batch on the model's device."""
+"""method(model, batch, rows) expects the batch on the model's device."""
 
 STEPS = 8
 _TOLERANCE = 0.01
-# A narrower interval is not halved: f jumps in it, as at the edge of a local window.
+# An interval of at most this width is not halved: f jumps inside it, as at the edge of a local window.
 _NARROWEST = 2**-10
 
 
@@ -44,7 +44,7 @@ def _go_on() -> None:
 
 
 class _Question(NamedTuple):
-    """f_t of each sentence of a batch, which a method explains."""
+    """The f_t that a method explains, for each sentence of a batch."""
 
     model: Seq2Seq
     batch: Batch
@@ -77,7 +77,7 @@ class _Interval(NamedTuple):
 
 
 class _Integrated(NamedTuple):
-    """An interval, the rule's integral over it, and by how much its sums miss the differences of f_t."""
+    """An interval, the integral over it, and by how much the sum over source pieces misses the difference of f_t."""
 
     interval: _Interval
     integral: Float[Tensor, "target source"]
@@ -94,10 +94,10 @@ def integrated_gradients(
 ) -> Attributions:
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
-    The sum over j is f_t(e) - f_t(0), and over an interval of alpha the difference of f_t at its ends. As long as the
-    Gauss-Legendre rule with `steps` nodes in each interval misses these by more than 1 % of f_t(e) - f_t(0), and by
-    more than 0.01 nats, the worst intervals are halved. Logs a warning where f jumps, because no rule can
-    integrate over a jump. One pass has at least `steps` rows.
+    The sum over j is f_t(e) - f_t(0); for an interval of alpha, it is the difference of f_t between its ends. Each
+    interval is integrated by a Gauss-Legendre rule with `steps` nodes. As long as the errors of a piece sum to more
+    than 1 % of f_t(e) - f_t(0) and to more than 0.01 nats, the intervals with the largest errors are halved. Logs a
+    warning where f jumps, because no rule can integrate over a jump. One pass has at least `steps` rows.
     """
     question = _Question(model, batch, contrast, before_pass)
     sentences = question.sentences
@@ -125,8 +125,9 @@ def integrated_gradients(
     missed = (found.sum(dim=-1) - (whole - nothing)).abs().masked_fill(batch.target_output == PAD, 0)
     if (missed > tolerated).any():
         logger.warning(
-            "Integrated gradients miss the log-probabilities that they sum to by up to %.2f nats, because the model's "
-            "output jumps, as at the edge of a local window; use method=occlusion, which has no such limit.",
+            "Integrated gradients should sum to differences of log-probabilities but miss them by up to %.2f nats, "
+            "because the model's output jumps, as at the edge of a local window; use method=occlusion, which is not "
+            "affected.",
             float(missed.max()),
         )
     return found
@@ -167,7 +168,7 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
     """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, for the input o_t of the output layer.
 
     Value zeroing (Mohebbi et al. 2023, section 3) for cross attention: the values v_j of source position j are zeroed
-    in every decoder layer, at every step. What else the decoder receives, such as its first state, stays.
+    in every decoder layer, at every step. Everything else that the decoder receives, such as its first state, is kept.
     """
     size = batch.source.shape[1]
 
@@ -198,7 +199,7 @@ def _slopes(
     model, batch, contrast, before_pass = question
     some = _rows(batch, sentences)
     embedded = model.source_embedding(some.source).detach()
-    # cuDNN has gradients of recurrent networks in training mode only.
+    # cuDNN computes gradients of recurrent networks only in training mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         points = (embedded * alphas.to(embedded)[:, None, None]).requires_grad_()
         features = model.decode(some.target_input, model.encode_embedded(points, some.source_mask))
@@ -241,7 +242,7 @@ def _constant(sentences: Int[Tensor, " rows"], factor: float) -> Float[Tensor, "
 
 
 def _rows(batch: Batch, sentences: Int[Tensor, " rows"]) -> Batch:
-    """Some sentences of a batch, each by itself."""
+    """The chosen sentences of a batch, without earlier sentences as context."""
     return Batch(
         batch.source[sentences],
         batch.source_mask[sentences],

@@ -31,9 +31,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "value_zeroing": value_zeroing,
 }
 P_CXMI = "p_cxmi"
-"""What earlier sentences add, which is not an attribution to source pieces."""
+"""The method that measures what earlier sentences contribute; it is not an attribution to source pieces."""
 ATTENTION = "attention"
-"""What nmt.align calls the maps that are no attribution."""
+"""The method of nmt.align that measures attention instead of an attribution."""
 _GRADIENTS = ("gradient_x_input", "integrated_gradients")
 
 
@@ -75,12 +75,12 @@ def chosen_method(
 
 
 def map_maker(trained: Trained, method: str) -> MakeMaps:
-    """What makes the maps of ATTENTION or of an attribution method. Raises ValueError like `chosen_method`."""
+    """The function that makes maps of ATTENTION or of an attribution method. Raises ValueError like `chosen_method`."""
     return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
 
 
 def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    """What the earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
+    """What earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
 
     The map is at the site 'context': the column of an earlier sentence is log p(y_t | all of them) minus log p(y_t |
     the others), and the last one, 'all', is the P-CXMI, log p(y_t | all of them) minus log p(y_t | none). The weights
@@ -110,7 +110,7 @@ def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) ->
 
 
 def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
-    """The id of a word that is one piece, or of a piece as the labels of a map write it, such as '\u2581mèo' or '</s>'.
+    """The id of a word that is one piece, or of a piece as written in a map's labels, such as '\u2581mèo' or '</s>'.
 
     Raises ValueError for anything else.
     """

@@ -17,11 +17,11 @@ class Beam(NamedTuple):
 
     ids: list[int]
     log_prob: float
-    """Of its pieces, in nats."""
+    """The log-probability of its pieces, in nats."""
 
 
 Watch = Callable[[list[Beam]], None]
-"""watch(beams) receives the unfinished hypotheses after each step, best first; it ends the search by an exception."""
+"""watch(beams) receives the unfinished hypotheses after each step, best first; an exception ends the search."""
 
 
 def watched_search(

@@ -31,7 +31,10 @@ class Cells(NamedTuple):
     keys: list[list[float]]
     """After the scorer's projection, one for each column."""
     vector: list[float] | None
-    """v of the additive and the concat score, v . tanh(query + key); None for the others, which are query . key."""
+    """v of the additive and the concat score, v . tanh(query + key); None for the others.
+
+    The other scores are query . key, except the location score, which depends only on the query and the column.
+    """
     scores: list[float]
     allowed: list[bool]
     log_prior: list[float] | None
@@ -42,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
-    """The row of a map of a sentence pair, given as ids without BOS and EOS.
+    """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
     Raises ValueError for a site, layer, head or row that does not exist, and the errors of `forced_log_probs`.
     """

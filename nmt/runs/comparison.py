@@ -1,4 +1,4 @@
-"""The comparison of systems: a table of their scores, one of means over seeds, and the significance of differences."""
+"""The comparison of systems: a table of scores, a table of means over seeds, and the significance of differences."""
 
 import json
 import logging
@@ -64,8 +64,8 @@ def run_system(
     test_set = split_test_set(run, split)
     if references is not None and test_set.references != references:
         raise ValueError(
-            f"{path} has other references for {split} than the first run. Translate the same file with both runs and "
-            "compare outputs=[A,B]."
+            f"{path} has different references for {split} than the first run. Translate the same file with both runs "
+            "and compare outputs=[A,B]."
         )
     file = test_set.out / "scores.json"
     made_with = json.loads(file.read_text(encoding="utf-8")).get("made_with") if file.is_file() else None
@@ -80,7 +80,7 @@ def run_system(
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
     """The systems of files of translations, scored against one or more reference files, and these references.
 
-    Raises FileNotFoundError, and ValueError if a file has another number of lines than a reference.
+    Raises FileNotFoundError, and ValueError if a file and a reference have different numbers of lines.
     """
     files = [existing_file("reference", name) for name in references]
     lines_of = {file: read_lines(file) for file in files}
@@ -94,7 +94,8 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
         for file, lines in lines_of.items():
             if len(hypotheses) != len(lines):
                 raise ValueError(
-                    f"{output} has {len(hypotheses)} lines but {file} has {len(lines)}; they must be the same lines."
+                    f"{output} has {len(hypotheses)} lines but {file} has {len(lines)}; line n of both must belong "
+                    "to the same source line."
                 )
         for warning in [
             *hypothesis_warnings(hypotheses, None, all_references[0]),
@@ -107,7 +108,7 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
 
 
 def _normalization_warnings(lines: Sequence[str]) -> list[str]:
-    """Outputs of other systems may have decomposed letters, which match no reference."""
+    """A warning about lines that normalization would change: decomposed letters, for example, match no reference."""
     changed = sum(bool(changes(line)) for line in lines)
     if not changed:
         return []
@@ -124,16 +125,16 @@ def report(
     out: Path,
     without_result: Mapping[str, str] | None = None,
 ) -> str:
-    """The comparison as Markdown. Writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a picture.
+    """The comparison as Markdown. Writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
-    Where settings come with several seeds, p compares settings; otherwise it compares systems. `without_result` gives
-    the reason for each job that has no row.
+    If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
+    gives the reason for each job that has no row. Raises ValueError if the BLEU scores are not comparable.
     """
     of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
     if len(of_tokens) > 1:
         raise ValueError(
-            "Some of these have BLEU of tokens and others BLEU of plain text, which are not comparable. Compare their "
-            "translations: outputs=[A,B] reference=FILE."
+            "Some systems have BLEU of tokens and others BLEU of plain text, which are not comparable. Compare their "
+            "translations instead: outputs=[A,B] reference=FILE."
         )
     metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
     settings = by_setting(systems)
@@ -201,7 +202,7 @@ def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Tab
 
 
 def by_setting(systems: Sequence[System]) -> list[Setting]:
-    """The systems grouped by everything but their seed; nothing if no settings come with several seeds."""
+    """The systems grouped by everything but their seed; empty if no settings were run with several seeds."""
     groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
     for system in systems:
         own = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
@@ -218,12 +219,14 @@ def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Tabl
 
 
 def _p_cells(p_values: Sequence[float]) -> list[Cell]:
-    """None for the first row, which the others are compared with."""
+    """The cells of p; the first row, with which the others are compared, has none."""
     return ["", *(Number(p, ".3f") for p in p_values[1:])]
 
 
 def _figures(system: System, p: Cell) -> dict[str, Cell]:
-    """Perplexity is per word. Speeds: target tokens in training, source lines in search. MiB: peak in training."""
+    """The cells of a row. Perplexity is per word. tokens/s counts target tokens in training, sentences/s counts source
+    lines in search, and MiB is the peak memory of training.
+    """
     scores, metrics = system.scores, system.metrics
     estimates: dict[str, Cell] = {
         score["name"]: Estimate(score["value"], score["interval"][0], score["interval"][1], ".2f")
@@ -256,7 +259,7 @@ def _number(value: int | float | None, spec: str) -> Cell:
 
 
 def _perplexity(system: System) -> float | None:
-    """Per word; None if it leaves out lines, because the other systems' perplexities may include them."""
+    """Perplexity per word; None if lines were left out, because the other systems' perplexities may include them."""
     found = system.scores.get("perplexity", {})
     return found.get("word") if found.get("lines") == len(system.hypotheses) else None
 

@@ -18,7 +18,7 @@ _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "check
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
     """The keys whose values differ between the configurations that have them, with the printed value in each.
 
-    An object of a group is printed as its option, such as `dot`. A key that the sites of a model take over from the
+    An object is printed as the name of its YAML file, such as `dot`. A key that the sites of a model inherit from the
     whole configuration, such as the scorer, appears once.
     """
     printed = [
@@ -41,7 +41,7 @@ def _printed(key: str, value: Any) -> str:
 
 
 def _number(printed: str) -> float | str:
-    """The number that a text denotes, because 1 and 1.0 are equal; other text unchanged."""
+    """The number that a text denotes, so that 1 and 1.0 are equal; other text stays as it is."""
     try:
         value = float(printed)
     except ValueError:
@@ -51,7 +51,7 @@ def _number(printed: str) -> float | str:
 
 @cache
 def _words() -> dict[str, str]:
-    """The option in configs/ of each class."""
+    """The name of the YAML file in configs/ for each class."""
     found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}

@@ -55,9 +55,11 @@ class RunDirectory:
         if not self.path.is_dir():
             exists = os.path.lexists(self.path)
             reason = f"{self.path} is {not_a_folder(self.path)}" if exists else f"There is no folder {self.path}"
-            raise FileNotFoundError(f"{reason}; run_dir is the folder that training printed.")
+            raise FileNotFoundError(f"{reason}; name the folder that training printed.")
         if not self.started:
-            raise FileNotFoundError(f"{self.path} is not a run directory: it has no {_CONFIG}.")
+            raise FileNotFoundError(
+                f"{self.path} is not a run directory: it has no {_CONFIG}. Name the folder that training printed."
+            )
         if not (self.path / _METRICS).is_file() and self.weights.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no {_METRICS}: copy it from the run, with {_CONFIG} and the tokenizer files."
@@ -77,7 +79,9 @@ class RunDirectory:
         """Raises FileExistsError if a new run would overwrite something; `overwrite` allows it to replace a run."""
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "an unfinished run (resume=true continues it)"
-            raise FileExistsError(f"{self.path} holds {state}; choose another run_dir, or overwrite=true to delete it.")
+            raise FileExistsError(
+                f"{self.path} holds {state}; choose another run_dir, or set overwrite=true to delete it."
+            )
         if not self.started and self.path.exists() and not self._is_free():
             raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
 
@@ -101,13 +105,13 @@ class RunDirectory:
 
     @property
     def pretrained(self) -> bool:
-        """Whether the folder holds a run of nmt.pretrain, finished or not. Raises ValueError if its file is damaged."""
+        """Whether the folder holds a run of nmt.pretrain, finished or not. Raises ValueError if the file is damaged."""
         return self.started and _MASKING in self._stored()
 
     def config(self) -> dict[str, Any]:
         """The stored configuration.
 
-        Raises ValueError if the file is damaged, or the configuration of something else, such as a pretrained encoder.
+        Raises ValueError if the file is damaged, or configures something else, such as a pretrained encoder.
         """
         config = self._stored()
         self._check_kind(config)
@@ -115,7 +119,7 @@ class RunDirectory:
         if missing:
             raise ValueError(
                 f"{self.path / _CONFIG} is not the configuration of a run: it lacks {', '.join(missing)}; "
-                "run_dir is the folder that training printed."
+                "name the folder that training printed."
             )
         return normal_form(config)
 
@@ -144,7 +148,7 @@ class RunDirectory:
         """The stored tokenizers; one object for both sides if they are joint.
 
         Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in the run's
-        metrics: with another tokenizer a model translates into garbage.
+        metrics: with the wrong tokenizer, a model translates into garbage.
         """
         recorded = metrics.get("tokenizers", {})
         joint = _JOINT in recorded if recorded else (self.path / _JOINT).is_file()
@@ -204,7 +208,7 @@ def _tokenizer_files(tokenizers: TokenizerPair, direction: Direction | None) -> 
 
 
 def _tokenizer_names(direction: Direction | None) -> list[str]:
-    """One name for each side of a direction; without one there is only a joint vocabulary."""
+    """One name for each side of a direction; without a direction there is only a joint vocabulary."""
     if direction is None:
         return [_JOINT]
     return [f"tokenizer.{language}.model" for language in (direction.source, direction.target)]

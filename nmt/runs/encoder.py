@@ -18,7 +18,7 @@ from nmt.text import TokenizerPair
 
 
 class Encoder(NamedTuple):
-    """A finished run of nmt.pretrain in memory; both sides of its tokenizers are the same."""
+    """A finished run of nmt.pretrain in memory; its source and target tokenizers are the same."""
 
     run: EncoderDirectory
     settings: EncoderSettings
@@ -37,8 +37,8 @@ def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
 def load_encoder(path: Path, device: str) -> Encoder:
     """The pretrained encoder in a folder.
 
-    Raises FileNotFoundError or ValueError if the folder holds no finished one, if its files do not belong together, and
-    for a device that cannot be used.
+    Raises FileNotFoundError or ValueError if the folder holds no finished encoder, if its files do not belong together,
+    and for a device that cannot be used.
     """
     place = choose_device(device)
     run = EncoderDirectory(path)

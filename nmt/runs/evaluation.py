@@ -54,9 +54,9 @@ def evaluate_runs(
     engine: Engine | None = None,
     workers: int = 1,
 ) -> Evaluation:
-    """Translates and scores, logs warnings, and writes the results to the folder of the test set.
+    """Translates and scores a test set, logs warnings, and writes the results to the folder of the test set.
 
-    These are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. Only a single run has an alignment error
+    The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
     rate. COMET, perplexity and warnings use the first references.
     """
     translator = build_translator(
@@ -95,7 +95,7 @@ def evaluate_runs(
 
 
 def score_test_split(trained: Trained) -> list[Score]:
-    """Evaluates a run on its test split; no scores if it has none."""
+    """Evaluates a run on its test split and returns the scores, or no scores if it has no test split."""
     if "test" not in trained.settings.data.held_out:
         return []
     logger.info("Scoring the test split")
@@ -112,7 +112,7 @@ def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: 
 
 
 def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str) -> Score:
-    """BLEU with both sides detokenized, for references that are tokenized."""
+    """BLEU of the detokenized hypotheses against the detokenized references, for references that are tokenized."""
     plain = detokenizer(language)
     [score] = corpus_scores(
         [plain(line) for line in hypotheses],
@@ -131,7 +131,7 @@ def conditions(
     minimum_bayes_risk: bool = False,
     engine: Engine | None = None,
 ) -> dict[str, Any]:
-    """What the scores depend on. `made_with` is a hash of all of it, including weights, sources and references."""
+    """The conditions of the scores. `made_with` is a hash of these, the weights, the sources and the references."""
     found = {
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
@@ -161,7 +161,7 @@ def _sorted_links(gold: Gold) -> list[Any]:
 
 
 def training_counts(trained: Trained) -> Counter[str]:
-    """How often each source word occurs in the run's training corpus; empty if a file of it is missing."""
+    """How often each source word occurs in the run's training corpus; empty if one of its files is missing."""
     data = trained.settings.data
     files = {prefix: file_pair(prefix, trained.direction)[0] for prefix in data.train}
     if not all(file.is_file() for file in files.values()):
@@ -176,9 +176,9 @@ def training_counts(trained: Trained) -> Counter[str]:
 
 
 def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -> None:
-    """Writes the hypotheses, chrF of each line, and, last, all scores with their conditions."""
+    """Writes the hypotheses, then chrF of each line, and finally all scores with the conditions of the evaluation."""
     test_set.out.mkdir(parents=True, exist_ok=True)
-    # Earlier scores must not be left next to these hypotheses if this is interrupted.
+    # An interruption must not leave earlier scores next to these hypotheses.
     (test_set.out / "scores.json").unlink(missing_ok=True)
     (test_set.out / "hypotheses.txt").write_text("".join(f"{line}\n" for line in found.hypotheses), encoding="utf-8")
     _save_sentences(test_set, found.hypotheses)
@@ -202,7 +202,7 @@ def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -
 
 
 def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
-    """A row for each line, as a table and as JSON; the latter also has the references."""
+    """Writes one row per line, as a table and as JSON; only the JSON has the references."""
     rows = [
         {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
         for number, (chrf, source, hypothesis, *references) in enumerate(

@@ -24,7 +24,7 @@ class IdPair(NamedTuple):
     score: float | None = None
     """The score in the search that found the target."""
     earlier: Sequence[TokenizedPair] = ()
-    """The pairs before it in its document that the run reads."""
+    """The pairs that come before it in its document and that the run reads."""
 
 
 MakeMaps = Callable[[Trained, Sequence[IdPair], int], Iterator[SentenceMaps]]
@@ -36,7 +36,7 @@ def first_ranked(
     targets: Sequence[Sequence[int]],
     earlier: Sequence[Sequence[TokenizedPair]] | None = None,
 ) -> list[IdPair]:
-    """The pairs of lines with one target each, and the pairs before them if they are read."""
+    """Pairs each line with its only target, which has rank 1, and with the earlier pairs that the run reads, if any."""
     every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
     return [IdPair(line, 1, source, target, None, before) for line, (source, target, before) in enumerate(every, 1)]
 

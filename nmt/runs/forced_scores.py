@@ -43,11 +43,11 @@ def readable_batches(
     batch_tokens: int,
     earlier: Sequence[Sequence[TokenizedPair]] | None = None,
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of the pairs of ids (without BOS and EOS) by length, each with the indices of its pairs.
+    """Batches of pairs of similar length, each with the indices of its pairs. Pairs are ids without BOS and EOS.
 
     Pairs that are too long for the model of a run are left out: a location scorer has weights for a limited number of
-    pieces, including EOS. `earlier` are the pairs before each one that the runs read; without it, each pair is read by
-    itself.
+    pieces, including EOS. `earlier` has, for each pair, the pairs before it that the runs read; without it, each
+    pair is read by itself.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
@@ -74,9 +74,9 @@ def log_probs(
 ) -> list[float]:
     """log P(target | source) of each pair of lines, in nats, EOS included; several runs are an ensemble.
 
-    With the `documents` of the lines, given the pairs before them, as many as the runs read.
-    NaN, with a warning, for a pair too long for the model. Raises ValueError if the numbers of lines differ, and if the
-    model computes NaN.
+    If `documents` names the document of each line, the runs also read the earlier pairs of the same document. A pair
+    that is too long for the model gets NaN, with a warning. Raises ValueError if the numbers of lines differ, and if
+    the model computes NaN.
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
@@ -96,7 +96,7 @@ def log_probs_of_ids(
     batch_tokens: int,
     documents: Sequence[Hashable] | None = None,
 ) -> list[float]:
-    """The same for ids without BOS and EOS."""
+    """Like `log_probs`, for ids without BOS and EOS."""
     found, earlier = [math.nan] * len(sources), None
     if documents is not None:
         earlier = earlier_pairs(documents, list(zip(sources, targets, strict=True)), runs[0].window)
@@ -136,7 +136,7 @@ def _pieces(lines: list[str], trained: Trained) -> int:
 
 
 def _exp(nats: float) -> float:
-    """The exponential, or infinity on overflow."""
+    """The exponential, rounded to 4 decimals, or infinity on overflow."""
     try:
         return round(math.exp(nats), 4)
     except OverflowError:
@@ -145,7 +145,7 @@ def _exp(nats: float) -> float:
 
 @torch.inference_mode()
 def piece_log_probs(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
-    """log p of each target piece, 0 at padding; for several runs, of the mean of their probabilities."""
+    """log p of each target piece, 0 at padding; for several runs, the log of their mean probability."""
     chosen = []
     for run in runs:
         on_device = batch.to(run.device)

@@ -1,6 +1,6 @@
 """Interventions on the attention of a finished run: what it translates, and how likely each piece is, after a change.
 
-The attention is changed inside `intervened`, with trained weights as they are. `intervene` compares one sentence with
+`intervened` changes the attention and leaves the trained weights as they are. `intervene` compares one sentence with
 and without the change.
 """
 
@@ -32,9 +32,9 @@ from nmt.text import normalize
 class Intervention:
     """A change of the attention at one site.
 
-    `change` replaces weights; it may be limited to a head and to some steps. The others change all heads and steps:
-    `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` is D of the window; with
-    global attention it is that of a local-m window.
+    `change` replaces weights, and may be limited to a head and to some steps. The other fields change all heads and
+    steps: `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` is D of the window,
+    which becomes a local-m window if the attention is global.
     """
 
     change: Change | None = None
@@ -45,20 +45,20 @@ class Intervention:
     head: int | None = None
     """From 0; None for every head."""
     steps: Sequence[int] | None = None
-    """Positions of the queries, from 0; None for all. In a decoder step t predicts piece t of the translation."""
+    """Positions of the queries, from 0; None for all. In a decoder, step t predicts piece t of the translation."""
     temperature: float | None = None
     normalizer: Normalizer | None = None
     half_width: int | None = None
 
     @property
     def first_step(self) -> int:
-        """The first piece of the translation that the change can have an effect on."""
+        """The first piece of the translation that the change can affect."""
         later = self.steps is not None and self.site != "encoder_self"
         return min(self.steps or (0,)) if later else 0
 
 
 class Decoded(NamedTuple):
-    """A translation, and the model's attention while it reads it."""
+    """A translation, with its log-probabilities and the attention maps of its forced decoding."""
 
     text: str
     ids: list[int]
@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
     forced: Decoded
     """The same pieces, with their log-probabilities and maps under the change."""
     changed: Decoded
-    """What the search finds under the change. It keeps the pieces before the first step that is changed."""
+    """The translation that the search finds under the change. It keeps the pieces before the first changed step."""
 
 
 @contextmanager
@@ -109,11 +109,11 @@ def intervene(
     search: dict[str, Any] | None = None,
     observe: Observe | None = None,
 ) -> Comparison:
-    """Translates a sentence with and without interventions; `target` replaces the translation without them.
+    """Translates a sentence with and without interventions; `target` replaces the translation found without them.
 
-    All are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives every step of a beam
-    search. Raises ValueError if the source or the target is empty or too long for the model, and the errors of
-    `intervened`.
+    Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
+    every step of a beam search. Raises ValueError if the source or the target is empty or too long for the model, and
+    the errors of `intervened`.
     """
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
@@ -185,7 +185,7 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
 
 
 def _window(window: Window, half_width: int) -> Window:
-    """The window with another half width; a local-m window in place of a global one."""
+    """The window with a new half-width; a global window becomes a local-m window."""
     if isinstance(window, Global):
         return LocalM(0, 1, half_width)
     least = 0 if isinstance(window, LocalM) else 1

@@ -31,7 +31,7 @@ _NUMBER, _MOST_WORDS = 12, 11
 
 
 class AlignedPair(NamedTuple):
-    """A sentence, its translation, and their alignment, which counts words separated by spaces."""
+    """A sentence, its translation, and the alignment of their words, which are separated by spaces."""
 
     source: str
     target: str
@@ -47,8 +47,8 @@ class Agreement(NamedTuple):
     """The run's cross attention between words, from forced decoding of the target."""
     gold: Alignment
     links: dict[str, frozenset[Link]]
-    """'model': the largest weight of each target word; 'diagonal': from the lengths alone; 'guess': the person's, if
-    they made one.
+    """'model' links each target word to the source word with the largest weight, 'diagonal' depends only on the
+    lengths, and 'guess' has the person's links, if there are any.
     """
     rates: dict[str, Rates]
     """How well each entry of `links` agrees with `gold`."""
@@ -56,7 +56,7 @@ class Agreement(NamedTuple):
 
 @cache
 def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
-    """The first short pairs of the embedded test split; none for other languages than English and Vietnamese."""
+    """The first short pairs of the embedded test split; none for languages other than English and Vietnamese."""
     if {direction.source, direction.target} != _LANGUAGES:
         return ()
     path = alignment_file(_CORPUS, direction)

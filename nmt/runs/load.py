@@ -43,7 +43,7 @@ class Trained(NamedTuple):
         return self.settings.direction
 
     def require_context(self, key: str) -> None:
-        """Raises ValueError if the run reads no earlier sentences; `key` is the setting that would then do nothing."""
+        """Raises ValueError if the run reads no earlier sentences; `key` is the setting that would have no effect."""
         if not self.window.sentences:
             raise ValueError(
                 f"{key} has no effect on {self.run.path}, which reads each sentence by itself; leave it out, or use a "
@@ -118,12 +118,12 @@ def save_weights(model: Attending, path: Path) -> None:
         part.touch()
         permissions = part.stat().st_mode
         safetensors.torch.save_model(model, str(part))
-        part.chmod(permissions)  # safetensors lets only the owner read a file
+        part.chmod(permissions)  # safetensors makes files that only the owner can read
 
 
 @contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Turns the error with which safetensors fails to write a file into the OSError behind it."""
+    """Turns an error of safetensors while it writes a file into the underlying OSError."""
     try:
         yield
     except SafetensorError as error:
@@ -165,6 +165,6 @@ def choose_device(name: str) -> torch.device:
 
 
 def _must_agree(trained: Trained) -> tuple[object, ...]:
-    """What the runs of an ensemble have in common."""
+    """What must be equal in all runs of an ensemble."""
     tokenizers = trained.tokenizers
     return trained.direction, trained.window, tokenizers.source.model, tokenizers.target.model

@@ -1,4 +1,4 @@
-"""Maps of the lines of a file, written to a folder with their pictures, tables and page."""
+"""Writes the maps of the lines of a file to a folder, with pictures, tables and a page."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _MANY = 1000
 
 
 class MapFiles(NamedTuple):
-    """The source file, the target file (None: the search finds the targets), and the folder for the maps."""
+    """The source file, the target file (None if the search finds the targets), and the folder for the maps."""
 
     source: Path
     target: Path | None
@@ -38,7 +38,7 @@ class MapFiles(NamedTuple):
 
 
 def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
-    """The files of the settings; `given` are the keys that the command line set.
+    """The files that the settings name; `given` are the keys that the command line set.
 
     Raises FileNotFoundError for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
     both a target and search settings are given.
@@ -62,7 +62,7 @@ def export_maps(
     make_maps: MakeMaps,
     made_by: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the maps that `make_maps` makes of each line, then the formats of the drawing, and prints their paths.
+    """Writes the maps that `make_maps` makes of each line, then draws them, and prints the paths of all files.
 
     The targets are the lines of the target file or the hypotheses of the search. `made_by` is added to the manifest's
     `made_from`. Raises ValueError if no line has maps.
@@ -90,7 +90,7 @@ def export_maps(
 
 
 def export_encoder_maps(encoder: Encoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
-    """The same for the lines of a file as a pretrained encoder reads them; there are no targets.
+    """Like `export_maps`, for a pretrained encoder, which reads the lines of a file without targets.
 
     Raises ValueError for a target file, and if no line has maps.
     """
@@ -125,7 +125,7 @@ def _write_and_draw(
     made_from: Mapping[str, Any],
     make_maps: Callable[[Sequence[IdPair]], Iterator[SentenceMaps]],
 ) -> None:
-    """Writes and draws the maps of the pairs that have some; `limits` has the lengths that the model reads, by side."""
+    """Writes and draws the maps of all readable pairs; `limits` has the longest input of the model for each side."""
     source, _, out = files
     reasons = [_why_left_out(pair, limits, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
@@ -134,8 +134,8 @@ def _write_and_draw(
         raise ValueError(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
     if len(pairs) > _MANY and drawing.settings.formats:
         logger.warning(
-            "Drawing %d sentence pairs takes long and makes a large page: formats=[] writes only the maps, from which "
-            "nmt.draw_attention can draw some of the lines.",
+            "Drawing %d sentence pairs takes a long time and makes a large page: formats=[] writes only the maps, from "
+            "which nmt.draw_attention can draw single lines.",
             len(pairs),
         )
 
@@ -169,7 +169,7 @@ def _check_free(out: Path, *, overwrite: bool) -> None:
     except ValueError as error:
         raise ValueError(
             f"out is {out}, whose {MANIFEST} is damaged or belongs to another program; choose another folder, or "
-            "delete it."
+            "delete the file."
         ) from error
     if not overwrite:
         raise FileExistsError(
@@ -192,7 +192,7 @@ def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> li
 
 
 def _why_left_out(pair: IdPair, limits: Mapping[str, int | None], max_tokens: int) -> str:
-    """Why a pair gets no maps, or ''; the size of its maps would grow with the product of both lengths."""
+    """Why a pair gets no maps, or ''. Lengths are limited because maps grow with the product of both lengths."""
     sides = {"source": pair.source, "target": pair.target}
     for side, limit in limits.items():
         ids = sides[side]

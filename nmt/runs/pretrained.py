@@ -36,10 +36,11 @@ class Pretrained:
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
-        `documents` names the document of each line; a run with context reads the lines before each line of it.
-        `search` is 'beam' or 'sampling' with its defaults; without it, the search stored with the run.
-        `settings` replace some of its settings: beam_size=1, samples=32. With `minimum_bayes_risk` the best translation
-        is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be used.
+        `documents` names the document of each line: a run with context also reads the earlier lines of the same
+        document. `search` is 'beam' or 'sampling' with its defaults; without it, the run's stored search is used.
+        `settings` override settings of the search, such as beam_size=1 or samples=32. With `minimum_bayes_risk` the
+        best translation is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be
+        used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:
@@ -67,7 +68,8 @@ class Pretrained:
     ) -> list[float]:
         """log P(target | source) of each pair of lines, in nats; NaN for a pair too long for the model.
 
-        With the `documents` of the lines, a run with context reads the pairs before each pair of its document.
+        If `documents` names the document of each line, a run with context also reads the earlier pairs of the same
+        document.
         """
         if documents is not None:
             self.runs[0].require_context("documents")
@@ -76,7 +78,7 @@ class Pretrained:
     def perplexity(
         self, sources: Sequence[str], targets: Sequence[str], *, documents: Sequence[Hashable] | None = None
     ) -> Perplexity:
-        """The perplexity of the targets per piece, word and character, over the pairs not too long for the model."""
+        """The perplexity of the targets per piece, word and character; pairs too long for the model are left out."""
         return perplexity(self.score(sources, targets, documents=documents), self.runs[0], targets)
 
     def attend(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> list[list[AttentionMap]]:
@@ -98,14 +100,14 @@ class Pretrained:
         contrast: str | None = None,
         steps: int | None = None,
     ) -> list[list[AttentionMap]]:
-        """How much each source piece matters for each target piece: one map a pair, with one layer and head.
+        """How much each source piece matters for each target piece: one map per pair, with one layer and head.
 
-        `attribution` holds signed values, (1, 1, target + 1, source + 1) with EOS, and `weights` their absolute values
-        divided by the sum of each row. `method` is gradient_x_input, integrated_gradients, occlusion or value_zeroing
-        (nmt.runs.attribution). They explain log p of each target piece, in nats; with `contrast`, one piece of the
-        target vocabulary, log p of the piece minus log p of the contrast. `steps` is for integrated_gradients.
-        Targets and pairs without a map are as in `attend`. Raises ValueError for an argument that cannot be used, and
-        for an ensemble.
+        `attribution` holds signed values of shape (1, 1, target + 1, source + 1), EOS included, and `weights` their
+        absolute values divided by the sum of each row. `method` is gradient_x_input, integrated_gradients, occlusion or
+        value_zeroing (nmt.runs.attribution). All but value_zeroing, which compares vectors, explain log p of each
+        target piece, in nats. With `contrast`, one piece of the target vocabulary, they explain log p of the target
+        piece minus log p of the contrast. `steps` is for integrated_gradients. `targets` and pairs without a map are
+        handled as in `attend`. Raises ValueError for an argument that cannot be used, and for an ensemble.
         """
         run = self._single()
         chosen = chosen_method(run, method, contrast, steps)
@@ -123,8 +125,8 @@ class Pretrained:
     ) -> Comparison:
         """The translation of a line, its log-probabilities and maps, with and without changes of the attention.
 
-        `target` replaces the translation without the changes; both begin with `prefix`. `settings` replace some of the
-        search's settings. Raises ValueError for a change that the model cannot make, and for an ensemble.
+        `target` replaces the translation without the changes; both begin with `prefix`. `settings` override some
+        of the search's settings. Raises ValueError for a change that the model cannot make, and for an ensemble.
         """
         run = self._single()
         source, begin = run.tokenizers.source.encode(normalize(line)), run.tokenizers.target.encode(normalize(prefix))
@@ -132,7 +134,7 @@ class Pretrained:
         return intervene(run, source, interventions, given, begin, settings)
 
     def _id_pairs(self, run: Trained, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
-        """The pairs of lines; without targets, of the lines and their best translations."""
+        """The pairs of lines as ids; without targets, each line is paired with its best translation."""
         sources, given = _pairs(sources, sources if targets is None else targets)
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
         if targets is None:
@@ -144,7 +146,7 @@ class Pretrained:
 
     def _single(self) -> Trained:
         if len(self.runs) > 1:
-            raise ValueError(f"{len(self.runs)} runs have {len(self.runs)} different attentions; load one of them.")
+            raise ValueError(f"Each of the {len(self.runs)} runs has its own attention; load only one of them.")
         return self.runs[0]
 
     def _translator(

@@ -1,4 +1,4 @@
-"""The origin of attention maps, for their manifest."""
+"""Describes the origin of attention maps for their manifest."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _COLUMNS = {
 
 
 def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
-    """Each site of a model: its numbers of layers and heads, its queries, and its parts."""
+    """Each site of a model: how many layers and heads it has, where its queries come from, and its parts."""
     return {
         site: {
             "layers": len(attentions),

@@ -43,10 +43,10 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that contains this package, with '+changes' if files differ; None without one."""
+    """The commit of the checkout of this package, with '+changes' if tracked files differ; None without a checkout."""
     folder = Path(__file__).resolve().parents[2]
     try:
-        # An installed package may lie below a checkout of something else.
+        # An installed package may be inside a checkout of something else.
         if Path(_git(folder, "rev-parse", "--show-toplevel")).resolve() != folder:
             return None
         commit = _git(folder, "rev-parse", "HEAD")

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
     """The normalized source lines of a corpus and its unchanged references; logs warnings about the references.
 
-    With `detokenize` the sources become plain text. Raises the errors of `nmt.data.corpus.read_aligned`.
+    With `detokenize`, the sources are detokenized. Raises the errors of `nmt.data.corpus.read_aligned`.
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)
@@ -40,7 +40,7 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
 
 
 def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
-    """Whether BLEU uses the references' own tokens: data.tokenized, or if that is null, whether they look tokenized."""
+    """Whether BLEU uses the references' own tokens: `said` (data.tokenized), or if that is None, how they look."""
     return looks_tokenized(references) if said is None else bool(said)
 
 

@@ -1,4 +1,4 @@
-"""One sentence and a run: the run's own translation, and its log-probabilities for a given one.
+"""One sentence and a run: the run's own translation, and its log-probabilities of a given one.
 
 Sources, targets and prefixes are ids without BOS and EOS.
 """
@@ -38,8 +38,8 @@ def forced_log_probs(
 ) -> Float[Tensor, "target vocab"]:
     """log p of every piece at each position of a given target, EOS included, in nats.
 
-    A search may find an empty target. `watch` receives the attention of every site and layer. Raises ValueError if the
-    source is empty, or if a side is too long.
+    The target may be empty, because a search may find an empty one. `watch` receives the attention of every site and
+    layer. Raises ValueError if the source is empty, or if a side is too long.
     """
     check_length("source", source, trained.model.max_source)
     check_length("target", target, trained.model.max_target, least=0)
@@ -51,7 +51,7 @@ def forced_log_probs(
 
 
 def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
-    """Raises ValueError for fewer than `least` pieces, or for more than `most` with EOS; None is no limit."""
+    """Raises ValueError for fewer than `least` pieces, or for more than `most` with EOS; None means no limit."""
     if len(ids) < least:
         raise ValueError(f"The {name} is empty; write a sentence.")
     if most is not None and len(ids) >= most:

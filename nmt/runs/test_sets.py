@@ -28,7 +28,7 @@ class TestSet:
     """One or more lists, each with a reference for every source."""
     gold: Gold | None
     valid_gold: Gold | None
-    """The alignments on which row, layer and head are chosen."""
+    """The validation split with its alignments, on which row, layer and head are chosen."""
     out: Path
     """The folder for translations and scores."""
     tokenized: bool
@@ -40,7 +40,7 @@ class TestSet:
         for lines in self.references:
             if len(lines) != len(self.sources):
                 raise ValueError(
-                    f"{len(self.sources)} sources but {len(lines)} references; they must be the same lines."
+                    f"{len(self.sources)} sources but {len(lines)} references; each source needs one reference."
                 )
 
 
@@ -69,10 +69,10 @@ def chosen_test_set(
 
 
 def documents_to_read(trained: Trained, documents: str | None, lines: int) -> list[int] | None:
-    """The number of the document of each of so many lines, which a file names; None without a file.
+    """The document number of each line, read from the file `documents`; None if there is no file.
 
-    Raises FileNotFoundError for a missing file, and ValueError for a run without context and for a file that does not
-    fit the lines.
+    `lines` is the number of lines that the file must have. Raises FileNotFoundError for a missing file, and
+    ValueError for a run without context and for a file that does not fit the lines.
     """
     if documents is None:
         return None
@@ -94,7 +94,7 @@ def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: 
     if not trained.window.sentences:
         return found
     if not check_documents(known[name], trained.direction):
-        logger.warning("%s has no document boundaries (PREFIX.doc): its lines are read by themselves.", known[name])
+        logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
     return replace(found, documents=read_documents(known[name], trained.direction))
 
 

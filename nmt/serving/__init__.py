@@ -1,1 +1,1 @@
-"""The HTTP server: a gallery of runs, one thread that computes for all requests, and the interfaces on top."""
+"""The HTTP server: a gallery of runs, one thread that runs the models for all requests, and the HTTP interfaces."""

@@ -1,4 +1,4 @@
-"""The description of the interface at /openapi.json, and its page at /docs, which needs no network."""
+"""The OpenAPI description of the HTTP interface at /openapi.json, and its page at /docs, which works offline."""
 
 from importlib import resources
 from pathlib import Path
@@ -11,28 +11,28 @@ from fastapi.responses import FileResponse
 from nmt.serving.requests import Failure
 
 _OWN = Path(__file__).with_name("api_page")
-# FastAPI's own page loads Swagger UI from another server; this package brings it along.
+# FastAPI's own page loads Swagger UI from another server; this package contains a copy of it.
 _SWAGGER = Path(str(resources.files("fastapi_swagger.resources")))
 FILES = {
     "start.js": (_OWN / "start.js", "text/javascript"),
     "swagger-ui-bundle.js": (_SWAGGER / "swagger-ui-bundle.js", "text/javascript"),
     "swagger-ui.css": (_SWAGGER / "swagger-ui.css", "text/css"),
 }
-"""Every file of the page, and its type."""
+"""The path and media type of each file of the page, by name."""
 
 SUMMARY = "Translation and attention of trained runs."
 DESCRIPTION = """
-Programs written for [LibreTranslate](https://docs.libretranslate.com/) or DeepL use the first two groups unchanged; the
-lab's own interface shows what a run attends to. Every error is `{"error": "a sentence"}`.
+Programs written for [LibreTranslate](https://docs.libretranslate.com/) or DeepL can use the first two groups unchanged.
+The lab's own interface shows what a run attends to. Every error is `{"error": "a sentence"}`.
 
-An API key, if the server has any, is given as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, or
-as `api_key` in the body or the address.
+If the server requires an API key, send it as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, as
+`api_key` in the query string, or, in LibreTranslate's interface, as `api_key` in the body.
 """
 TAGS = [
-    {"name": "LibreTranslate", "description": "LibreTranslate's interface: JSON, forms, or fields in the address."},
+    {"name": "LibreTranslate", "description": "LibreTranslate's interface: JSON, forms, or query parameters."},
     {"name": "DeepL", "description": "Translation in DeepL's format: JSON or forms."},
     {"name": "lab", "description": "Attention, scores, alternatives and interventions, one sentence at a time."},
-    {"name": "monitoring", "description": "For monitoring programs."},
+    {"name": "monitoring", "description": "A health check, and metrics for Prometheus."},
 ]
 
 router = APIRouter(include_in_schema=False)
@@ -40,13 +40,13 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/docs")
 async def index() -> FileResponse:
-    """The page."""
+    """The documentation page."""
     return FileResponse(_OWN / "index.html", media_type="text/html", headers={"cache-control": "no-cache"})
 
 
 @router.get("/docs/{name}")
 async def file(name: str) -> FileResponse:
-    """A file of the page. Raises HTTPException 404 for any other name."""
+    """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
         raise HTTPException(404, "Not Found")
     path, kind = FILES[name]
@@ -71,7 +71,7 @@ def description(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["Failure"] = Failure.model_json_schema()
-    scheme = {"type": "http", "scheme": "bearer", "description": "an API key; not needed if the server has none"}
+    scheme = {"type": "http", "scheme": "bearer", "description": "an API key; only needed if the server has keys"}
     found["components"]["securitySchemes"] = {"API key": scheme}
     found["security"] = [{}, {"API key": []}]
     return found

@@ -1,4 +1,4 @@
-"""The HTTP application: every interface, the limits around them, and the metrics of the server."""
+"""The HTTP application: all interfaces, the limits on requests, and the server's metrics."""
 
 import asyncio
 import time
@@ -26,13 +26,13 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Sent with every answer."""
+"""Headers of every response."""
 
 router = APIRouter(tags=["monitoring"])
 
 
 def application(service: Service) -> FastAPI:
-    """The application of a service; its batcher starts and stops with it."""
+    """The FastAPI application of a service; the service's batcher starts and stops with it."""
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
@@ -45,7 +45,7 @@ def application(service: Service) -> FastAPI:
     for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
         app.include_router(each)
     described = api_page.description(app)
-    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documents say
+    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documentation says
     app.add_middleware(Around, metrics=app.state.metrics, limits=service.limits)
     if service.access.origins:
         origins = list(service.access.origins)
@@ -63,7 +63,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
-    """Counts and times, for Prometheus."""
+    """The server's metrics in the format of Prometheus."""
     if service.access.metrics_token is not None:
         check_secret(request, None, frozenset({service.access.metrics_token}))
     text = generate_latest(request.app.state.metrics.registry)
@@ -97,7 +97,7 @@ async def _unavailable(request: Request, error: Any) -> Response:
 
 
 async def _failed(request: Request, error: Any) -> Response:
-    # Starlette answers an unexpected error outside all middleware, and so outside Around.
+    # Starlette handles unexpected errors outside all middleware, so Around does not add the headers.
     return _error(request, DEFECT, 500, SECURITY_HEADERS)
 
 
@@ -109,19 +109,19 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     Unavailable: _unavailable,
     Exception: _failed,
 }
-"""The answer to each kind of error."""
+"""The handler of each kind of error."""
 
 
 class Metrics:
-    """The counts and times at /metrics."""
+    """The metrics at /metrics."""
 
     def __init__(self, batcher: Batcher) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter("nmt_requests", "Requests answered.", ["path", "status"], registry=self.registry)
-        self.seconds = Histogram("nmt_request_seconds", "Seconds until the answer.", ["path"], registry=self.registry)
+        self.seconds = Histogram("nmt_request_seconds", "Duration of a request.", ["path"], registry=self.registry)
         gauges: dict[tuple[str, str], Callable[[], float]] = {
-            ("nmt_queue_load", "Share of the places to wait that are taken."): lambda: batcher.load,
-            ("nmt_sentences_per_second", "Running mean of the batches' speed."): lambda: batcher.sentences_per_second,
+            ("nmt_queue_load", "Fraction of max_waiting that is in use."): lambda: batcher.load,
+            ("nmt_sentences_per_second", "Moving average over batches."): lambda: batcher.sentences_per_second,
             ("nmt_models_loaded", "Models in memory."): lambda: batcher.gallery.number_loaded,
         }
         for (name, text), value in gauges.items():
@@ -129,8 +129,8 @@ class Metrics:
 
 
 class Around:
-    """ASGI middleware: limits the body of every request and its time to arrive, adds the headers of its answer, and
-    counts it.
+    """ASGI middleware: limits the size of each request's body and the time it may take to arrive, adds headers to the
+    response, and records the request in the metrics.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits) -> None:
@@ -146,7 +146,7 @@ class Around:
 
         async def limited() -> Message:
             nonlocal read, arriving
-            if not arriving:  # whoever waits now waits for the client to leave
+            if not arriving:  # the body is complete, so the caller now waits for the client to disconnect
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
@@ -170,7 +170,7 @@ class Around:
         try:
             await self.app(scope, limited, answered)
         finally:
-            # The route, not the path: clients can request any path, so the number of labels would have no limit.
+            # Label with the route, not the path: clients can request any path, so there would be no limit on labels.
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
             self.metrics.requests.labels(path, str(status)).inc()

@@ -1,4 +1,4 @@
-"""One thread computes for all requests. A batch has sentences of similar length, for the same run and search."""
+"""One thread runs the models for all requests. A batch has sentences of similar length for the same run and search."""
 
 import asyncio
 import math
@@ -18,13 +18,13 @@ from nmt.serving.gallery import Gallery
 T = TypeVar("T")
 
 _BYTES_PER_PIECE = 4
-"""Assumed UTF-8 bytes per source piece: they limit a batch, and the Translator applies the exact limit."""
+"""Assumed UTF-8 bytes per source piece, to estimate the size of a batch. The Translator applies the exact limit."""
 
 _ALIKE = 4
-"""A sentence joins a batch only if the longer of it and the batch's first is at most this many times the shorter."""
+"""A sentence joins a batch only if its length and that of the first sentence differ by at most this factor."""
 
 _SHARE_TO_WAIT = 0.05
-"""The fraction of a batch's time that the next batch may wait for the clients just answered."""
+"""How long a batch may wait for the clients just answered, as a fraction of the previous batch's time."""
 
 
 class Full(Exception):  # noqa: N818
@@ -36,16 +36,16 @@ class Full(Exception):  # noqa: N818
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Ends a computation whose clients have all left."""
+    """Ends a computation whose clients have all disconnected."""
 
 
 class Task(NamedTuple):
-    """The run and the search that a sentence needs."""
+    """The run and the search settings that a sentence needs."""
 
     run: str
     n_best: int = 1
     beam_size: int | None = None
-    """None for the run's own, or `n_best` if that is larger."""
+    """None: the run's own beam size, or `n_best` if that is larger."""
 
 
 @dataclass(eq=False)
@@ -57,37 +57,36 @@ class _Waiting:
 
     @property
     def size(self) -> int:
-        """Length in bytes, with one for the end."""
+        """Length in UTF-8 bytes, plus one for EOS."""
         return len(self.sentence.encode()) + 1
 
 
 class Batcher:
-    """Computes in one thread everything that requests need, and lets at most `max_waiting` sentences or other
-    computations wait.
+    """Does the computation for all requests in one thread. At most `max_waiting` sentences or other computations wait.
 
-    A batch has the sentence that has waited longest, and those of about the same length; at most `batch_tokens` pieces.
-    While it has room, it waits `batch_window` seconds for others, and up to a twentieth of the previous batch's time
-    for the clients just answered, which would otherwise miss the next batch. A sentence
-    whose request was cancelled before its batch began costs nothing. A computation ends at its next step when all
-    requests of its batch are cancelled.
+    A batch consists of the sentence that has waited longest and others of similar length, with at most about
+    `batch_tokens` pieces. Before it is formed, the batcher waits `batch_window` seconds for more sentences. It also
+    gives the clients just answered, which would otherwise miss the batch, up to a twentieth of the previous batch's
+    time. A sentence whose request is canceled before its batch begins costs nothing. A computation ends at its next
+    step when all its requests have been canceled.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
         self.gallery, self.batch_tokens = gallery, batch_tokens
         self.batch_window, self.max_waiting = batch_window, max_waiting
         self.sentences_per_second = 10.0
-        """A running mean, from which Retry-After is computed; 10 before the first batch."""
+        """A moving average from which Retry-After is computed. It starts at 10."""
         self._waiting: list[_Waiting] = []
         self._computing = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
         self._wanted: Callable[[], bool] = lambda: True  # whether a client still waits for the thread's result
-        self._last: tuple[Task, Trained, Translator] | None = None  # built once for batches of the same kind
+        self._last: tuple[Task, Trained, Translator] | None = None  # reused for batches of the same task
 
     @property
     def load(self) -> float:
-        """The share of the places to wait that are taken; above 1 after a single large request."""
+        """The sentences and computations in the queue divided by `max_waiting`; one large request can exceed 1."""
         return self._number_waiting / self.max_waiting
 
     @property
@@ -95,11 +94,11 @@ class Batcher:
         return len(self._waiting) + self._computing
 
     def start(self) -> None:
-        """Begins to compute; must be called inside the event loop."""
+        """Starts the batcher; must be called inside the event loop."""
         self._dispatcher = asyncio.create_task(self._dispatch())
 
     async def stop(self) -> None:
-        """Finishes the batch that is being computed, and stops."""
+        """Finishes the current batch, then stops."""
         if self._dispatcher:
             self._dispatcher.cancel()
         await asyncio.to_thread(self._thread.shutdown)
@@ -144,7 +143,7 @@ class Batcher:
             raise Abandoned
 
     def _check_room(self, new: int) -> None:
-        """Raises Full if something waits already and there is no room for `new` more."""
+        """Raises Full if the queue is not empty and has no room for `new` more."""
         waiting = self._number_waiting
         if waiting and waiting + new > self.max_waiting:
             raise Full(max(1, math.ceil(waiting / self.sentences_per_second)))
@@ -173,7 +172,7 @@ class Batcher:
     async def _next_batch(self, answered: int, until: float) -> list[_Waiting]:
         """Takes a batch off the queue.
 
-        If it has fewer than `answered` sentences, it may grow until the event loop's time is `until`.
+        While it has fewer than `answered` sentences, it may grow until the event loop's clock reaches `until`.
         """
         loop = asyncio.get_running_loop()
         batch: list[_Waiting] = []
@@ -193,9 +192,9 @@ class Batcher:
         return batch
 
     def _fitting(self) -> list[_Waiting]:
-        """The sentence that has waited longest, and those of most similar length that fit into a batch with it.
+        """The sentence that has waited longest, and the sentences closest to it in length that fit into its batch.
 
-        Forgets sentences whose requests were cancelled.
+        Removes sentences whose requests were canceled from the queue.
         """
         self._waiting = [each for each in self._waiting if not each.done.done()]
         batch: list[_Waiting] = []
@@ -217,7 +216,7 @@ class Batcher:
     def _load(self, run: str) -> Trained:
         """The run from the gallery."""
         if self._last and not self.gallery.is_loaded(run):
-            self._last = None  # it would keep in memory a model that the gallery drops
+            self._last = None  # otherwise it would keep a model in memory that the gallery drops
         return self.gallery.load(run)
 
     def _translated(self, batch: Sequence[_Waiting]) -> list[list[Translation]]:

@@ -1,4 +1,4 @@
-"""The runs that a server offers: found at its start, loaded when first requested."""
+"""The runs that a server offers. They are found when it starts and loaded when first requested."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ _SECONDS_TO_RETRY = 2.0
 
 
 class Unavailable(Exception):  # noqa: N818
-    """A run that cannot be loaded now; the log has the reason."""
+    """The run cannot be loaded now; the log has the reason."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"The run {name} cannot be loaded now; the server's log has the reason.")
@@ -43,10 +43,11 @@ class Offered(NamedTuple):
 class Gallery:
     """Finished runs by name. At most `max_models` are in memory; the least recently used one is dropped.
 
-    Each folder is a run, or holds runs at any depth; unfinished runs are left out. A name is the end of a path, as long
-    as is needed to distinguish the runs. Raises FileNotFoundError if a folder holds no finished run, and ValueError if
-    `max_models` is below 1.
-    `engine` translates; see nmt.exports.engines.
+    Each folder is a finished run, or contains runs at any depth, of which unfinished ones are skipped. The name of a
+    run is the end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
+    nmt.exports.engines.
+
+    Raises FileNotFoundError if a folder contains no finished run, and ValueError if `max_models` is below 1.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Gallery:
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
     def for_direction(self, source: str, target: str) -> Offered | None:
-        """The first run that translates this direction."""
+        """The first run that translates in this direction; None if there is none."""
         asked = Direction(source, target)
         return next((run for run in self.offered.values() if run.direction == asked), None)
 
@@ -78,9 +79,9 @@ class Gallery:
         return name in self._loaded
 
     def export_all(self) -> None:
-        """Exports the runs that the engine has not exported yet, so that no request waits for it.
+        """Exports the runs that have no export for the engine yet, so that no request has to wait for an export.
 
-        Raises the errors of `load_with_engine`, also for a run that the engine does not support.
+        Raises the errors of `load_with_engine`, including the error for a run that the engine does not support.
         """
         if self.engine != "torch":
             for run in self.offered.values():
@@ -91,10 +92,10 @@ class Gallery:
         self._loaded[name] = self._read(name)
 
     def load(self, name: str) -> Trained:
-        """The run, loaded; again if its folder has changed.
+        """The loaded run. It is loaded again if its folder has changed.
 
-        If that fails, the run stays as it was loaded before, and the next attempt is made after some seconds. Raises
-        Unavailable if it was not.
+        If loading fails, the version in memory stays in use, and the next attempt is made a few seconds later. Raises
+        Unavailable if there is no version in memory.
         """
         kept = self._loaded.pop(name, None)
         while len(self._loaded) >= self.max_models:  # before the next one needs memory
@@ -102,20 +103,20 @@ class Gallery:
         if time.monotonic() >= self._next_attempt.get(name, 0):
             try:
                 kept = self._read(name, kept)
-            except Exception as error:  # a folder in the middle of a change may be wrong in any way
+            except Exception as error:  # a folder that is being changed can fail in any way
                 self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
-                logger.warning("%s cannot be loaded%s: %s", name, "; the former one is served" if kept else "", error)
+                logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
         if kept is None:
             raise Unavailable(name)
         self._loaded[name] = kept
         return kept.trained
 
     def engine_of(self, name: str) -> Engine | None:
-        """What translates for a loaded run in place of torch."""
+        """The engine that translates for a loaded run in place of torch; None for torch itself."""
         return self._loaded[name].engine
 
     def _read(self, name: str, kept: _Loaded | None = None) -> _Loaded:
-        """The state of a run's folder, and the run; the one in memory if that has the same state."""
+        """The run and the state of its folder; `kept` if the folder has not changed since."""
         path = self.offered[name].path
         state = RunDirectory(path).state()
         if kept and kept.state == state:
@@ -131,16 +132,18 @@ def _finished_runs(folder: Path) -> list[Path]:
         run.config()  # refuses a pretrained encoder
         return [folder]
     if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder}; run_dirs takes run directories, or folders of them.")
+        raise FileNotFoundError(
+            f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them."
+        )
     runs = [RunDirectory(path.parent) for path in folder.rglob("config.yaml")]
     found = sorted(run.path for run in runs if run.finished and not run.pretrained)
     if not found:
-        raise FileNotFoundError(f"{folder} holds no finished run; train one with python -m nmt.train.")
+        raise FileNotFoundError(f"{folder} contains no finished run; train one with python -m nmt.train.")
     return found
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that differ from each other."""
+    """The ends of the paths, just long enough that no two are equal."""
     parts = [path.resolve().parts for path in paths]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-length:]) for each in parts]

@@ -46,9 +46,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
-"""Limit on the pieces per side of a question: an answer with the maps of all heads grows with the product of both."""
+"""Maximum pieces per side of a question. A response with all maps grows with the product of both lengths."""
 _PASS_TOKENS = 512
-"""Limit on the tokens of one pass over variants of a sentence: a computation can end only between passes."""
+"""Maximum tokens of one pass over variants of a sentence. A computation can be stopped only between passes."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -66,7 +66,7 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
 
 @router.get("/runs/{name:path}", responses=failures(403, 404, 429, 500, 503, 504))
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
-    """A run: its model, its attention at every site, and its scores on the test split."""
+    """A run: its model, its attention at every site, and its test scores."""
 
     def action(trained: Trained) -> dict[str, Any]:
         try:
@@ -119,7 +119,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
 
 @router.post("/score", responses=_FAILURES)
 async def score(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
-    """log p of each piece of a translation, in nats."""
+    """The log-probability of each piece of a translation, in nats."""
 
     def action(trained: Trained) -> dict[str, Any]:
         return shown(forced(trained, *sentence_pair(trained, question, service.batcher.stop_if_abandoned)), maps=False)
@@ -177,7 +177,7 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
 async def attribute(request: Request, service: ThisService, question: AttributeQuestion) -> dict[str, Any]:
     """How much each source piece matters for each piece of the run's own translation or a given one.
 
-    In nats, except for value zeroing, which has the cosine distance by which the decoder's output moves.
+    Values are in nats, except for value zeroing, where they are cosine distances by which the decoder's output moves.
     """
 
     def action(trained: Trained) -> dict[str, Any]:
@@ -204,7 +204,7 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
 
 @router.get("/examples", responses=failures(400, 403, 404))
 async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, str]]:
-    """Sentence pairs of the embedded corpus in a run's direction; none if it has other languages."""
+    """Sentence pairs of the embedded corpus in a run's direction; none if the run has other languages."""
     service.check_key(request)
     direction = service.gallery.offered[run_name(service, run)].direction
     return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
@@ -218,7 +218,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
         pairs = aligned_pairs(trained.direction)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
-            raise ValueError("The alignment of this sentence is not known; use one of those in /v1/examples.")
+            raise ValueError("The alignment of this sentence is not known; use a sentence from /v1/examples.")
         found = agreement(trained, pair, Choice("predicts", question.layer, question.head), question.guess)
         return {
             "source_words": found.source_words,
@@ -234,7 +234,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
 
 
 def check(request: Request, service: Service, question: Question) -> None:
-    """Raises HTTPException for a missing key, and for too long a text."""
+    """Raises HTTPException for a missing or unknown API key, and for a text that is too long."""
     service.check_key(request)
     service.check_characters([question.text])
 
@@ -247,10 +247,10 @@ async def computed(request: Request, service: Service, question: Question, actio
 
 
 def run_name(service: Service, given: str | None) -> str:
-    """The run that is asked for, by default the first one. Raises HTTPException 404 for an unknown one."""
+    """The name of the requested run, by default the first one. Raises HTTPException 404 if it is unknown."""
     name = given or next(iter(service.gallery.offered))
     if name not in service.gallery.offered:
-        raise HTTPException(404, f"There is no run '{name}'; use one of those in /v1/runs.")
+        raise HTTPException(404, f"There is no run '{name}'; use one listed at /v1/runs.")
     return name
 
 
@@ -264,7 +264,7 @@ def source_ids(trained: Trained, question: Question) -> list[int]:
 def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The ids of the text, and of the given translation or the run's own.
 
-    Raises ValueError for an empty or too long side, and for ids that are not pieces of the vocabulary.
+    Raises ValueError if a side is empty or too long, or if an id is not a piece of the vocabulary.
     """
     source, target = source_ids(trained, question), question.target_ids
     check_ids(trained, question)
@@ -277,7 +277,7 @@ def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) ->
 
 
 def check_ids(trained: Trained, question: PairQuestion) -> None:
-    """Raises ValueError for ids that are not pieces of the target vocabulary, or too many."""
+    """Raises ValueError if an id is not a piece of the target vocabulary, or if there are too many ids."""
     first, size = EOS_ID + 1, trained.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         if any(not first <= index < size for index in ids):
@@ -286,7 +286,7 @@ def check_ids(trained: Trained, question: PairQuestion) -> None:
 
 
 async def search_events(service: Service, run: str, question: StreamQuestion) -> AsyncIterator[str]:
-    """Server-sent events of a search, which ends when the client leaves."""
+    """The server-sent events of a search, which ends when the client disconnects."""
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
@@ -306,7 +306,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         return {**shown(forced(trained, source, best.ids), maps=False), "score": round(best.score, _DIGITS)}
 
     work = asyncio.ensure_future(service.batcher.compute(run, action))
-    work.add_done_callback(lambda _: steps.put_nowait(None))  # the last one
+    work.add_done_callback(lambda _: steps.put_nowait(None))  # marks the end
     deadline = loop.time() + service.limits.seconds
     try:
         while (step := await asyncio.wait_for(steps.get(), deadline - loop.time())) is not None:
@@ -324,7 +324,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
 
 
 def unfinished_map(trained: Trained, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
-    """The requested map for an unfinished translation, without a row that predicts EOS."""
+    """The requested map for an unfinished translation, without the row that predicts EOS."""
     maps = {item.site: item for item in forced(trained, source, target).maps}
     if question.site not in maps:
         raise ValueError(unknown("attention site", str(question.site), maps))
@@ -370,7 +370,7 @@ def description(trained: Trained) -> dict[str, Any]:
 
 
 def shown(decoded: Decoded, *, maps: bool) -> dict[str, Any]:
-    """A translation as JSON."""
+    """The fields of a translation for a JSON response, with its attention maps if `maps`."""
     fields: dict[str, Any] = {
         "text": decoded.text,
         "ids": decoded.ids,

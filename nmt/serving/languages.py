@@ -1,4 +1,4 @@
-"""The languages of a server: which can be translated into which, and which one a text is in."""
+"""The languages of a server: its translation directions, and the detection of a text's language."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from nmt.serving.gallery import Gallery
 
 
 class Detected(NamedTuple):
-    """A language that a text may be in."""
+    """A language that a text may be written in."""
 
     confidence: float
     """From 0 to 100; the confidences of all languages of the server sum to 100."""
@@ -20,7 +20,7 @@ class Detected(NamedTuple):
 
 
 class Languages:
-    """The languages of the runs of a gallery."""
+    """The languages of a gallery's runs."""
 
     def __init__(self, gallery: Gallery) -> None:
         self.directions = list(dict.fromkeys(run.direction for run in gallery.offered.values()))
@@ -30,11 +30,11 @@ class Languages:
         self._identifier.set_languages(set(self.codes) & set(_every_language().labels))
 
     def targets(self, source: str) -> list[str]:
-        """The languages that can be translated into from `source`."""
+        """The languages that `source` can be translated into."""
         return [each.target for each in self.directions if each.source == source]
 
     def detect(self, text: str) -> Sequence[Detected]:
-        """The languages of the server, the most likely for this text first; those that cannot be detected are last."""
+        """The server's languages, most likely for this text first; languages that cannot be detected come last."""
         ranked = [(code, float(log_prob)) for code, log_prob in self._identifier.rank(text)]
         highest = ranked[0][1] if ranked else 0.0
         total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)
@@ -45,5 +45,5 @@ class Languages:
 
 @cache
 def _every_language() -> LanguageIdentifier:
-    """py3langid's identifier with all its languages. It takes a second to load, so it is loaded at the start."""
+    """py3langid's identifier with all its languages. Loading takes a second, so it is done when the server starts."""
     return LanguageIdentifier.from_model_file(MODEL_FILE)

@@ -17,7 +17,7 @@ deepl = APIRouter(tags=["DeepL"])
 
 
 def _as_list(value: Any) -> Any:
-    """A form's only text as a list."""
+    """A list of one text if a form has only one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -28,7 +28,7 @@ class TranslateBody(Body):
     source: str = Field(description="a language code, or auto", examples=["en"])
     target: str = Field(description="a language code", examples=["vi"])
     format: str = Field("text", description="text or html")
-    alternatives: int = Field(0, ge=0, description="the number of further translations to return")
+    alternatives: int = Field(0, ge=0, description="number of additional translations to return")
     api_key: str | None = None
 
 
@@ -45,26 +45,26 @@ class DeepLBody(Body):
     text: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="texts", examples=[["How old is Mai?"]])
     target_lang: str = Field(description="a language code; its region is ignored", examples=["VI"])
     source_lang: str | None = Field(None, description="a language code; null to detect it")
-    tag_handling: Literal["html"] | None = Field(None, description="html keeps the tags; null is plain text")
+    tag_handling: Literal["html"] | None = Field(None, description="html: tags are kept; null: plain text")
 
 
 class Detection(BaseModel):
-    """A language that a text may be in."""
+    """A language that a text may be written in."""
 
     confidence: float = Field(description="from 0 to 100")
     language: str
 
 
 class Translated(BaseModel):
-    """The answer of /translate; lists if q was a list."""
+    """The response of /translate; its fields are lists if q is a list."""
 
     translatedText: str | list[str]  # noqa: N815
-    detectedLanguage: Detection | list[Detection] | None = Field(None, description="only for auto")  # noqa: N815
+    detectedLanguage: Detection | list[Detection] | None = Field(None, description="only if source is auto")  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = Field(None, description="only if requested")
 
 
 class Language(BaseModel):
-    """A language and those that it can be translated into."""
+    """A language and the languages that it can be translated into."""
 
     code: str
     name: str
@@ -72,14 +72,14 @@ class Language(BaseModel):
 
 
 class Named(BaseModel):
-    """A language that a page selects first."""
+    """A language that a web page selects by default."""
 
     code: str
     name: str
 
 
 class Settings(BaseModel):
-    """The answer of /frontend/settings."""
+    """The response of /frontend/settings."""
 
     charLimit: int  # noqa: N815
     frontendTimeout: int = Field(description="milliseconds")  # noqa: N815
@@ -92,7 +92,7 @@ class Settings(BaseModel):
 
 
 class DeepLTranslation(BaseModel):
-    """A translation of one text."""
+    """The translation of one text."""
 
     detected_source_language: str
     text: str
@@ -100,7 +100,7 @@ class DeepLTranslation(BaseModel):
 
 
 class DeepLTranslated(BaseModel):
-    """The answer of /v2/translate, in the order of the texts."""
+    """The response of /v2/translate, in the order of the texts."""
 
     translations: list[DeepLTranslation]
 
@@ -177,7 +177,7 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
 
 @deepl.post("/v2/translate", response_model=DeepLTranslated, openapi_extra=takes(DeepLBody), responses=failures())
 async def translate_deepl(request: Request, service: ThisService) -> dict[str, Any]:
-    """The same in DeepL's format; the key is in the header Authorization: DeepL-Auth-Key KEY."""
+    """Translates texts in DeepL's format; the API key is in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
     service.check_key(request)
     service.check_characters(body.text)
@@ -204,7 +204,7 @@ async def translated(
 ) -> list[list[str]]:
     """The translations of each text from its source language, best first.
 
-    A text in the target language stays as it is. Raises HTTPException 400 for an invalid request.
+    A text that is already in the target language is left unchanged. Raises HTTPException 400 for an invalid request.
     """
     for code in (*sources, target):
         if code not in service.languages.codes:
@@ -244,10 +244,10 @@ async def translated(
 
 
 def _like(asked: str | list[str], answers: list[Any]) -> Any:
-    """The only answer for a text, all answers for a list."""
+    """The first answer if one text was asked for, all answers if a list was."""
     return answers[0] if isinstance(asked, str) else answers
 
 
 def _code(language: str) -> str:
-    """DeepL's code without its region: 'en' for 'EN-US'."""
+    """A DeepL language code without its region: 'en' for 'EN-US'."""
     return language.partition("-")[0].lower()

@@ -1,4 +1,4 @@
-"""The lab's page: its own files, and those that it shares with the exported viewer."""
+"""The lab's page: its own files, and the files that it shares with the exported viewer."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ FILES = {
     **{path.name: path for path in sorted(_OWN.iterdir()) if path.suffix in _KINDS},
     **{name: _SHARED / name for name in ("style.css", "matrix.js", "pieces.js", "colors.js")},
 }
-"""Every file that can be requested."""
+"""The path of every file that can be requested, by name."""
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/page/{name}")
 async def file(name: str) -> FileResponse:
-    """A file of the page. Raises HTTPException 404 for any other name."""
+    """A file of the page. Raises HTTPException 404 for an unknown name."""
     if name not in FILES:
         raise HTTPException(404, "Not Found")
     path = FILES[name]
@@ -28,5 +28,5 @@ async def file(name: str) -> FileResponse:
 
 @router.get("/")
 async def index() -> FileResponse:
-    """The page."""
+    """The lab's page."""
     return await file("index.html")

@@ -1,4 +1,4 @@
-"""The questions of the lab's interface, and what a change of attention in a question means to nmt.runs."""
+"""The questions that the lab's interface accepts, and the conversion of their attention changes for nmt.runs."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,13 +17,13 @@ Site = Literal["encoder_self", "decoder_self", "cross"]
 
 
 class Fields(BaseModel):
-    """Fields of a question; others are refused."""
+    """The fields of a question; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Question(Fields):
-    """A sentence for a run."""
+    """A question about one sentence and one run."""
 
     run: str | None = Field(None, description="name of a run in /v1/runs; the first one by default")
     text: Text = Field(description="a sentence in the source language", examples=["How old is Mai?"])
@@ -48,14 +48,14 @@ class PairQuestion(Question):
 
     @property
     def search(self) -> dict[str, Any]:
-        """The search settings that the question replaces."""
+        """The search settings of the question; None keeps the run's own setting."""
         # A run's own n_best may be larger than this beam.
         n_best = None if self.beam_size is None else 1
         return {"beam_size": self.beam_size, "length_penalty": self.length_penalty, "n_best": n_best}
 
 
 class StreamQuestion(PairQuestion):
-    """A request for each step of a search; with a site, each step has the map of its best hypothesis."""
+    """A request for each step of a search; if a site is given, each step includes the map of its best hypothesis."""
 
     site: Site | None = None
     layer: Index | None = Field(None, description="from 0; null for the mean of all")
@@ -87,7 +87,7 @@ class CellsQuestion(PairQuestion):
 
 
 class AlignQuestion(Question):
-    """A question about the links of one of the examples."""
+    """A question about the word alignment of one of the examples."""
 
     layer: Index | None = Field(None, description="from 0; null for the mean of all")
     head: Index | None = Field(None, description="from 0; null for the mean of all")
@@ -113,8 +113,8 @@ class ChangeOfAttention(Fields):
     half_width: Index | None = None
 
     def intervention(self) -> Intervention:
-        """This change as nmt.runs takes it. Raises ValueError for weights that are not a distribution."""
-        # Weights of a page are rounded, so their sum may be slightly above 1.
+        """This change for nmt.runs. Raises ValueError if a weight is negative or the weights sum to more than 1."""
+        # The page sends rounded weights, so their sum may be slightly above 1.
         if self.way == "weights" and (min(self.weights, default=-1) < 0 or not sum(self.weights) <= 1 + 1e-3):
             raise ValueError("weights must be numbers of at least 0 with a sum of at most 1, one for each key.")
         ways: dict[str, Change] = {

@@ -13,7 +13,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 GONE = 499
-"""The status of a request whose client has left. Nobody receives it, but /metrics counts it."""
+"""The status of a request whose client has disconnected. Nobody receives it, but /metrics counts it."""
 
 
 class Body(BaseModel):
@@ -24,11 +24,11 @@ class Failure(BaseModel):
     """The body of every error."""
 
     error: str = Field(description="a sentence")
-    message: str | None = Field(None, description="the same, only in DeepL's interface")
+    message: str | None = Field(None, description="the same sentence; only in DeepL's interface")
 
 
 DEFECT = "Internal error; the server's log has the details."
-"""The answer to a request that fails because of a defect."""
+"""The error message for a request that fails because of a bug in the server."""
 
 _WAIT = {"description": "seconds to wait before the next attempt", "schema": {"type": "integer"}}
 STATUSES: dict[int, dict[str, Any]] = {
@@ -42,29 +42,28 @@ STATUSES: dict[int, dict[str, Any]] = {
     503: {"description": "The run cannot be loaded, or its directory was removed."},
     504: {"description": "The request took longer than the server allows."},
 }
-"""What each status of an error means."""
+"""The meaning of each error status."""
 
 _USUAL = (400, 403, 408, 413, 429, 500, 503, 504)
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of an endpoint, for the API description; by default, those of the translation endpoints."""
+    """The API description of an endpoint's errors; by default, the errors of the translation endpoints."""
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}}
     return {status: {"content": content, **STATUSES[status]} for status in sorted(statuses or _USUAL)}
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:
-    """The description of a body that may be JSON or a form."""
+    """The API description of a body that may be JSON or a form."""
     schema = model.model_json_schema()
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The fields of a request: a JSON body, or a form and the query of the address, as LibreTranslate reads them.
+    """The fields of a request, from a JSON body or else from a form and the query string, as in LibreTranslate.
 
-    A field that is given several times is a list. Raises HTTPException 400 if the body is neither, or a field is
-    invalid.
+    A field that is given several times becomes a list. Raises HTTPException 400 for invalid JSON or an invalid field.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body() if kind in ("", "application/json") else b""
@@ -76,14 +75,14 @@ async def read(request: Request, model: type[M]) -> M:
         try:
             json.dumps(fields, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise HTTPException(400, "Invalid request: half of a surrogate pair; send valid Unicode.") from error
+            raise HTTPException(400, "Invalid request: unpaired surrogate in a text; send valid Unicode.") from error
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
         form = await request.form()  # empty unless the content type is that of a form
         lists: dict[str, list[str]] = {}
         for key, value in (*request.query_params.multi_items(), *form.multi_items()):
-            if isinstance(value, str):  # and not a file
+            if isinstance(value, str):  # not an uploaded file
                 lists.setdefault(key, []).append(value)
         fields = {key: values if len(values) > 1 else values[0] for key, values in lists.items()}
     try:
@@ -93,7 +92,7 @@ async def read(request: Request, model: type[M]) -> M:
 
 
 def sentence(errors: Sequence[Any]) -> str:
-    """A sentence about the first mistake that pydantic found."""
+    """A sentence about the first error that pydantic found."""
     first = errors[0]
     parts = [str(part) for part in first["loc"] if part != "body"]
     # Where a field may have several types, pydantic appends the type, such as 'str' or 'list[str]'.
@@ -105,9 +104,9 @@ def sentence(errors: Sequence[Any]) -> str:
 
 
 async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled if the client leaves or the time is up.
+    """The result of `work`, which is canceled if the client disconnects or the time is up.
 
-    Raises HTTPException 499 or 504 in these cases.
+    Raises HTTPException 499 in the first case and 504 in the second.
     """
     task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
     try:
@@ -115,7 +114,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
         if task in done:
             return task.result()
         if done:
-            raise HTTPException(GONE, "The client has left.")
+            raise HTTPException(GONE, "The client has disconnected.")
         raise HTTPException(504, too_slow(seconds))
     finally:
         task.cancel()
@@ -123,7 +122,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
 
 
 def too_slow(seconds: float) -> str:
-    """The sentence for a request that has used up its time."""
+    """The error message for a request that has exceeded the time limit."""
     return f"The request took more than {seconds:g} s; send less text at once."
 
 

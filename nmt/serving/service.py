@@ -1,4 +1,4 @@
-"""What every endpoint uses: the runs, the batcher, the limits, and the check of API keys."""
+"""What the endpoints share: the runs, the batcher, the limits, and the check of API keys."""
 
 import hmac
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from nmt.serving.languages import Languages
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for."""
+    """The limits on one request."""
 
     characters: int
     sentences: int
@@ -47,7 +47,7 @@ class Service:
         check_secret(request, key, self.access.keys)
 
     def check_characters(self, texts: Sequence[str]) -> None:
-        """Raises HTTPException 400 for more characters than a request may have."""
+        """Raises HTTPException 400 if the texts have more characters than a request may have."""
         characters = sum(map(len, texts))
         if characters > self.limits.characters:
             raise HTTPException(
@@ -56,17 +56,17 @@ class Service:
 
 
 def check_secret(request: Request, given: str | None, known: frozenset[str]) -> None:
-    """Raises HTTPException 403 unless a known secret is `given`, in the query, or in the Authorization header.
+    """Raises HTTPException 403 unless a known secret is `given`, in the query string, or in the Authorization header.
 
-    If no secret is known, none is needed.
+    If `known` is empty, every request passes.
     """
     header = request.headers.get("authorization", "").rpartition(" ")[2]
     secret = (given or request.query_params.get("api_key") or header).encode()
     if known and not any(hmac.compare_digest(secret, each.encode()) for each in known):
-        raise HTTPException(403, "Invalid API key" if secret else "Add an API key as api_key")
+        raise HTTPException(403, "Invalid API key" if secret else "Missing API key; send it as api_key")
 
 
-async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a thread of its own
+async def _service(request: Request) -> Service:  # FastAPI would call a plain function in a separate thread
     service: Service = request.app.state.service
     return service
 

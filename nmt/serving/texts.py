@@ -1,4 +1,4 @@
-"""Texts of several lines and sentences: cut into sentences, translated, and put together again."""
+"""Translation of texts with several lines and sentences: they are split into sentences and joined again afterwards."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -22,13 +22,13 @@ class Cut(NamedTuple):
     gaps: list[str]
 
     def joined(self, sentences: Sequence[str]) -> str:
-        """The text with other sentences."""
+        """The text with these sentences in place of its own."""
         between = "".join(sentence + gap for sentence, gap in zip(sentences, self.gaps[1:], strict=True))
         return self.gaps[0] + between
 
 
 def cut(text: str, language: str) -> Cut:
-    """The sentences of a text, whose lines are separate texts, and the white space between them."""
+    """Splits a text into sentences, none of which spans two lines, and the white space around them."""
     sentences, gaps = [], [""]
     for line in text.splitlines(keepends=True):
         for part in sentencex.segment(language, line):
@@ -46,7 +46,7 @@ def cut(text: str, language: str) -> Cut:
 async def translated_texts(texts: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
     """Up to `number` translations of each text, best first. The n-th joins the n-th translation of each sentence.
 
-    A sentence with fewer translations repeats its last one.
+    If a sentence has fewer translations, its last one is repeated.
     """
     cuts = [cut(text, language) for text in texts]
     found = iter(await translate([sentence for each in cuts for sentence in each.sentences]))
@@ -60,7 +60,7 @@ async def translated_texts(texts: Sequence[str], language: str, number: int, tra
 
 
 async def translated_html(pages: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
-    """The same for HTML: the texts between the tags are translated one by one, and every tag stays.
+    """Like `translated_texts`, but for HTML: the text between tags is translated, and all tags are kept.
 
     Raises ValueError for markup that cannot be parsed.
     """
@@ -86,7 +86,7 @@ async def translated_html(pages: Sequence[str], language: str, number: int, tran
 
 
 def _is_prose(node: NavigableString) -> bool:
-    if type(node) is not NavigableString or not node.strip():  # comments and declarations are its subclasses
+    if type(node) is not NavigableString or not node.strip():  # comments and declarations are subclasses
         return False
     return not any(
         parent.name in _NOT_PROSE or parent.get("translate") == "no" for parent in node.parents if parent.name

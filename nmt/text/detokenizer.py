@@ -1,4 +1,4 @@
-"""Restores plain text from text that was published as tokens."""
+"""Restores plain text from tokenized text."""
 
 import re
 from collections.abc import Callable
@@ -12,8 +12,9 @@ _QUOTES = re.compile(r"(?<!\S)(?:``|'')(?!\S)")
 def detokenizer(language: str) -> Callable[[str], str]:
     """A function that turns tokens into plain text: `It 's a &quot; cat &quot; .` becomes `It's a "cat".`
 
-    Uses the Moses rules (Koehn et al. 2007) of the language, or the general ones, and decodes the entities that Moses
-    writes. Also handles the English negations and quotes of the Penn Treebank. Plain text hardly changes.
+    Uses the Moses rules (Koehn et al. 2007) for the language, or the general rules if it has none of its own, and
+    decodes the entities that Moses writes. Also handles the English negations and quotes of the Penn Treebank. Text
+    that is already plain hardly changes.
     """
     from sacremoses import MosesDetokenizer  # imported here because it is slow and few commands need it
 

@@ -1,4 +1,4 @@
-"""Normalization of a line of text: NFC and plain spaces, nothing else. Changes can be counted."""
+"""Normalization of lines of text: NFC and single plain spaces. The changes can be counted."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff]")
 _UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
 _BYTE_ORDER_MARK = "\ufeff"
-# SentencePiece writes a space as U+2581, so a literal one would come back from decoding as a space.
+# SentencePiece writes a space as U+2581, so decoding would turn a literal U+2581 into a space.
 _WORD_START = "\u2581"
 
 
@@ -21,7 +21,7 @@ def normalize(text: str) -> str:
     none stays at either end; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an underscore.
     Idempotent: normalize(normalize(text)) == normalize(text).
     """
-    # Compose last: dropping a mark can bring a letter and its accent together.
+    # Compose last: dropping a byte order mark can bring a letter and its accent together.
     text = text.replace(_BYTE_ORDER_MARK, "").replace(_WORD_START, "_")
     return unicodedata.normalize("NFC", _BLANKS.sub(" ", text).strip(" "))
 
@@ -29,8 +29,8 @@ def normalize(text: str) -> str:
 def changes(text: str) -> tuple[str, ...]:
     """The kinds of change that `normalize` makes to the line; empty if and only if it makes none.
 
-    'nfc': characters not composed; 'control': control characters or byte order marks; 'spaces': spaces other than
-    single plain ones between words; 'underline': a literal U+2581.
+    'nfc': the line is not in NFC; 'control': it has control characters or byte order marks; 'spaces': it has spaces
+    other than single plain ones between words; 'underline': it has a literal U+2581.
     """
     found = {
         "nfc": not unicodedata.is_normalized("NFC", text),

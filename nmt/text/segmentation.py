@@ -15,7 +15,8 @@ from typing import NamedTuple
 import sentencepiece
 
 _WORD_START = "\u2581"
-# Unigram sampling caches the sums of this many words, about 3 kB each. The sums of longer words would take more.
+# Unigram sampling caches the sums of this many words, about 3 kB each. Words with more characters than the second
+# number would take more memory and are not cached.
 _WORDS_KEPT, _LONGEST_KEPT = 20_000, 20
 # The score of a character without a piece is this far below the lowest score, as in SentencePiece.
 _UNKNOWN_PENALTY = 10.0
@@ -51,14 +52,14 @@ class Pieces:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, each with the mark of a word start; each is segmented on its own."""
+    """The words of a text, each preceded by the word-start mark; each word is segmented on its own."""
     return [_WORD_START + word for word in text.split(" ")] if text else []
 
 
 class BPEDropout:
     """Byte-pair merges, each skipped at each step with probability `alpha` (Provilkov et al. 2020, algorithm 1).
 
-    Takes quadratic time in the length of a word: 4 ms for 200 characters.
+    The time is quadratic in the length of a word: 4 ms for 200 characters.
     """
 
     def __init__(self, pieces: Pieces) -> None:
@@ -87,8 +88,8 @@ class _Ends(NamedTuple):
 class UnigramSampling:
     """Segmentations drawn in proportion to their probability to the power of `alpha` (Kudo 2018, section 3.3).
 
-    Draws from all segmentations: forward sums over the pieces that end at each position, then pieces from the end to
-    the start. The sums of recent words are cached.
+    Draws from all segmentations. It first sums, from the start of a word to its end, over the pieces that end at each
+    position, and then draws pieces from the end to the start. The sums of recent words are cached.
     """
 
     def __init__(self, pieces: Pieces) -> None:

@@ -1,4 +1,4 @@
-"""Subword tokenizers by SentencePiece (Kudo & Richardson 2018), always with the same four special ids."""
+"""Subword tokenizers with SentencePiece (Kudo & Richardson 2018), always with the same four special ids."""
 
 import io
 import logging
@@ -42,8 +42,8 @@ _OPTIONS: dict[str, Any] = {
 class Tokenizer:
     """A SentencePiece model with decode(encode(text)) == text for every normalized text.
 
-    Keeps the model's bytes, so it can be pickled and stored. Raises ValueError if the bytes are not a SentencePiece
-    model or its special ids are not PAD UNK BOS EOS = 0 1 2 3.
+    Keeps the bytes of the model, so that it can be pickled and stored. Raises ValueError if the bytes are not a
+    SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
     """
 
     def __init__(self, model: bytes) -> None:
@@ -70,7 +70,7 @@ class Tokenizer:
         return self._processor.encode(text)
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each line."""
+        """Ids of the pieces of each line, as in `encode`."""
         return self._processor.encode(texts, num_threads=1)
 
     def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
@@ -129,10 +129,10 @@ class TokenizerPair(NamedTuple):
 def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: int = 0) -> bytes:
     """A SentencePiece model of `size` pieces, learned from normalized lines.
 
-    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. From more than two
-    million lines, `seed` draws two million. Without a size, the model has 8,000 pieces or as many as the text supports.
-    Raises the errors of iterating over `lines`, and ValueError for an unknown kind, no text, or a size that the text
-    does not support.
+    kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. If there are more than
+    two million lines, the model is learned from two million of them, drawn with `seed`. Without a size, the model has
+    8,000 pieces, or as many as the text supports if that is fewer. Raises the errors of iterating over `lines`, and
+    ValueError for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
@@ -164,13 +164,13 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
 
 
 class VocabularySizeError(ValueError):
-    """The text does not support a vocabulary of this size, but one of `largest` pieces."""
+    """The text does not support a vocabulary of this size; it supports at most `largest` pieces."""
 
     def __init__(self, size: int, largest: int) -> None:
-        advice = " A few hundred lines suit about 500." if largest > 500 else ""
+        advice = " For a few hundred lines, about 500 is a good size." if largest > 500 else ""
         super().__init__(
             f"Vocabulary size {size} is too large for this text; set tokenizer.size to at most {largest}, or to null "
-            f"for the largest.{advice}"
+            f"for a size that fits.{advice}"
         )
         self.largest = largest
 
@@ -195,7 +195,8 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
             ) from error
         if "vocab_size()" in message or "insert_id(" in message:
             raise ValueError(
-                f"Vocabulary size {size} leaves no room for PAD, UNK, BOS and EOS; set tokenizer.size higher."
+                f"Vocabulary size {size} leaves no room for PAD, UNK, BOS and EOS; set tokenizer.size to a higher "
+                "value."
             ) from error
         if "!sentences_.empty()" in message:
             raise ValueError(
@@ -209,9 +210,9 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(f"These {len(model)} bytes are not a SentencePiece model.") from error
-    if not model:  # which SentencePiece accepts
+    if not model:  # SentencePiece accepts empty bytes
         raise ValueError("These 0 bytes are not a SentencePiece model.")
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if special != (PAD, UNK, BOS, EOS):
-        raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; expected (0, 1, 2, 3).")
+        raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
     return processor

@@ -1,1 +1,1 @@
-"""Training with Lightning: a run begins or resumes (begin, resume), and the loop leads to the best weights (loop)."""
+"""Training with Lightning: begin and resume prepare a run, and loop trains it and saves the best weights."""

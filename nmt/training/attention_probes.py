@@ -20,7 +20,7 @@ from nmt.runs.provenance import described_files, described_run, described_sites
 
 logger = logging.getLogger(__name__)
 
-# Longer sentences make no readable picture.
+# Maps of longer sentences are not readable.
 _MOST_PIECES = 60
 # A page with more steps is too large to open.
 _MOST_STEPS = 100
@@ -58,7 +58,7 @@ class AttentionProbes(Callback):
 
 
 def thin_out(steps: list[Path]) -> None:
-    """Deletes every second of too many folders, except the first and the last."""
+    """If there are too many folders, deletes every second one, but never the first or the last."""
     if len(steps) > _MOST_STEPS:
         for folder in steps[1:-1:2]:
             shutil.rmtree(folder)
@@ -74,4 +74,4 @@ def write_film(run: RunDirectory) -> None:
             write_viewer(path / "viewer.html", viewed_runs(folders))
     except (OSError, ValueError) as error:
         # A finished run must not fail because of a picture.
-        logger.warning("No film of the probes in %s: %s", path, error)
+        logger.warning("The film of the probes in %s could not be written: %s", path, error)

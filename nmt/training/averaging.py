@@ -18,10 +18,10 @@ class EMAWeightAveraging(WeightAveraging):
 
 
 def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
-    """Updates exponential moving averages of the weights: average <- d average + (1 - d) weight.
+    """Returns a function that updates exponential moving averages: average <- d average + (1 - d) weight.
 
-    After n earlier updates d = min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
-    ExponentialMovingAverage(num_updates): until `decay` is reached, six sevenths of the average come from the last
+    After n earlier updates, d = min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
+    ExponentialMovingAverage(num_updates). Until `decay` is reached, six sevenths of the average come from the last
     fifth of the updates, so that the initial weights do not dominate a short run.
     """
 
@@ -45,7 +45,7 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:
-            raise ValueError(f"{file} and {files[0]} hold different weights: average checkpoints of one run.")
+            raise ValueError(f"{file} and {files[0]} have different tensors: average checkpoints of one run.")
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 

@@ -43,9 +43,9 @@ _CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "d
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
-    """A new run with the configuration of the command line, and with `changes` that save memory.
+    """Prepares a new run from the configuration of the command line and `changes`, which save memory.
 
-    Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
+    Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
     """
     asked = stored_keys(job.config)
     start = finished_run(job.settings, run.path)
@@ -59,9 +59,9 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     if start is not None:
         check_same(start, settings)
     if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
-        taken = "Schedule" if start else "Vocabulary, schedule"
+        taken = "schedule" if start else "vocabulary, schedule"
         logger.warning(
-            "%s and length of training are those of experiment=sample, which suits the embedded corpus: choose an "
+            "The %s and length of training come from experiment=sample, which suits the embedded corpus: choose an "
             "experiment=, or experiment=none for the general defaults.",
             taken,
         )
@@ -81,10 +81,10 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
     if start is not None:
-        logger.info("The tokenizers are those of %s", start.run.path)
+        logger.info("The tokenizers come from %s", start.run.path)
         tokenizers = start.tokenizers
     else:
-        # A small corpus gets a smaller vocabulary, unless the command line chose its size.
+        # A small corpus gets a smaller vocabulary, unless the command line sets the size.
         at_most = not {"tokenizer.size", "experiment"} & set(job.given)
         tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache, at_most)
         if settings.tokenizer.size not in (None, tokenizers.source.size):
@@ -117,14 +117,15 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
 
 
 def stored_keys(config: Config) -> Config:
-    """The keys of a configuration that a run directory stores."""
+    """The part of a configuration that is stored in a run directory."""
     return {key: value for key, value in config.items() if key not in NOT_STORED}
 
 
 def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
     """The configuration with the model and the tokenizer settings of the run to start from.
 
-    What the command line chooses as a whole, such as model=luong or an experiment, stays; so do single settings.
+    Parts that the command line chooses as a whole, such as model=luong or an experiment, are kept, and so are single
+    settings.
     """
     new = copy.deepcopy(config)
     chosen = {key for key in given if "." not in key}
@@ -148,8 +149,8 @@ def without_dropout(node: Node) -> Node:
 def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
     """The configuration with the encoder, the embeddings and the tokenizer settings of a pretrained encoder.
 
-    The decoder and its attention are those of the command line. What this chooses of the model as a whole, of
-    encoder_self or of the tokenizer stays, and so do single settings.
+    The decoder and its attention come from the command line. If it chooses a model, encoder_self or tokenizer as a
+    whole, that choice is kept, and so are single settings.
     """
     new = copy.deepcopy(config)
     chosen = {key for key in given if "." not in key}
@@ -167,7 +168,7 @@ def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
 
 
 def with_width(config: Config, given: Sequence[str]) -> Config:
-    """The configuration whose schedule and initializer have the model's width, unless the command line sets another."""
+    """The configuration with the model's width in schedule and initializer, unless the command line sets another."""
     model = config["model"]
     width = model.get("dim", model.get("decoder_dim"))
     dims = [f"{group}.dim" for group in ("schedule", "initializer") if "dim" in config.get(group, {})]
@@ -175,9 +176,9 @@ def with_width(config: Config, given: Sequence[str]) -> Config:
 
 
 def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
-    """Raises ValueError, which says what to add to the command, if the model or the tokenizers are not the run's.
+    """Raises ValueError if the model or the tokenizers differ from those of `start`; it says how to change the command.
 
-    Of a pretrained encoder, only its own part of the model is compared.
+    If `start` is a pretrained encoder, only the encoder's own settings are compared.
     """
     if isinstance(start, Encoder) and settings.model["_target_"] != _WITH_ENCODER:
         raise ValueError(

@@ -17,14 +17,14 @@ from nmt.training.task import build_task
 
 logger = logging.getLogger(__name__)
 
-# Any size will do: no part of a model depends on it.
+# Any size will do: whether a model can be built does not depend on it.
 _VOCABULARY = VocabularySizes(8, 8, joint=False)
 
 
 def check_buildable(settings: RunSettings) -> None:
-    """Builds the model (without memory), initial weights, optimizer, schedule and search once, and discards them.
+    """Builds the model (on the meta device), initial weights, optimizer, schedule and search once, and discards them.
 
-    This reports a value that one of them refuses before the corpora are read. Raises ValueError for the first one.
+    Raises ValueError for the first invalid value, so that it is reported before the corpora are read.
     """
     with refusals():
         with torch.device("meta"):
@@ -36,8 +36,8 @@ def check_buildable(settings: RunSettings) -> None:
         most = model.max_context if isinstance(model, DocumentModel) else None
         if most is not None and settings.context.sentences > most:
             raise ValueError(
-                f"context.sentences is {settings.context.sentences}, but the scorer at a site of sentences has weights "
-                f"for {most}: lower context.sentences, or raise the scorer's max_length."
+                f"context.sentences is {settings.context.sentences}, but the scorer of earlier sentences has weights "
+                f"for only {most}: lower context.sentences, or raise the scorer's max_length."
             )
         build_task(settings, model).configure_optimizers()
         _warn_of_equal_passes(make(settings.objective), model)
@@ -46,19 +46,19 @@ def check_buildable(settings: RunSettings) -> None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns the refusal of a value, by a part or by a library, into ValueError."""
+    """Turns the errors that our classes or a library raise for an invalid value into ValueError."""
     try:
         yield
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
             raise
-        # The libraries' own refusals; without this they would count as failures of the program.
+        # An error of a library, which would otherwise be reported as a failure of the program.
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
-    """Refuses a scorer or normalizer of its own for a site that only an LSTMN or a document model would have."""
+    """Raises ValueError if a scorer or normalizer is set for a site that this model does not have."""
     sites = {
         "encoder_self": (settings.encoder_self, "model.encoder=lstmn"),
         "decoder_self": (settings.decoder_self, "model.decoder=lstmn"),
@@ -83,7 +83,7 @@ def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
     rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
     if not any(rates):
         logger.warning(
-            "objective=%s compares two passes that differ by dropout alone, and this model has none, so it is cross "
-            "entropy at twice the cost: add model.dropout=0.1, for example.",
+            "objective=%s compares two passes that differ only by dropout, but this model has no dropout, so it is "
+            "cross entropy at twice the cost: add model.dropout=0.1, for example.",
             name,
         )

@@ -59,7 +59,7 @@ class BestCheckpoints(ModelCheckpoint):
 
 
 class LastCheckpoint(ModelCheckpoint):
-    """Overwrites last.ckpt at the end of every validation. Resuming from it is exact, because steps end before."""
+    """Overwrites last.ckpt at the end of every validation. Resuming is exact, because no step is in progress then."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(dirpath=folder, filename="last", save_on_train_epoch_end=False, enable_version_counter=False)
@@ -89,7 +89,7 @@ class RecentCheckpoints(ModelCheckpoint):
 def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The state of a ModelCheckpoint with its files in another folder; files that do not exist are dropped.
 
-    The state may be older than the files: a better checkpoint may have replaced one of those in the state.
+    The state may be older than the files: a better checkpoint may have replaced one that the state names.
     """
 
     def here(path: str) -> str:
@@ -104,14 +104,14 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 class WholeFiles(TorchCheckpointIO):
     """Writes checkpoints atomically, even if the process is killed or the disk full, and keeps the previous last one.
 
-    Lightning's own writer moves the file from the system's temporary folder, which is a copy if that is on another
-    disk.
+    Lightning's own writer moves the file from the system's temporary folder, which is not atomic if that folder is on
+    another disk.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # In memory first, because torch's writer hides why a file cannot be written.
+        # Write to memory first, because torch's writer hides why a file cannot be written.
         content = io.BytesIO()
         torch.save(checkpoint, content)
         former = path.with_name(PREVIOUS) if path.name == LAST else None
@@ -130,7 +130,7 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 
 
 def newest_whole(folder: Path) -> Path | None:
-    """The last checkpoint, or the previous one if the last is damaged; None without any.
+    """The last checkpoint, or the previous one if the last is missing or damaged; None if there are none.
 
     Raises ValueError if all are damaged.
     """
@@ -145,12 +145,12 @@ def newest_whole(folder: Path) -> Path | None:
 
 
 def tidy(folder: Path, whole: Path | None) -> None:
-    """Removes half-written files, and sets a damaged last checkpoint aside if `whole` is the one before it."""
+    """Removes half-written files, and renames a damaged last checkpoint if `whole` is the previous one."""
     for part in folder.glob(f"*{PART}"):
         part.unlink()
     if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
         os.replace(last, folder / DAMAGED)
-        logger.warning("%s is damaged and is now called %s; continuing from the one before it.", last, DAMAGED)
+        logger.warning("%s is damaged and was renamed to %s; continuing from the previous one.", last, DAMAGED)
 
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a checkpoint is complete and each of its parts has its stored CRC-32."""
+    """Whether a checkpoint is complete and each of its parts matches its stored CRC-32."""
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None

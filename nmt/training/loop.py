@@ -40,19 +40,19 @@ logger = logging.getLogger(__name__)
 def fit(prepared: Prepared) -> dict[str, Any]:
     """Trains to the end and saves the best weights; returns the content of metrics.json, except the scores.
 
-    In the other processes of a distributed run it only trains, and returns nothing. Raises BatchTooLarge when the
-    device is out of memory, CheckFailed when training cannot continue, Stopped after a signal.
+    In a distributed run, only the first process saves the weights; the others return an empty dict. Raises
+    BatchTooLarge if the device is out of memory, CheckFailed if training cannot continue, and Stopped after a signal.
     """
     run, settings = prepared.run, prepared.settings
     validation = settings.validation
 
-    # A step: the summed loss of its batches, one division by its target tokens, clipping, the optimizer.
+    # A step sums the loss of its batches, divides once by its target tokens, clips, and updates the weights.
     task = prepared.task
     if settings.trainer.precision in ("64-true", "64"):
-        # Lightning converts it only after loading a checkpoint, and float32 would round the weights of a resumed run.
+        # Lightning converts the task only after loading a checkpoint, and float32 would round a resumed run's weights.
         task.double()
 
-    # What happens around the steps, in Lightning's order of calls.
+    # What happens between the steps: the callbacks, in the order in which Lightning calls them.
     bar = sys.stderr.isatty()
     progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
     seconds = settings.trainer.max_seconds
@@ -67,23 +67,23 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
     callbacks: list[Callback] = [
         progress,
-        # After the loss of the whole split.
+        # After the loss on the whole validation split is logged.
         *prepared.validations,
         FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
         LastValidation(),
         time_limit,
         stop_early,
     ]
-    # Averages swap their weights in before any callback that uses the validated weights, and out after the last one.
+    # Swaps the averaged weights in before any callback that uses the validated weights, and out after the last one.
     if settings.ema_decay is not None:
         callbacks.append(EMAWeightAveraging(settings.ema_decay))
     if settings.checkpoints.recent:
         callbacks.append(RecentCheckpoints(run.checkpoints, settings.checkpoints.recent))
-    # The last checkpoint comes after everything that decides or keeps: a resumed run starts from its content.
+    # LastCheckpoint comes after every callback whose state a resumed run needs: that state is part of the checkpoint.
     callbacks += [best, LastCheckpoint(run.checkpoints), StopOnSignal(run.checkpoints / LAST)]
     if bar:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    # A resumed run logs to a new version: the CSV logger would delete the old one.
+    # A resumed run logs to a new version, because the CSV logger would delete the old one.
     versions = [int(number) for path in run.logs.glob("version_*") if (number := path.name[8:]).isdecimal()]
     version = max(versions, default=-1) + 1
     loggers = [make(node)(save_dir=run.logs, name="", version=version) for node in settings.logger.values()]
@@ -114,13 +114,13 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     except NotFinite as error:
         if trainer.is_global_zero:
             write_json(run.nonfinite, step_as_text(error, prepared))
-        raise CheckFailed(f"{error} {error.remedy()} Its sentences are in {run.nonfinite}.") from error
+        raise CheckFailed(f"{error} {error.remedy()} The sentences of this step are in {run.nonfinite}.") from error
     except Stopped:
-        logger.warning("Stopped at step %d, and saved; resume=true continues from there.", trainer.global_step)
+        logger.warning("Stopped at step %d, with a checkpoint; resume=true continues from there.", trainer.global_step)
         raise
     except SystemExit as stop:
         logger.warning("Stopped at step %d. %s", trainer.global_step, where_to_resume(run))
-        # Lightning ends with 1 after Ctrl-C.
+        # Lightning exits with status 1 after Ctrl-C.
         if trainer.interrupted and stop.code == 1:
             sys.exit(INTERRUPTED)
         raise
@@ -156,7 +156,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
 
 
 def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
-    """The sentences of a step whose loss or gradient is not finite."""
+    """A report on a step whose loss or gradient is not finite, with its sentences as text."""
     source, target = prepared.tokenizers
     return {
         "step": error.step,
@@ -171,7 +171,7 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
 
 @contextmanager
 def full_disk(run: RunDirectory) -> Iterator[None]:
-    """Turns the error of a full disk into CheckFailed, with where to resume."""
+    """Turns the error of a full disk into CheckFailed, whose message says where to resume."""
     try:
         yield
     except OSError as error:

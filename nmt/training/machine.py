@@ -24,10 +24,10 @@ class Machine(NamedTuple):
 
 
 def choose_machine(settings: TrainerSettings) -> Machine:
-    """The machine that the options under trainer ask for.
+    """The machine that the options under trainer select.
 
     Warns if there are more CPU processes than cores. Raises ValueError if there are far more or none, and for options
-    that Lightning refuses.
+    that Lightning rejects.
     """
     if str(settings.devices) in ("0", "[]"):
         raise ValueError(
@@ -37,14 +37,14 @@ def choose_machine(settings: TrainerSettings) -> Machine:
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
         raise ValueError(
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
-            f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use, one process each."
+            f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each has one process."
         )
     trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
     device = trainer.strategy.root_device.type
     if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
-            "trainer.devices is %d, one process each, but there are %d cores: use at most %d; a single process uses "
-            "all cores.",
+            "trainer.devices is %d, with one process each, but there are only %d cores: use at most %d. A single "
+            "process uses all cores.",
             trainer.num_devices,
             cores,
             cores,
@@ -53,15 +53,15 @@ def choose_machine(settings: TrainerSettings) -> Machine:
 
 
 def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
-    """Lightning's Trainer with the user's options and ours. Raises ValueError if Lightning refuses an option."""
+    """Lightning's Trainer with the user's options and ours. Raises ValueError if Lightning rejects an option."""
     try:
-        # For Lightning the whole training is one long epoch: see nmt.data.module.
+        # To Lightning, the whole run is one long epoch; see nmt.data.module.
         return Trainer(**settings.options, **{"max_epochs": -1, **ours})
     except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
         refusal = " ".join(str(error).split())
         if settings.accelerator not in ("auto", "cpu"):
             refusal += " trainer.accelerator=auto uses what this machine has."
-        raise ValueError(f"Lightning refuses an option under trainer: {refusal}") from error
+        raise ValueError(f"Lightning rejects an option under trainer: {refusal}") from error
 
 
 def faster_precision(settings: TrainerSettings, device: str) -> str | None:
@@ -72,7 +72,7 @@ def faster_precision(settings: TrainerSettings, device: str) -> str | None:
 
 
 def rank() -> int:
-    """The number of this process in a distributed training, as torchrun, SLURM or Lightning set it."""
+    """The rank of this process, as set by torchrun, SLURM or Lightning; exact only for 0, the leader of the run."""
     if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:
         return 1
     # RANK and LOCAL_RANK first: a shell inside SLURM has SLURM_PROCID, and Lightning's own processes inherit it.
@@ -81,16 +81,16 @@ def rank() -> int:
 
 
 def quiet(leader: bool) -> None:
-    """Silences Lightning's remarks, and our own log lines and warnings in all processes except the leader."""
+    """Silences Lightning's remarks, and in all processes except the leader our own log lines and warnings."""
     if not leader:
         logging.getLogger("nmt").setLevel(logging.ERROR)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-    # This logger reports which process has died before the others are ended.
+    # This logger reports which process died, before the other processes are terminated.
     logging.getLogger("lightning.fabric.strategies.launchers.subprocess_script").setLevel(logging.INFO)
     warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    # The logged values are reduced over all processes already.
+    # The logged values are already reduced over all processes.
     warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty.*")

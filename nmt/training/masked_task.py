@@ -21,18 +21,18 @@ from nmt.training.task import TrainingTask
 
 
 class Sums(NamedTuple):
-    """Over the predicted pieces of a batch: -sum log p, in nats, and how many have the largest p."""
+    """Sums over the predicted pieces of a batch: -sum log p, in nats, and the number of correct guesses."""
 
     nll: Tensor
     right: Tensor
 
 
 def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
-    """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the right guesses."""
-    # With FixNorm, the table is normalized once.
+    """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the correct guesses."""
+    # With FixNorm, the embedding table is normalized once.
     with parametrize.cached():
         states = model(batch.source, batch.source_mask)
-        # First, because the cached table would have no gradient if it were made without one.
+        # The loss comes first: a table that is cached under no_grad would have no gradient.
         nll = summed_nll(states, model.output, batch.predicted)
         with torch.no_grad():
             predicted = batch.predicted != PAD
@@ -44,12 +44,12 @@ def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
 class MaskedTask(TrainingTask):
     """Minimizes -sum log p(x_i | x~) / pieces over the predicted pieces of an optimizer step.
 
-    Logs the accuracy too: the share of predicted pieces with the largest probability.
+    Also logs the accuracy: the share of predicted pieces that have the largest probability.
     """
 
     counted: ClassVar = "predicted pieces"
     model: MaskedTransformer
-    # Right guesses since the last optimizer step, or in the current validation: validations come between steps.
+    # Correct guesses since the last optimizer step, or in the current validation: validations come between steps.
     _right: Tensor | float = 0.0
 
     def nll(self, batch: MaskedBatch) -> Tensor:
@@ -89,7 +89,7 @@ def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> Ma
 
 @torch.inference_mode()
 def masked_score(model: MaskedTransformer, examples: Sequence[Example], batch_tokens: int) -> dict[str, float]:
-    """The loss per predicted piece, in nats, and the accuracy of a model on sentences with hidden pieces."""
+    """The loss per predicted piece, in nats, and the accuracy of a model on sentences with masked pieces."""
     lengths = np.array([[len(example.source) + 1, len(example.target) + 1] for example in examples])
     nll = right = number = 0.0
     for [[chosen]] in plan(0, 0, lengths, max(batch_tokens, int(lengths.max()))):

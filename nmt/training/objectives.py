@@ -1,7 +1,7 @@
 """What a training step minimizes: cross entropy, alone or with a term that makes two passes agree.
 
-Each objective is a sum over the target tokens of a batch, in nats. Those with two passes run the model twice and keep
-the activations of both for the gradients.
+Each objective is a sum over the target tokens of a batch, in nats. Objectives with two passes run the model twice
+and keep the activations of both for the gradients.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
 
 Objective = Callable[[Seq2Seq, Batch, float], Tensor]
-"""objective(model, batch, label_smoothing) is the sum to be minimized."""
+"""objective(model, batch, label_smoothing) returns the sum to minimize."""
 
 
 class CrossEntropy:
@@ -29,8 +29,8 @@ class CrossEntropy:
 class RDrop:
     """Two passes p and q with different dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
 
-    Half of Liang et al. (2021), equation 3, so that its scale per token is that of cross entropy. Without dropout the
-    passes are equal.
+    This is half of Liang et al. (2021), equation 3, so that its scale per token is the same as for cross entropy.
+    Without dropout, the passes are equal.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -45,8 +45,8 @@ class RDrop:
 class SimCut:
     """nll(p) + alpha KL(p, q), where q is predicted from sentences with some pieces cut out.
 
-    Gao et al. (2022); gradients flow through both. They set an embedding to zero; here a piece becomes UNK, which has
-    no other use with byte fallback.
+    From Gao et al. (2022). Gradients flow through both passes. The paper sets the embedding of a cut piece to zero;
+    here the piece becomes UNK, which has no other use with byte fallback.
     """
 
     def __init__(self, alpha: float, cut: float) -> None:
@@ -63,8 +63,8 @@ class SimCut:
 def with_words_dropped(batch: Batch, probability: float) -> Batch:
     """The batch with UNK in place of some pieces of the source and of the decoder's input (word dropout).
 
-    As in Nguyen & Salazar (2019); Bowman et al. (2016), section 3.1, did so only in the decoder. The pieces to be
-    predicted, BOS, EOS and PAD are unchanged.
+    As in Nguyen & Salazar (2019); Bowman et al. (2016), section 3.1, drop words only in the decoder. The pieces to
+    predict, and BOS, EOS and PAD, are unchanged.
     """
     context = batch.context and batch.context._replace(
         source=_with_unknown(batch.context.source, probability),

@@ -23,7 +23,7 @@ class BatchTooLarge(Exception):  # noqa: N818
 
     @property
     def halved(self) -> dict[str, int]:
-        """The keys, with new values, of steps of about the same size in less memory."""
+        """Settings that give steps of about the same size in less memory, by key."""
         return {
             "batching.batch_tokens": self.batch_tokens // 2,
             "trainer.accumulate_grad_batches": self.accumulate * 2,
@@ -34,8 +34,8 @@ class BatchTooLarge(Exception):  # noqa: N818
         full = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
         if halved_before or not self.can_be_halved:
             return (
-                f"{full}, and the longest sentence has {self.longest} tokens: start over with a smaller model, or "
-                "leave out long sentences with filters.max_tokens, and overwrite=true."
+                f"{full}, and the longest sentence has {self.longest} tokens: start over with overwrite=true and a "
+                "smaller model, or with a lower filters.max_tokens to leave out long sentences."
             )
         smaller = " ".join(f"{key}={value}" for key, value in self.halved.items())
         return f"{full}. Start over with {smaller} overwrite=true, or resume=true on a larger device."

@@ -1,4 +1,4 @@
-"""A run that is ready for its first step, and the preparation that new and resumed runs share."""
+"""A run that is ready to train, and the preparation that new and resumed runs share."""
 
 import logging
 import shlex
@@ -42,11 +42,11 @@ logger = logging.getLogger(__name__)
 
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
-"""Where to train: the batches of a step are shared out among the processes."""
+"""The keys that set where to train. The batches of a step are divided among the processes."""
 MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 ADAPTED = (*BATCHES, "tokenizer.size")
-"""What a run may set to another value than its command: for less memory, other processes or a small corpus."""
+"""The keys that a run itself may change: to save memory, for a different number of processes or a small corpus."""
 
 
 Own = TypeVar("Own", bound=LoopSettings)
@@ -55,35 +55,35 @@ Net = TypeVar("Net", bound=Attending)
 
 @dataclass(frozen=True)
 class Prepared(Generic[Own, Net]):
-    """What the training loop needs, from nmt.training.begin, nmt.training.resume or nmt.training.pretraining."""
+    """What the training loop needs, as prepared by nmt.training.begin, resume or pretraining."""
 
     run: RunDirectory
     config: Config
     """The configuration that the run stores."""
     settings: Own
-    """The same, validated."""
+    """The same configuration, validated."""
     direction: Direction | None
-    """None if there is one vocabulary and no translation."""
+    """None for masked pretraining, which has one vocabulary and no translation."""
     tokenizers: TokenizerPair
     model: Net
     task: TrainingTask
     """What a step computes."""
     validations: Sequence[Callback]
-    """What a validation adds to the task's own."""
+    """Callbacks that add to the validation loss, such as BLEU."""
     data: TranslationData
     max_steps: int
-    """The nearer of trainer.max_steps and the steps of trainer.max_epochs."""
+    """The smaller of trainer.max_steps and the steps of trainer.max_epochs; NO_LIMIT if neither is set."""
     checkpoint: Path | None
-    """Where training continues; None: at the first step."""
+    """The checkpoint to continue from; None to begin at the first step."""
     processes: int
-    """How many processes train."""
+    """The number of training processes."""
     record: Config
-    """What metrics.json holds before the first step."""
+    """The content of metrics.json until training ends."""
     is_new: bool
     """Whether the run directory is cleared first."""
 
     def store(self) -> None:
-        """Writes what resuming and the other commands need, before the first step."""
+        """Writes the files that resuming and other commands need, before the first step."""
         if self.is_new:
             self.run.clear()
         try:
@@ -91,7 +91,7 @@ class Prepared(Generic[Own, Net]):
             self.run.write_tokenizers(self.tokenizers, self.direction)
             self.run.write_metrics(self.record)
         except OSError:
-            # So that the same command can be run again.
+            # Otherwise the same command could not be run again.
             if self.is_new:
                 self.run.clear()
             raise
@@ -103,7 +103,7 @@ class Corpora(NamedTuple):
     train: list[str]
     valid: str
     excluded: list[str]
-    """The held-out corpora, unchanged and as plain text; no training pair may occur in them."""
+    """The held-out corpora, both unchanged and as plain text, for the overlap filter."""
 
 
 def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
@@ -128,7 +128,7 @@ def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
 
 
 def check_boundaries(settings: RunSettings) -> None:
-    """Raises ValueError if a context is asked for and PREFIX.doc is damaged, or no training corpus has one."""
+    """If the model reads context, raises ValueError if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
     data = settings.data
@@ -139,7 +139,7 @@ def check_boundaries(settings: RunSettings) -> None:
             f"{data.train[0]}.doc, which names the document of each line, or set context=none."
         )
     if not found[data.valid]:
-        logger.warning("%s has no document boundaries (PREFIX.doc): it is validated as single sentences.", data.valid)
+        logger.warning("%s has no document boundaries (PREFIX.doc): it is validated without context.", data.valid)
 
 
 def filters_of(settings: RunSettings) -> Filters:
@@ -176,7 +176,7 @@ def prepare_data(
     longest, budget = int(pairs.lengths.max()), settings.batching.batch_tokens
     if window.sentences and longest > budget >= rows.lengths.max():
         raise ValueError(
-            f"A sentence with its {window.sentences} earlier ones has up to {longest} tokens, more than "
+            f"A sentence and its {window.sentences} earlier ones have up to {longest} tokens, more than "
             f"batching.batch_tokens={budget}: raise batching.batch_tokens to {longest}, or lower context.sentences."
         )
     max_steps = steps_of_training(settings, pairs.lengths, mixing, processes)
@@ -197,9 +197,9 @@ def prepare_data(
 def steps_of_training(
     settings: LoopSettings, lengths: Int[np.ndarray, "pairs 2"], mixing: Mixing, processes: int
 ) -> int:
-    """The nearer of trainer.max_steps and the steps of trainer.max_epochs; plans the first epoch in any case.
+    """The smaller of trainer.max_steps and the steps of trainer.max_epochs; NO_LIMIT if neither is set.
 
-    Raises ValueError if the sentences cannot be put into batches.
+    Plans the first epoch in any case. Raises ValueError if the sentences cannot be put into batches.
     """
     trainer = settings.trainer
     limit = trainer.max_steps or NO_LIMIT
@@ -224,7 +224,7 @@ def steps_of_training(
 
 
 def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: Sequence[Example]) -> None:
-    """Raises ValueError if a sentence is longer than the model can read; the test split's are cut instead."""
+    """Raises ValueError if a training or validation sentence is longer than the model can read."""
     lengths = {
         "training": training.max(axis=0).tolist(),
         "validation": [max(len(each.source) for each in valid) + 1, max(len(each.target) for each in valid) + 1],
@@ -276,20 +276,20 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
     if run.direction != settings.direction:
         raise ValueError(
             f"start_from={name} translates {run.direction}, not {settings.direction}: set "
-            f"direction={run.direction}, or another run."
+            f"direction={run.direction}, or choose another run."
         )
     return run
 
 
 def start_weights(start: Trained | Encoder | None, recorded: Config) -> Config:
-    """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics."""
+    """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics, if any."""
     if start is not None:
         return {"start_weights": file_digest(start.run.weights)}
     return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
 def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | Encoder | None) -> Seq2Seq:
-    """The model with initial weights, or with those of the run to start from; an encoder leaves the rest initial."""
+    """The model with new weights, or those of `start`. A pretrained encoder sets only its own part of the model."""
     torch.manual_seed(settings.seed)
     model = build_model(settings.model, tokenizers, settings.context.model)
     into = model
@@ -299,21 +299,21 @@ def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Train
         # The gates of hierarchical attention keep their own initial bias.
         make(settings.initializer)(model.sentence if isinstance(model, DocumentModel) else model)
     if isinstance(start, Encoder):
-        logger.info("The encoder and the embeddings are those of %s; initializer is for the rest", start.run.path)
+        logger.info("The encoder and the embeddings come from %s; initializer sets the other weights", start.run.path)
         pretrained = build_encoder(start.settings.model, start.tokenizers)
         safetensors.torch.load_model(pretrained, start.run.weights)
-        # Not strict, because only the encoder's weights are there; their names are those of the model.
+        # Not strict, because the file has only the encoder's weights; they have the same names in the model.
         unexpected = into.load_state_dict(pretrained.state_dict(), strict=False).unexpected_keys
         if unexpected:
             raise ValueError(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
     elif start is not None:
-        logger.info("The weights are those of %s; initializer has no effect", start.run.path)
+        logger.info("The weights come from %s; initializer has no effect", start.run.path)
         safetensors.torch.load_model(into, start.run.weights)
     return model
 
 
 def changed_command(command: str, before: Config, after: Config) -> str:
-    """A single command that gives the same result: the run's own, with the changed lengths and batches."""
+    """A single command that gives the same result: the run's own command with the changed lengths and batches."""
     changed = {
         key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
     }

@@ -1,4 +1,4 @@
-"""How masked pretraining begins, and how a stopped one continues."""
+"""How masked pretraining begins, and how a stopped run continues."""
 
 import logging
 from collections.abc import Mapping
@@ -47,9 +47,9 @@ logger = logging.getLogger(__name__)
 def begin_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
-    """A new run with the configuration of the command line, and with `changes` that save memory.
+    """Prepares a new run from the configuration of the command line and `changes`, which save memory.
 
-    Raises ValueError, FileNotFoundError and FileExistsError for whatever cannot be used, before anything is written.
+    Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
     """
     asked = stored_keys(job.config)
     config = with_values(asked, changes)
@@ -76,7 +76,7 @@ def resume_pretraining(
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
     """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
 
-    Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
+    Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
     """
     found = stored_run(job, run, changes, EncoderSettings)
     config, settings, metrics = found.config, found.settings, found.metrics
@@ -91,7 +91,7 @@ def resume_pretraining(
     check_corpora(metrics.get("corpora", {}), text.hashes)
     cache = cache_folder(job.settings.cache_dir)
     checkpoint = last_checkpoint(run, found.finished)
-    # Without metrics the run was killed while its first files were written.
+    # If there are no metrics, the run was killed while its first files were being written.
     tokenizer = run.tokenizers(None, metrics).source if metrics else text.tokenizer(settings, cache)
     prepared = prepared_pretraining(run, config, settings, text, tokenizer, machine.processes, cache)
     if found.finished:
@@ -104,7 +104,7 @@ def resume_pretraining(
 
 
 class PretrainingText(NamedTuple):
-    """The files of a run by the keys under data, and the lines that each gives to training and validation."""
+    """The text files of a run, by their key under data, and their lines for training and validation."""
 
     files: dict[str, list[Path]]
     split: Split
@@ -112,14 +112,14 @@ class PretrainingText(NamedTuple):
     """SHA-256 of each file, by its name in the configuration."""
 
     def tokenizer(self, settings: EncoderSettings, cache_dir: Path) -> Tokenizer:
-        """The tokenizer of the training files and those for the vocabulary; it learns from held-out lines too."""
+        """The tokenizer, learned from the files in data.train and data.vocabulary, including held-out lines."""
         files = [*dict.fromkeys(self.files["train"] + self.files["vocabulary"])]
         kind, size = settings.tokenizer.kind, settings.tokenizer.size
         return learned_tokenizer(files, kind=kind, size=size, cache_dir=cache_dir)
 
 
 def read_text(settings: EncoderSettings) -> PretrainingText:
-    """The text of a run, of which every line is read once.
+    """Finds the text files of a run and splits their lines.
 
     Raises FileNotFoundError for a missing file, and ValueError for one that is not text or has too few lines.
     """
@@ -142,7 +142,7 @@ def prepared_pretraining(
     processes: int,
     cache_dir: Path,
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
-    """The model with initial weights, the batches and the task of a new run.
+    """Prepares the model with initial weights, the batches and the task of a new or resumed run.
 
     Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
     """
@@ -155,13 +155,11 @@ def prepared_pretraining(
     mixing = Mixing(tuple(rows.parts), settings.data.sampling_temperature)
     max_steps = steps_of_training(settings, rows.lengths, mixing, processes)
     masking = Masking(tokenizer.size, **settings.masking.model_dump())
-    # The same pieces are hidden in every validation, and in every run on this text, whatever its seed.
+    # The same pieces are masked in every validation, and in every run on this text, whatever its seed.
     lines = encoded_lines(text.split.valid, tokenizer)
     valid = [masking(index, ids, f"valid/{index}") for index, ids in enumerate(lines)]
     if not valid:
-        raise ValueError(
-            "Every line for validation is empty: raise data.valid_lines, or name other files in data.valid."
-        )
+        raise ValueError("Every validation line is empty: raise data.valid_lines, or name other files in data.valid.")
     check_line_lengths(model, rows, valid)
     data = TranslationData(
         MaskedLines(rows, masking, settings.seed, mixing),
@@ -203,9 +201,9 @@ def check_line_lengths(model: MaskedTransformer, training: TrainingData, valid: 
 
 
 def check_encoder_buildable(settings: EncoderSettings) -> None:
-    """Builds the model (without memory), initial weights, optimizer and schedule once, and discards them.
+    """Builds the model (on the meta device), initial weights, optimizer and schedule once, and discards them.
 
-    Raises ValueError for the first value that one of them refuses, before the text is read.
+    Raises ValueError for the first invalid value, so that it is reported before the text is read.
     """
     with refusals():
         with torch.device("meta"):

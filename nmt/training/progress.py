@@ -1,4 +1,4 @@
-"""Speed and time left, in the run's log and, without a progress bar, as lines on standard error."""
+"""Logs the speed; without a progress bar, also prints it and the time left as lines on standard error."""
 
 import logging
 import math
@@ -14,14 +14,15 @@ from nmt.training.task import TrainingTask
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 10**9
-"""The number of steps if only the clock ends training: the stream of batches needs a length."""
+"""The number of steps of a run without a limit on steps or epochs: the stream of batches needs a length."""
 
 
 class Progress(Callback):
-    """Logs `tokens_per_second` (tokens predicted, including EOS, excluding validation time) and the time left.
+    """Logs `tokens_per_second`: the tokens predicted, including EOS, per second of training without validation.
 
-    With `lines` it writes a plain line every `every` steps; `counted` names the tokens. `seconds` is the wall time of
-    fitting and `training_seconds` the part without validation; both include the time before a resume.
+    With `lines`, it also writes a line with the speed and the time left every `every` steps; `counted` names the
+    tokens. `seconds` is the wall time of the run and `training_seconds` the part without validation; both include the
+    time before a resume.
     """
 
     def __init__(
@@ -101,9 +102,9 @@ class Progress(Callback):
             )
 
     def _left(self, trainer: Trainer) -> str:
-        """Hours, minutes and seconds to the nearer of max_steps and max_time, validations included.
+        """Hours, minutes and seconds until max_steps or max_time, whichever comes first, including validations.
 
-        The speed is that of this process: an earlier one may have run on a slower or busier machine.
+        Only the speed since the last resume counts: the run may have begun on a slower or busier machine.
         """
         limits = []
         if 0 < trainer.max_steps < NO_LIMIT:

@@ -47,7 +47,7 @@ SettingsT = TypeVar("SettingsT", bound=LoopSettings)
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
 
-    Raises ValueError and FileNotFoundError for whatever cannot be used, before anything is written.
+    Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
     """
     found = stored_run(job, run, changes, RunSettings)
     config, settings, metrics = found.config, found.settings, found.metrics
@@ -104,12 +104,12 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
 
 @dataclass(frozen=True)
 class Stored(Generic[SettingsT]):
-    """What a run directory says of a run that is to continue."""
+    """What the run directory of a run to resume contains."""
 
     config: Config
-    """Its configuration, with what the command line changes."""
+    """Its configuration, with the changes of the command line."""
     settings: SettingsT
-    """The same, validated."""
+    """The same configuration, validated."""
     stored: Config
     """The configuration before these changes."""
     metrics: Config
@@ -119,10 +119,10 @@ class Stored(Generic[SettingsT]):
 def stored_run(
     job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], kind: type[SettingsT]
 ) -> Stored[SettingsT]:
-    """Reads and checks the run; `kind` are the settings that it stores.
+    """Reads and checks the run; `kind` is the class of its settings.
 
-    Raises ValueError and FileNotFoundError if there is none, if it cannot be used, and for a command line that changes
-    what must stay.
+    Raises FileNotFoundError if there is no run, and ValueError if it cannot be used or the command line changes a
+    setting that must stay the same.
     """
     if not run.started:
         raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
@@ -141,7 +141,7 @@ def stored_run(
 
 
 def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Config) -> Config:
-    """What the metrics of a resumed run say of its command and of the values that it may adapt."""
+    """The command of a resumed run and the requested values of the keys that it may change, for its metrics."""
     return {
         "command": changed_command(metrics.get("command", job.command), stored, config),
         "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
@@ -149,9 +149,9 @@ def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Conf
 
 
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
-    """The stored configuration with the training length and the machine that the command line gives.
+    """The stored configuration with the values that the command line sets for keys in MAY_CHANGE.
 
-    Raises ValueError if the command line sets anything else to another value. `path` is for a warning.
+    Raises ValueError if the command line changes any other key. `path` is the run directory, for a warning.
     """
     asked = metrics.get("asked", {})
     config = copy.deepcopy(stored)
@@ -164,7 +164,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
             continue
         if key not in MAY_CHANGE:
             raise ValueError(
-                f"{key} is {value}, but {value_at(stored, key)} in the run that is resumed; only "
+                f"{key} is {value}, but {value_at(stored, key)} in the run to resume; only "
                 f"{', '.join(MAY_CHANGE)} may differ: leave out {given}=, or start a new run."
             )
         config = with_values(config, {key: value})
@@ -174,7 +174,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
     # steps_of_training warns of a shorter length.
     if decay is not None and before != now and (now is None or now >= decay):
         logger.warning(
-            "trainer.max_steps is %s now, but the learning rate decays over %s steps as before; for another schedule "
+            "trainer.max_steps is now %s, but the learning rate still decays over %s steps; for a different schedule, "
             "start a new run%s.",
             now,
             decay,
@@ -192,7 +192,7 @@ def check_continues(before: Config, now: Config, settings: LoopSettings, path: P
         )
     if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
         raise ValueError(
-            f"The run in {path} is finished: to train it longer raise {', '.join(LENGTHS[:-1])} or "
+            f"The run in {path} is finished: to train it longer, raise {', '.join(LENGTHS[:-1])} or "
             f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to start over."
         )
 
@@ -201,14 +201,13 @@ def check_epochs_left(path: Path, metrics: Config, max_steps: int) -> None:
     """Raises ValueError if a finished run has done `max_steps`, the steps of all its epochs."""
     if metrics.get("steps", 0) >= max_steps:
         raise ValueError(
-            f"The run in {path} is finished, and has done the {max_steps} steps of its epochs: raise "
-            "trainer.max_epochs or set it to null to train it longer, or use overwrite=true instead of resume=true to "
-            "start over."
+            f"The run in {path} is finished and has done the {max_steps} steps of its epochs: to train it longer, "
+            "raise trainer.max_epochs or set it to null, or use overwrite=true instead of resume=true to start over."
         )
 
 
 def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
-    """The checkpoint to continue from; None to start over. Raises ValueError if that would lose a finished run."""
+    """The checkpoint to continue from; None to start over. Raises ValueError if this would lose a finished run."""
     last = newest_whole(run.checkpoints)
     if last is None and finished:
         raise ValueError(
@@ -221,7 +220,7 @@ def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
 
 
 def same_steps(config: Config, batches: int, processes: int) -> Config:
-    """The configuration with which `processes` train steps of `batches` batches, summed over all processes.
+    """The configuration with which a step has `batches` batches, summed over all `processes`.
 
     Raises ValueError if the batches of a step cannot be divided among the processes.
     """
@@ -234,7 +233,7 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
     if accumulate != value_at(config, "trainer.accumulate_grad_batches"):
         logger.warning(
             "Resumed on %d devices with trainer.accumulate_grad_batches=%d: steps have the same sentences, but dropout "
-            "and the order of sums differ, so the result is not the same to the last bit.",
+            "and the order of sums differ, so the result is not bit-identical.",
             processes,
             accumulate,
         )
@@ -242,14 +241,14 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
 
 
 def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raises ValueError if a corpus file has another SHA-256 than when the run was started."""
+    """Raises ValueError if the SHA-256 of a corpus file has changed since the run was started."""
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if changed:
         raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
 
 
 def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
-    """The keys that the command line sets, and each key below them; keys of a whole part, such as model, come first."""
+    """Each key that the command line sets, with each key at or below it; `_target_` and `name` come first."""
     return [
         (given, leaf)
         for given in job.given
@@ -261,7 +260,7 @@ def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
 
 
 def _ungrouped_keys(key: str, value: Any, other: Any) -> list[str]:
-    """The dotted keys below one whose values are not groups in both: a chosen group is given key by key."""
+    """The dotted keys at or below `key` at which not both of the values are groups."""
     if not (isinstance(value, dict) and isinstance(other, dict)):
         return [key]
     names = dict.fromkeys([*other, *value])

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: each function makes torch's scheduler for an optimizer; lr is the optimizer's."""
+"""Learning-rate schedules: each function makes a torch scheduler for an optimizer; lr is the optimizer's rate."""
 
 import math
 
@@ -35,7 +35,7 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
 
 
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
-    """`step_halving` in fractions of all `steps`: constant for most of it, then decay to a small rate."""
+    """`step_halving` with `start` and `every` as fractions of `steps`: constant at first, then decaying."""
     if steps is None or steps < 1:
         raise ValueError(
             "schedule=late_halving takes fractions of trainer.max_steps: set it, or choose another schedule."

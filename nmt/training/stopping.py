@@ -1,4 +1,4 @@
-"""When training ends, always with a validation: each callback sets `trainer.should_stop` after a whole step."""
+"""When training ends: after a whole optimizer step, and with a validation unless a signal stops it."""
 
 import logging
 import math
@@ -38,7 +38,7 @@ class TimeLimit(Timer):
 
 
 class LastValidation(Callback):
-    """Validates after the last step, even if it is not a multiple of validation.every."""
+    """Validates after the last step, even if its number is not a multiple of validation.every."""
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -51,7 +51,7 @@ class StopEarly(EarlyStopping):
     """Stops after `patience` validations in which the monitored metric was measured and did not improve."""
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # Lightning restores the counter of a resumed run but not the decision.
+        # Lightning restores the counter of a resumed run, but not the decision to stop.
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -79,9 +79,9 @@ class Stopped(SystemExit):
 
 
 class StopOnSignal(Checkpoint):
-    """On SIGINT, SIGTERM or SIGUSR1 it finishes the step, writes the last checkpoint and raises Stopped.
+    """On SIGINT, SIGTERM or SIGUSR1, finishes the step, writes the last checkpoint and raises Stopped.
 
-    SLURM can send SIGUSR1 before it takes a machine away. A second signal stops at once. The class derives from
+    SLURM can send SIGUSR1 before it ends a job. A second signal stops at once. The class derives from
     Checkpoint so that Lightning calls it last: a step with a validation has written its checkpoint by then.
     """
 
@@ -125,7 +125,7 @@ class StopOnSignal(Checkpoint):
         self._signal = number
         name = signal.Signals(number).name
         logger.warning(
-            "%s: stopping after this step, and its validation if one is due, with a checkpoint; a second signal stops "
-            "at once, without one.",
+            "%s: finishing this step, and its validation if one is due, and writing a checkpoint. A second signal "
+            "stops training at once, without a checkpoint.",
             name,
         )

@@ -40,7 +40,7 @@ class NotFinite(FloatingPointError):  # noqa: N818
     """
 
     def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
-        super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient {norm:.4g}.")
+        super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient is {norm:.4g}.")
         self.step, self.loss, self.norm, self.examples, self.skipped = step, loss, norm, examples, skipped
 
     def remedy(self) -> str:
@@ -52,14 +52,14 @@ class NotFinite(FloatingPointError):  # noqa: N818
 
 
 class TrainingTask(LightningModule):
-    """Minimizes the sum of a loss over all tokens to predict of an optimizer step, divided by their number.
+    """Minimizes the loss per token to predict in an optimizer step.
 
-    The sum is divided once, after accumulation and over all processes, before clipping. `valid_loss` is the plain cross
-    entropy.
+    The loss is summed over all batches and processes of the step and divided once by their number of tokens, before
+    clipping. `valid_loss` is the plain cross entropy per token.
     """
 
     counted: ClassVar = "target tokens"
-    """The tokens to predict, in words."""
+    """What progress messages call the tokens to predict."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class TrainingTask(LightningModule):
 
     @abstractmethod
     def loss(self, batch: Any) -> Tensor:
-        """What training minimizes: a sum over the batch's tokens to predict, in nats."""
+        """The loss that training minimizes: a sum over the batch's tokens to predict, in nats."""
         raise NotImplementedError
 
     @abstractmethod
@@ -108,7 +108,7 @@ class TrainingTask(LightningModule):
         return loss
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Computes the factor for the gradients, which Lightning has divided by batches and processes."""
+        """Computes the factor that turns the gradients, which Lightning averages, into those of the loss per token."""
         total = float(self._over_processes(float(self._step_tokens)))
         self._gradient_scale = self.trainer.accumulate_grad_batches * self.trainer.world_size / total
         self._step_loss = self._over_processes(self._step_nll) / total
@@ -122,11 +122,11 @@ class TrainingTask(LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Divides the gradients by the step's number of target tokens and clips their norm, in one multiplication.
+        """Divides the gradients by the step's number of tokens to predict and clips their norm, in one multiplication.
 
         A step with an infinite or NaN gradient is skipped, or ends training. Lightning's own clipping is used if
-        gradients carry the factor of a loss scaler, which skips such steps itself, or are sharded over devices. For
-        bfloat16, which has no scaler, Lightning would refuse fused optimizers.
+        gradients carry the factor of a loss scaler, which skips such steps itself, or are sharded over devices. With
+        bfloat16, which has no scaler, Lightning's clipping would reject fused optimizers.
         """
         plugin, batches, self._step_batches = self.trainer.precision_plugin, self._step_batches, []
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
@@ -154,7 +154,7 @@ class TrainingTask(LightningModule):
         if self._skipped >= self._max_skipped_steps:
             raise found
         self._skipped += 1
-        logger.warning("Step %d is skipped, %d of %d: %s", found.step, self._skipped, self._max_skipped_steps, found)
+        logger.warning("Step %d is skipped (%d of %d): %s", found.step, self._skipped, self._max_skipped_steps, found)
         self.zero_grad(set_to_none=True)
 
     def on_validation_epoch_start(self) -> None:
@@ -244,7 +244,7 @@ class TranslationTask(TrainingTask):
             return self._cross_entropy(self.model, batch, label_smoothing)
 
     def loss(self, batch: Batch) -> Tensor:
-        """What training minimizes: the objective's sum over the batch's target tokens, in nats."""
+        """The loss that training minimizes: the objective's sum over the batch's target tokens, in nats."""
         seen = with_words_dropped(batch, self._word_dropout) if self._word_dropout else batch
         # With FixNorm, each table is normalized once, however many passes read it.
         with parametrize.cached():

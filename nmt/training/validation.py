@@ -30,11 +30,11 @@ _COLLAPSED = 0.1
 class ValidationBleu(Callback):
     """Logs `valid_bleu`, the BLEU of greedy translations of the first validation sentences, and shows a few of them.
 
-    `documents` are the numbers of their documents, for a translator that reads context.
+    `documents` are the document numbers of these sentences, for a translator that reads context.
 
-    Translating may take at most `max_time_fraction` of the wall time, summed over the processes of a resumed run. A
-    validation that would exceed it is skipped and logs NaN, except for the first and the last. Which ones are skipped
-    depends on the clock, so a metric that decides when to stop needs max_time_fraction = 1, which skips none.
+    Translating may take at most `max_time_fraction` of the wall time, which includes the time before a resume. A BLEU
+    that would exceed it is skipped and logged as NaN, except for the first and the last. Which ones are skipped depends
+    on the clock, so if BLEU decides when to stop, use max_time_fraction = 1, which skips none.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ValidationBleu(Callback):
         return self._before + time.monotonic() - self._start
 
     def _affordable(self) -> bool:
-        # With a share of 1 the clock is ignored, so that rounding cannot skip a validation.
+        # With a fraction of 1, the clock is ignored, so that rounding cannot skip a validation.
         return self._max_time_fraction == 1 or self._spent + self._latest <= self._max_time_fraction * self._elapsed()
 
     def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
@@ -107,7 +107,7 @@ class ValidationBleu(Callback):
 
 
 def translation_validations(trained: Trained, validation: Sequence[Example]) -> list[Callback]:
-    """What a validation adds to the loss: BLEU of greedy translations of the first sentences, and the probes."""
+    """The callbacks that add to the validation loss: BLEU of the first sentences, and the attention probes."""
     settings = trained.settings
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
@@ -120,7 +120,7 @@ def translation_validations(trained: Trained, validation: Sequence[Example]) -> 
         longest_source(settings),
         window=trained.window,
     )
-    # The headline of corpus_scores without its interval: a thousand resamples take longer than the translations.
+    # The BLEU of corpus_scores, but without a confidence interval: its 1,000 resamples take longer than translating.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)
     metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
 
@@ -128,7 +128,7 @@ def translation_validations(trained: Trained, validation: Sequence[Example]) -> 
         return metric.corpus_score(hypotheses, [references]).score
 
     sentences = slice(settings.validation.sentences)
-    # What decides when to stop and which weights are best must not depend on the clock.
+    # The metric that decides when to stop and which weights are best must not depend on the clock.
     fraction = 1.0 if settings.validation.monitor == "bleu" else settings.validation.max_time_fraction
     probes = probe_pairs(validation, settings.validation.probes)
     return [

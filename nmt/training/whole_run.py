@@ -19,13 +19,13 @@ from nmt.training.stopping import Stopped
 logger = logging.getLogger(__name__)
 
 Prepare = Callable[[Mapping[str, Any]], Prepared]
-"""prepare(changes) is the run with the values of `changes`, which save memory, in its configuration."""
+"""prepare(changes) prepares the run, with `changes` in its configuration to save memory."""
 Finish = Callable[[Prepared, Config], None]
 """finish(prepared, found) ends a run that has its best weights; `found` is what `fit` returned."""
 
 
 def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
-    """Prepares a run, trains it and finishes it; if the device is out of memory, once more with half the batch.
+    """Prepares a run, trains it and finishes it; if the device runs out of memory, tries again with half the batch.
 
     Raises ValueError, FileNotFoundError and FileExistsError before training if the configuration cannot be used.
     """
@@ -38,14 +38,14 @@ def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Fin
         _train(prepared, before, finish)
         return
     except BatchTooLarge as error:
-        # Not if a checkpoint would be lost, or if other processes train too.
+        # Do not try again if a checkpoint would be lost, or if other processes train too.
         if prepared.processes > 1 or list(run.checkpoints.glob("*.ckpt")) or not error.can_be_halved:
             raise CheckFailed(error.remedy()) from error
         changes = error.halved
-    # Outside of the except block, so that the error's frames no longer hold the device's memory.
+    # Outside the except block, so that the error's frames no longer hold the device's memory.
     del prepared
     logger.warning(
-        "Out of memory: beginning again with %s.", " ".join(f"{key}={value}" for key, value in changes.items())
+        "Out of memory: starting over with %s.", " ".join(f"{key}={value}" for key, value in changes.items())
     )
     before = run.state()
     prepared = prepare(changes)

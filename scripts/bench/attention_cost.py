@@ -28,7 +28,7 @@ SCORERS = {
 
 
 def explicit(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Scores, then weights, then context. The additive score works in blocks and recomputes them in backward."""
+    """Scores, then weights, then context. The additive score is computed in blocks, and again in the backward pass."""
     return site.attend(queries, site.project_keys(keys), values, mask)[0]
 
 
@@ -41,7 +41,7 @@ def fused(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
 
 
 def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """The additive formula, which keeps a (batch, heads, queries, keys, hidden) tensor for backward."""
+    """The additive formula, which keeps a (batch, heads, queries, keys, hidden) tensor for the backward pass."""
     projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
     hidden = torch.tanh(projected.unsqueeze(3) + keys.unsqueeze(2))
     scores = (hidden @ site.scorer.vector[:, None, :, None]).squeeze(-1)
@@ -50,7 +50,7 @@ def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
 
 
 def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """The additive score by our Triton kernels."""
+    """The additive score with our Triton kernels."""
     from scripts.bench.triton_kernels import triton_additive_score  # triton is only installed with CUDA builds
 
     projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)

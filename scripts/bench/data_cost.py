@@ -1,4 +1,4 @@
-"""What training data costs by corpus size: the first and later start-ups, memory, and batches per second."""
+"""The cost of training data by corpus size: the first and later start-ups, memory, and batches per second."""
 
 import argparse
 import multiprocessing
@@ -26,7 +26,7 @@ _WORDS, _MEAN_LENGTH = 20_000, 16
 _CHUNK = 100_000
 _DIRECTION = Direction("en", "vi")
 _BATCH_TOKENS = 4096
-_LEAST = 10_000  # lines: fewer do not have enough distinct words for 8,000 pieces
+_LEAST = 10_000  # lines: a smaller corpus does not have enough distinct words for 8,000 pieces
 
 
 def made_up(folder: Path, lines: int, seed: int = 1) -> None:
@@ -75,7 +75,7 @@ def _own_bytes() -> int:
 
 
 def measure(sizes: list[int], batches: int, rounds: int) -> dict[str, Any]:
-    """For each size, the first start-up, which fills the cache, and the medians of later ones; a process each."""
+    """Measures for each size the first start-up, which fills the cache, and later ones, each in its own process."""
     context = multiprocessing.get_context("spawn")
     found = []
     for lines in sizes:

@@ -1,4 +1,4 @@
-"""What a training step costs as sentence length, vocabulary and model width grow, on random batches."""
+"""The cost of a training step on random batches as sentence length, vocabulary and model width grow."""
 
 import argparse
 import multiprocessing

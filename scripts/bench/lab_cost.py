@@ -27,7 +27,7 @@ _TRANSLATE = """text => new Promise(resolve => {
     new MutationObserver((_, observer) => {
         if (results.ariaBusy !== "false") return;
         observer.disconnect();
-        // The last change of the text underlines words; the one before is the last word.
+        // The last change of the text underlines words; the one before it adds the last word.
         requestAnimationFrame(() => resolve([seen[0], seen.at(-2), performance.now() - began]));
     }).observe(results, { attributes: true });
     document.querySelector("#text").value = text;
@@ -47,7 +47,7 @@ _CHANGE = """() => new Promise(resolve => {
 
 
 def in_browser(address: str, texts: list[str]) -> dict[str, list[float]]:
-    """Seconds of each step for each text, after the first one, which loads the model."""
+    """Seconds of each step for each text. The first text is also used as a warm-up, which loads the model."""
     found: dict[str, list[float]] = {name: [] for name in _STEPS}
     with chromium() as browser:
         for number, text in enumerate([texts[0], *texts]):

@@ -1,4 +1,4 @@
-"""What each optimized part costs beside a plain implementation of the same computation."""
+"""The cost of each optimized part compared with a plain implementation of the same computation."""
 
 import argparse
 import statistics
@@ -25,7 +25,7 @@ _DROPOUT, _LABEL_SMOOTHING = 0.1, 0.1
 
 
 class Part(NamedTuple):
-    """Two functions without arguments that compute the same; for dropout and int8, up to rounding."""
+    """Two functions without arguments that compute the same, apart from dropout's random masks and int8's rounding."""
 
     plain: Callable[[], Any]
     ours: Callable[[], Any]
@@ -41,7 +41,7 @@ def dropout(sentences: int, length: int, width: int) -> Part:
 
 
 def feed_forward(sentences: int, length: int, width: int, autocast: bool = False) -> Part:
-    """A layer's feed-forward net: in-place ReLU, then dropout, against the layer's own way."""
+    """A layer's feed-forward net: in-place ReLU followed by dropout, compared with the layer itself."""
     torch.manual_seed(1)
     net, x = FeedForward(width, 4 * width, _DROPOUT), torch.randn(sentences, length, width, requires_grad=True)
     in_bfloat16 = torch.autocast("cpu", torch.bfloat16, enabled=autocast, cache_enabled=False)
@@ -59,7 +59,7 @@ def feed_forward(sentences: int, length: int, width: int, autocast: bool = False
 
 
 def softmax(sentences: int, length: int, dtype: torch.dtype) -> Part:
-    """Masked softmax over four heads: step by step, against the fused function."""
+    """Masked softmax over four heads: step by step, compared with the fused function."""
     torch.manual_seed(1)
     scores = torch.randn(sentences, 4, length, length).to(dtype).requires_grad_()
     mask = torch.rand(sentences, 1, 1, length) < 0.9
@@ -87,7 +87,7 @@ def projection(sentences: int, positions: int, width: int, autocast: bool = Fals
 
 
 def loss(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
-    """The output layer and cross entropy: all positions at once, against the blockwise loss."""
+    """The output layer and cross entropy: all positions at once, compared with the blockwise loss."""
     torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, outputs = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)
@@ -110,7 +110,7 @@ def whole_loss(outputs: Tensor, layer: nn.Linear, targets: Tensor, label_smoothi
 
 
 def agreement(sentences: int, length: int, width: int, vocab: int, autocast: bool = False) -> Part:
-    """R-Drop's loss over two passes: all positions at once, against the blockwise loss."""
+    """R-Drop's loss over two passes: all positions at once, compared with the blockwise loss."""
     torch.manual_seed(1)
     targets = _targets(sentences, length, vocab)
     layer, first = nn.Linear(width, vocab, bias=False), torch.randn(sentences, length, width, requires_grad=True)

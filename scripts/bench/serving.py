@@ -1,4 +1,4 @@
-"""Speed of the server under load, beside nmt.translate and, if asked, beside other servers."""
+"""Speed of the server under load, compared with nmt.translate and, optionally, with other servers."""
 
 import argparse
 import asyncio
@@ -27,7 +27,7 @@ LEVELS = "1,8,64,256"
 
 
 class Elsewhere(NamedTuple):
-    """A server with LibreTranslate's interface, already running here; its memory and CPU are not measured."""
+    """A server with LibreTranslate's interface that already runs here. Its memory and CPU are not measured."""
 
     port: int
     memory: float = math.nan
@@ -37,9 +37,9 @@ class Elsewhere(NamedTuple):
 def closed_loop(
     served: Server | Elsewhere, clients: int, lines: list[str], asked: dict[str, str], seconds: float
 ) -> dict[str, Any]:
-    """Each client sends a line, waits for its translation, and sends the next line, for some seconds.
+    """Each client sends a line, waits for its translation, and sends the next line, until the time is up.
 
-    Raises ValueError for any answer but a translation.
+    Raises ValueError if an answer is not a translation.
     """
 
     async def client(given: Iterator[str], until: float, latencies: list[float]) -> None:
@@ -73,7 +73,7 @@ def closed_loop(
 
 @contextlib.contextmanager
 def child(mode: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """This module in a process of its own, which is ended after the block."""
+    """Runs this module in a separate process, which is stopped after the block."""
     command = [sys.executable, "-m", "scripts.bench.serving", mode, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -89,9 +89,9 @@ def load(run: str, engine: str, precision: str) -> Translator:
 
 
 def direct(source: str, *loaded: str) -> None:
-    """What nmt.translate does with the file after its start, as often as fits into some seconds, at least once.
+    """Translates the file as nmt.translate does after start-up, repeatedly until the time is up, and at least once.
 
-    Reads the seconds from standard input and prints sentences per second, and their number.
+    Reads the time in seconds from standard input. Prints the sentences per second, and the number of sentences.
     """
     translator, lines = load(*loaded), read_lines(Path(source))
     for line in sys.stdin:
@@ -102,7 +102,7 @@ def direct(source: str, *loaded: str) -> None:
 
 
 def plain(*loaded: str) -> None:
-    """The application that one would write first: every request is translated by itself, in a thread of its own."""
+    """The simplest possible application: every request is translated separately, in its own thread."""
     import uvicorn
     from fastapi import FastAPI
     from pydantic import BaseModel
@@ -133,7 +133,7 @@ def measure(
     with_plain: bool,
     beside: dict[str, int],
 ) -> dict[str, Any]:
-    """All rounds: at every level nmt.translate, the server, the plain application, and those on the ports `beside`."""
+    """Measures nmt.translate, the server, the plain application and those on the ports `beside`, round by round."""
     lines = [line for line in read_lines(source) if line.strip()]
     names = str(RunDirectory(run).config()["direction"]).split("-")
     asked = {"source": names[0], "target": names[1]}
@@ -172,17 +172,17 @@ def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if not line:
-        raise ValueError("A process of the measurement has ended; its messages are above.")
+        raise ValueError("A measured process has ended unexpectedly; its messages are above.")
     return line
 
 
 def table(record: dict[str, Any]) -> str:
-    """The measurements as a Markdown table: medians over rounds, shares within them."""
+    """The measurements as a Markdown table of medians over rounds. Shares are computed within each round."""
     systems = record["systems"]
     base = systems["nmt.translate"]
     lines = [
-        f"{record['rounds']} alternating rounds of {record['seconds']:g} s; {record['sentences']} sentences, one each "
-        "request. The clients are one process; their CPU is in percent of a core.",
+        f"{record['rounds']} alternating rounds of {record['seconds']:g} s; {record['sentences']} sentences, one per "
+        "request. All clients run in one process; its CPU use is in percent of a core.",
         "",
         "| system | clients | sentences/s | share of nmt.translate | CPU/sentence | median latency | 99th percentile "
         "| memory | CPU of the clients |",
@@ -208,7 +208,7 @@ def table(record: dict[str, Any]) -> str:
 
 
 def known(value: float, form: str, unit: str) -> str:
-    """A number with its unit; nothing if it was not measured."""
+    """A number with its unit; '' if it was not measured."""
     return "" if math.isnan(value) else f"{value:{form}}{unit}"
 
 
@@ -217,7 +217,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help="a finished run")
     parser.add_argument("source", type=Path, help="file of sentences in its source language")
     parser.add_argument("--levels", default=LEVELS, help="numbers of clients (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each measurement (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default: %(default)s)")
     parser.add_argument("--plain", action="store_true", help="also measure a plain FastAPI application")
     parser.add_argument(
@@ -227,7 +227,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=PORT",
         help="also measure a server with LibreTranslate's interface that runs on this machine; repeatable",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for nmt.serve; repeatable")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="setting of nmt.serve; repeatable"
+    )
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

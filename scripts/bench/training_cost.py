@@ -30,7 +30,7 @@ from nmt.training.prepared import filters_of
 from nmt.training.task import TranslationTask, build_task
 
 WINDOW = 5
-"""Updates timed together: a single one depends too much on its sentence lengths."""
+"""Number of updates timed together; the time of a single update depends too much on its sentence lengths."""
 
 SIZES = {
     "transformer": ("model.dim=256", "model.ffn_dim=1024", "model.num_heads=4", "model.num_layers=3"),
@@ -79,7 +79,7 @@ class Marks(lightning.Callback):
         batch: Batch,
         batch_idx: int,
     ) -> None:
-        # Before the clock is read: on a GPU this waits until the update has been computed.
+        # This comes before the clock is read: on a GPU, it waits until the update has been computed.
         self.target_tokens += batch.tokens
         self.source_tokens += int((batch.source != PAD).sum())
         self.positions += batch.source.numel() + batch.target_output.numel()

@@ -1,7 +1,7 @@
 """Speed, memory and quality of whole translation commands, ours and others', in alternating rounds.
 
-Each round also translates the first sentence alone; that time is start-up, and is not counted in sentences per second.
-Before the rounds every command translates it once, so that no round includes one-time work such as an export.
+Each round also translates the first sentence alone. That time counts as start-up and is excluded from the sentences per
+second. Before the first round, every command translates it once, so no round includes one-time work such as an export.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The additive score on a GPU: Triton kernels that keep tanh(q + k) in registers, forward and backward.
 
 The models use `nmt.kernels.additive_score`, which computes the formula in blocks on any device. On a GPU,
-`benchmark attention` measures these kernels beside it. triton comes with torch's CUDA builds; its interpreter
+`benchmark attention` compares these kernels with it. triton comes with torch's CUDA builds; its interpreter
 (TRITON_INTERPRET=1) runs the kernels on a CPU.
 """
 

@@ -50,7 +50,7 @@ def chromium() -> Iterator[Any]:
 
 
 def in_browser(path: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds until the first map is drawn, and until another sentence's is. Raises the error of `chromium`."""
+    """Seconds until the first map is drawn, and to draw that of another sentence. Raises the error of `chromium`."""
     opened, changed = [], []
     with chromium() as browser:
         for _ in range(rounds):

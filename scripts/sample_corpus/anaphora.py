@@ -1,4 +1,4 @@
-"""Antecedents, the pronouns that refer to them, and which noun phrases a pronoun could be mistaken to refer to."""
+"""Antecedents, the pronouns that refer to them, and the noun phrases that a pronoun could refer to by mistake."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .sampler import Sampler
 CLASSIFIERS = frozenset(
     ["con", "cái", "chiếc", "quyển", "cuốn", "bức", "quả", "cây", "tờ", "bộ", "ngôi", "tấm", "củ", "món", "bông", "bản"]
 )
-# Nouns whose classifier alone would be odd: `con phố này` is not `con này`, nor `cái cây này` `cái này`.
+# Nouns that their classifier cannot replace: `con phố này` cannot become `con này`, nor `cái cây này` `cái này`.
 NOT_ALONE = frozenset(("street", "road", "tree", "wall", "village"))
 # What each kind of pronoun agrees with: persons and things in the singular and in the plural.
 AGREES = {
@@ -33,7 +33,7 @@ WORDS = {
     "you": ("you", "your", "yours"),
 }
 OWN = {**WORDS, "it": ("it",), "one": ("one", "ones"), "some": ("them",)}
-# Things that the grammar names without an entry among the nouns.
+# Words for things that the grammar uses although they are not among the nouns.
 OTHER_THINGS = "name radio music breakfast lunch dinner homework football chess mathematics history it one kilo"
 OTHER_PLURALS = "ones dishes kilos bowls bottles cups"
 
@@ -98,7 +98,7 @@ class Mentions:
         self.kinds[word.lower()] = self.kinds.get(word.lower(), set()) | kinds
 
     def of(self, tokens: Iterable[str]) -> set[str]:
-        """Return the kinds with which one of the words agrees."""
+        """Return the kinds with which at least one of the words agrees."""
         return set().union(*(self.kinds.get(self.plain(token), set()) for token in tokens))
 
     @staticmethod
@@ -108,7 +108,7 @@ class Mentions:
 
 
 class Antecedents:
-    """Makes antecedents, all Vietnamese forms of a pronoun equally likely."""
+    """Makes antecedents. All Vietnamese forms of a pronoun are equally likely."""
 
     def __init__(self, lexicon: Lexicon, sampler: Sampler) -> None:
         self.sampler = sampler
@@ -139,7 +139,7 @@ class Antecedents:
         return Antecedent(noun, sex, pronoun)
 
     def owner(self, sex: str, kind: str, kin: str) -> Phrase:
-        """Return whose relative it is: nobody of the same sex, so that the pronoun is clear."""
+        """Return the person whose relative it is, never of the same sex, so the pronoun is unambiguous."""
         of = kin in ("grandmother", "grandfather")
         own = [("my", "tôi", False), ("our", "chúng tôi", of)]
         others = [

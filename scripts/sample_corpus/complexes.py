@@ -10,7 +10,7 @@ from .sampler import NothingFitsError
 from .situations import CONDITIONS, DUTIES, FEELINGS, INDOORS, LEISURE, OUTDOORS, PAUSES, PROMISES
 
 # name: (source, target, links, main clause x, other clause y). A clause is (event template, verb keys). The keys
-# `does` and `avoids` are what a feeling makes one do or not do; the clause `feeling` names the feeling.
+# `does` and `avoids` are what a feeling makes somebody do or avoid; the clause `feeling` names the feeling.
 JOINED: dict[str, tuple[str, str, str, tuple[str, Sequence[str]], tuple[str, Sequence[str]]]] = {
     "because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("simple past", "does"), ("feeling", "WAS")),
     "not because": ("{x} because {y}", "{x} vì {y}", "because=vì", ("past negation", "avoids"), ("feeling", "WAS")),

@@ -41,7 +41,7 @@ TAGS = {
 SINGLE = ("definite", "this", "that", "possessive")
 PLURAL = ("definite plural", "these", "those", "possessive plural", "number and demonstrative", "number and possessive")
 NEW = ("indefinite", "indefinite", "number", "many", "some")
-# The forms of a countable noun in each kind of place; repeated ones are more frequent.
+# The forms of a countable noun in each kind of position in a sentence; repeated forms are more frequent.
 KINDS = {
     "any": SINGLE * 3 + PLURAL + ("indefinite",) * 5 + NEW,
     "wares": SINGLE * 3 + PLURAL + ("indefinite",) * 5 + NEW,
@@ -143,8 +143,9 @@ GENDERS = {"man": "he", "boy": "he", "policeman": "he", "woman": "she", "girl": 
 class NounPhrase:
     """A phrase with what the rest of the sentence needs to know about it.
 
-    `agreement` is I, you, he or they; `auxiliary` the English pronoun that takes its place; `echo` tells whether the
-    corpus's Vietnamese pronoun can too (not for one's mother); `noun` is None for pronouns, names and relatives.
+    `agreement` is I, you, he or they. `auxiliary` is the English pronoun that can replace the phrase, and `echo` tells
+    whether the corpus's Vietnamese pronoun can (it cannot for one's mother). `noun` is None for pronouns, names and
+    relatives.
     """
 
     phrase: Phrase
@@ -180,7 +181,7 @@ def owned(noun: Noun) -> bool:
 
 
 def forms(noun: Noun, kind: str) -> list[str]:
-    """Return the forms of DETERMINED (or `measure`) that the noun can take in this kind of place."""
+    """Return the forms of DETERMINED (or `measure`) that the noun can take in this kind of position."""
     if noun.mass:
         return list(MASS_KINDS.get(kind, MASS))
     allowed = [form for form in KINDS[kind] if "possessive" not in form or owned(noun)]

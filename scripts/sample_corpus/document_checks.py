@@ -12,7 +12,8 @@ from .splits import LEAST_WORD, LENGTHS, held_out
 
 Splits = dict[str, list[Document]]
 TRAIN, CONTRAST = "documents_train", "documents_contrast"
-# The words of every Vietnamese form of a pronoun, and of no other word that two twins could differ in.
+# The words of all Vietnamese pronoun forms. The last sentences of two contrasting documents differ only in these words
+# and in classifiers.
 PRONOUN_WORDS = frozenset(["anh", "chị", "em", "cô", "dì", "bà", "ông", "chú", "cậu", "ấy", "họ", "chúng", "bạn"])
 
 
@@ -75,7 +76,7 @@ def check_function(splits: Splits) -> list[str]:
 
 
 def check_words(splits: Splits) -> list[str]:
-    """Check the counts of words in training, and that other splits have no new word and no split what is held out."""
+    """Check the word counts in training, and that no split has a new word or a held-out combination."""
     counts = word_counts(splits[TRAIN])
     rarest = min(counts, key=lambda word: (counts[word], word))
     vietnamese = sum(word.startswith("vi:") for word in counts)
@@ -141,7 +142,7 @@ def check_contrast(splits: Splits) -> list[str]:
         f"{CONTRAST}: the most frequent form of the pronoun in training is right in {sum(guessed) / len(guessed):.1%}"
     )
     distances = Counter(document.distances[-1] for document in documents)
-    print(f"{CONTRAST}: antecedents so many sentences back: {dict(sorted(distances.items()))}")
+    print(f"{CONTRAST}: number of antecedents by distance in sentences: {dict(sorted(distances.items()))}")
     return wrong
 
 
@@ -162,7 +163,7 @@ def check_links(splits: Splits) -> list[str]:
 
 
 def check_apart(splits: Splits, taken: Iterable[str]) -> list[str]:
-    """Check that the documents have no sentence of the other parts of the corpus."""
+    """Check that the documents share no sentence with the other parts of the corpus."""
     others = set(taken)
     return [
         f"{split}: {side!r} is in another part of the corpus."

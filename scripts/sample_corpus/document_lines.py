@@ -1,4 +1,4 @@
-"""The sentences of documents: those of the grammar with open pronouns, and those about things."""
+"""The sentences of documents: sentences of the grammar whose pronouns are open, and sentences about things."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
@@ -19,7 +19,7 @@ from .splits import held_out
 TRIES = 60
 MOST_WORDS = 16  # English words of a sentence
 FIRST_PERSON = frozenset(["i", "me", "my", "mine", "we", "us", "our", "ours"])
-# Sentences with these do not suit a person of any age and sex.
+# Sentences with these words do not suit persons of every age and sex.
 NOT_EVERYBODY = frozenset(
     (
         "homework",
@@ -138,7 +138,7 @@ def listed(verb: Verb, noun: Noun) -> bool:
 
 
 class GivenObjects(Participants):
-    """Participants among which the object can be given from outside."""
+    """Participants whose object can be given from outside."""
 
     given: NounPhrase | None = None
 
@@ -181,7 +181,7 @@ class Lines:
         }
 
     def refill(self, name: str, size: int = 200) -> None:
-        """Derive sentences of the grammar until the stock has so many more under the name; keep the others too.
+        """Derive sentences of the grammar until the stock has `size` more under `name`; keep all other usable ones too.
 
         Templates that gave such sentences before are drawn more often.
         """
@@ -202,16 +202,16 @@ class Lines:
                     self.stock[use].append(Line(phrase, end, use if use in WORDS else ""))
 
     def restrict(self, known: set[str]) -> None:
-        """Make lines of known words only; those of the Vietnamese side begin with `vi:`."""
+        """Use only these words in lines from now on; Vietnamese words begin with `vi:`."""
         self.known = known
         for lines in self.stock.values():
             lines[:] = [line for line in lines if self.in_words(line.phrase)]
 
     def use(self, phrase: Phrase) -> str:
-        """Return what documents can use a sentence of the grammar for, or ''.
+        """Return what documents can use a sentence of the grammar for, or '' if they cannot use it.
 
-        It is a sentence with one kind of pronoun whose antecedent must come from outside, an introduction of somebody
-        (the name @he or @she), or a sentence about others.
+        A usable sentence has one kind of pronoun whose antecedent must come from outside, introduces somebody (the
+        name @he or @she), or is about others.
         """
         source = [token.strip(",") for token in phrase.source]
         target = [token.strip(",") for token in phrase.target]
@@ -242,7 +242,7 @@ class Lines:
         return f"intro {sex}" if after and not AGREES[sex] & self.mentions.of(rest) else ""
 
     def clear(self, line: Line, pending: Collection[str]) -> bool:
-        """Whether nothing before its pronoun agrees with it, and nothing in it with the pronouns that follow."""
+        """Whether nothing before the line's pronoun agrees with it, and nothing in the line with later pronouns."""
         source = [self.mentions.plain(token) for token in line.phrase.source]
         own = OWN.get(line.kind, ())
         others = [token for token in source if token not in own]
@@ -253,7 +253,7 @@ class Lines:
         return not (line.kind and AGREES[line.kind] & self.mentions.of(before))
 
     def take(self, name: str, fits: Callable[[Line], bool]) -> Line:
-        """Remove from the stock and return a line that fits; of some that do, the one with the rarest word."""
+        """Remove a fitting line from the stock and return it: of several candidates, the one with the rarest word."""
         for _ in range(5):
             lines, found = self.stock[name], set[int]()
             for _ in range(TRIES if lines else 0):
@@ -268,7 +268,7 @@ class Lines:
         raise NothingFitsError(f"no sentence of the grammar fits as {name!r}")
 
     def in_words(self, phrase: Phrase) -> bool:
-        """Whether the phrase has known words only; all are before the first `restrict`."""
+        """Whether the phrase has only known words. Before the first `restrict`, all words are known."""
         used = {word.strip(",").lower() for word in phrase.source if word[0] != "@"}
         used |= {f"vi:{word.strip(',').lower()}" for word in phrase.target if word[0] not in "@<"}
         return self.known is None or used <= self.known

@@ -1,6 +1,6 @@
 """Short texts in which a Vietnamese pronoun or classifier depends on an earlier sentence.
 
-A document introduces somebody or something, goes on about others, and comes back by a pronoun. Before the pronoun, no
+A document introduces somebody or something, turns to others, and comes back with a pronoun. Before the pronoun, no
 noun phrase except its antecedent agrees with it in number, gender and animacy.
 """
 
@@ -37,7 +37,7 @@ NOUN_FORMS = {
 
 @dataclass(frozen=True)
 class Document:
-    """A finished text. For each sentence: the kind of its pronoun, its form and how far back its antecedent is.
+    """A finished text. For each sentence: the kind and form of its pronoun, and how far back its antecedent is.
 
     Sentences without such a pronoun have '', '' and 0.
     """
@@ -53,7 +53,7 @@ class Document:
 
 
 def word_counts(documents: Iterable[Document]) -> Counter[str]:
-    """Return how often each word occurs; those of the Vietnamese side begin with `vi:`."""
+    """Return how often each word occurs; Vietnamese words begin with `vi:`."""
     return Counter(
         word
         for document in documents
@@ -63,7 +63,7 @@ def word_counts(documents: Iterable[Document]) -> Counter[str]:
 
 
 class Author:
-    """Writes documents in twins, which have the same English sentences with pronouns and different translations."""
+    """Writes documents as twins: both have the same English sentences with pronouns, but translate them differently."""
 
     def __init__(self, seed: int, taken: Iterable[str] = ()) -> None:
         self.sampler = Sampler(seed)
@@ -73,7 +73,7 @@ class Author:
         self.asked: set[str] = set()
 
     def write(self, count: int, contrast: bool = False) -> list[tuple[Document, Document]]:
-        """Return so many new twins; with `contrast`, each differs in the antecedent and its pronoun alone."""
+        """Return `count` new twins; with `contrast`, the two differ only in the antecedent and its pronoun."""
         made: list[tuple[Document, Document]] = []
         while len(made) < count:
             try:
@@ -90,7 +90,7 @@ class Author:
         return made
 
     def accepts(self, twins: tuple[Document, Document]) -> bool:
-        """Whether the twins are new, in known words, and have no sentence of another part of the corpus."""
+        """Whether the twins are new, use only known words, and share no sentence with other parts of the corpus."""
         known = self.lines.known
         if known is not None and not set(word_counts(twins)) <= known:
             return False
@@ -121,7 +121,7 @@ class Author:
         )
 
     def contrast(self, distance: int) -> tuple[Document, Document]:
-        """Return two documents with the same sentences except for the antecedent, so far before the last sentence."""
+        """Return two documents with the same sentences except for the antecedent's, `distance` before the last one."""
         kinds, layout = (self.sampler.weighted(KINDS),), self.sampler.pick(CONTRAST[distance])
         if "you" in kinds:
             layout = layout.lstrip(".")
@@ -131,7 +131,7 @@ class Author:
         return self.finish(layout, lines, [first]), self.finish(layout, lines, [second])
 
     def referring(self, kinds: tuple[str, ...], layout: str) -> dict[int, Line]:
-        """Return the lines with a pronoun by place."""
+        """Return the lines with a pronoun, by position."""
         lines: dict[int, Line] = {}
         for place, letter in enumerate(layout):
             if letter.islower():
@@ -141,7 +141,7 @@ class Author:
         return lines
 
     def reference(self, kind: str, pending: list[str]) -> Line:
-        """Return a line with a pronoun of the kind; of the questions about a third person, most are passed over."""
+        """Return a line with a pronoun of the kind; most questions about a third person are skipped."""
         lines = self.lines
         if kind in ("he", "she", "you"):
             return lines.take(
@@ -153,7 +153,7 @@ class Author:
         return self.attempt(lines.several if kind == "they" else lambda: lines.of_thing(kind), pending)
 
     def attempt(self, make: Callable[[], Line], pending: list[str]) -> Line:
-        """Return a line that has nothing to which a later pronoun could refer by mistake."""
+        """Return a line that contains nothing to which a later pronoun could refer by mistake."""
         for _ in range(TRIES):
             try:
                 line = make()
@@ -164,7 +164,7 @@ class Author:
         raise NothingFitsError("no sentence keeps the antecedents clear")
 
     def antecedents(self, kind: str, lines: list[Line]) -> tuple[Antecedent, Antecedent]:
-        """Return two antecedents with different Vietnamese forms, which suit the lines."""
+        """Return two antecedents that suit the lines and have different Vietnamese forms."""
         pick = self.sampler.pick
         if kind in ("he", "she"):
             forms = self.lines.antecedents.pronouns(kind)
@@ -195,7 +195,7 @@ class Author:
         return Antecedent(phrase, kind, pronoun, noun)
 
     def others(self, layout: str, *antecedents: list[Antecedent]) -> dict[int, Line]:
-        """Return the lines without a pronoun by place; each suits all the lists of antecedents."""
+        """Return the lines without a pronoun, by position; each suits all the lists of antecedents."""
         kinds = [antecedent.kind for antecedent in antecedents[0]]
         lines: dict[int, Line] = {}
         for place, letter in enumerate(layout):
@@ -250,7 +250,7 @@ class Author:
 
 
 def without_common(train: list[tuple[Document, Document]], counts: Counter[str]) -> list[tuple[Document, Document]]:
-    """Return the twins without the REPLACED ones of the most common words; no word falls below its minimum count."""
+    """Return the twins without the REPLACED ones with the most common words; no word falls below its minimum count."""
     used = [word_counts(twins) for twins in train]
     rarest = [min(counts[word] for word in each) for each in used]
     left, gone = Counter(counts), set[int]()
@@ -262,11 +262,11 @@ def without_common(train: list[tuple[Document, Document]], counts: Counter[str])
 
 
 def make_documents(seed: int, taken: Iterable[str] = ()) -> dict[str, list[Document]]:
-    """Return the documents of each split, a function of the seed, without any of the `taken` sentences.
+    """Return the documents of each split, which depend only on the seed, without any of the `taken` sentences.
 
-    The twins of training are apart; those of the other splits follow each other. Words far below their minimum count in
-    training are left out. To raise the others that are below it, twins of common words are replaced by new ones, which
-    prefer rare words. Words that `ROUNDS` rounds of this do not raise are left out too.
+    In training, the twins are apart; in the other splits, they follow each other. Words far below their minimum count
+    in training are removed. To raise the counts of other rare words, twins with common words are replaced by new twins
+    that prefer rare words. Words that are still too rare after `ROUNDS` rounds are removed too.
     """
     author = Author(seed, taken)
     train: list[tuple[Document, Document]] = []

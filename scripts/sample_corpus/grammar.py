@@ -89,7 +89,7 @@ def finish(phrase: Phrase, end: str, template: str) -> Pair:
 
 
 def asks_about_many(source: tuple[str, ...]) -> bool:
-    """Whether a yes-no question or `how long` asks about `many`: Vietnamese does so by `có nhiều ... không`."""
+    """Whether a yes-no question or `how long` asks about `many`: Vietnamese does this with `có nhiều ... không`."""
     subject = source[3] if source[:2] == ("how", "long") else source[1]
     return subject in ("many", "some") and source[:2] != ("how", "many")
 
@@ -193,10 +193,11 @@ class Grammar:
         return phrase
 
     def sensible(self, phrase: Phrase, negated: bool) -> bool:
-        """Whether the words go together.
+        """Whether the words make sense together.
 
-        No degree under a negation, no manner by the month, no poor who are rich, no `that that`; and the one who speaks
-        is not inside the group that acts, as in `let us tell me a story`.
+        They do not if an adverb with `very` is negated, an adverb of manner occurs with `every month`, the poor are
+        rich, `that` occurs twice in a row, or the speaker also belongs to the group that acts, as in `let us tell me a
+        story`.
         """
         very = any(one == "very" and two in self.events.predicates.adverbs for one, two in pairwise(phrase.source))
         monthly = "month" in phrase.source and "every" in phrase.source and "manner adverb" in phrase.constructions

@@ -30,7 +30,7 @@ def files(corpus: Corpus) -> dict[str, bytes]:
 
 
 def document_name(split: str, place: int) -> str:
-    """The name of a document in PREFIX.doc: train-00017, or contrast-0017a and contrast-0017b of two that contrast."""
+    """The name of a document in PREFIX.doc: train-00017, or contrast-0017a and contrast-0017b for two that contrast."""
     if split == CONTRAST:
         return f"contrast-{place // 2 + 1:04d}{'ab'[place % 2]}"
     return f"{split.removeprefix('documents_')}-{place + 1:05d}"

@@ -62,12 +62,12 @@ class NounPhrases:
         return compose("{x} {y}", "{x} {y}", x=one, y=self.describe(noun, second)).tagged("two adjectives")
 
     def common(self, noun: Noun, kind: str, adjective: float = 0.35, bare: bool = False) -> NounPhrase:
-        """Return a noun phrase in one of the forms of its kind of place, preferring rarely used words."""
+        """Return a noun phrase in one of the forms for its kind of position, preferring rarely used words."""
         name = self.sampler.rare(forms(noun, kind), lambda form: written(noun, form), 3)
         return self.measured(noun) if name == "measure" else self.determined(noun, name, adjective, bare)
 
     def determined(self, noun: Noun, name: str, adjective: float = 0.35, bare: bool = False) -> NounPhrase:
-        """Return the noun in the form `name` of DETERMINED, with an adjective at that probability.
+        """Return the noun in the form `name` of DETERMINED; `adjective` is the probability that it has an adjective.
 
         `bare` leaves the classifier out after `the`, as places do: `trên bàn`. Raises NothingFitsError for the plural
         of a noun that the corpus has in the singular only.

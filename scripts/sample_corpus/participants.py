@@ -11,7 +11,7 @@ from .sampler import Sampler
 
 PEOPLE = ("PERSON", "KIN", "NAME")
 CONSUMED = frozenset(["edible", "drink", "document", "text", "media", "growable", "animal"])
-# The kind of noun phrase for an object, by what the template asks for and what the verb does; else what the verb does.
+# The kind of noun phrase for an object, by the kind that the template wants and that of the verb; see `object`.
 OBJECT_KINDS = {
     ("generic", "any"): "generic",
     ("generic", "one"): "single",

@@ -165,7 +165,7 @@ def compose(
 
 
 def fill(phrase: Phrase, values: Mapping[str, Phrase]) -> Phrase:
-    """Return the phrase with phrases in place of the tokens named in `values`; a comma after a token stays.
+    """Return the phrase with the tokens named in `values` replaced by phrases; a comma after a token stays.
 
     A phrase in place of a token of both sides brings its own links. A phrase without source words takes the place of a
     target token and gets its links.

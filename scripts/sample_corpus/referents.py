@@ -30,8 +30,9 @@ class Referents:
         """Whether no pronoun refers to somebody in APART, and each one has a possible antecedent.
 
         `ông` is not `anh ấy`, so a sentence about a grandfather cannot go on with `his`; `her market` after `Duc` alone
-        reads as a slip, as do `he` after a plural alone and `their daughter` after `the soldiers`. Words alone decide,
-        so this refuses more than it must: `she` after `Duc`, and `her` as an object unless it ends the sentence.
+        reads as a slip, as do `he` after a plural alone and `their daughter` after `the soldiers`. Only words are
+        checked, so more is refused than necessary: `she` after `Duc`, and `her` as an object unless it ends the
+        sentence.
         """
         if {"wife", "husband"} <= set(phrase.source):
             return False  # `my wife gave her husband a dress`

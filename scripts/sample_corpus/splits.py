@@ -11,10 +11,10 @@ from .sampler import Sampler
 
 SIZES = {"train": 12000, "valid": 500, "test": 500, "test_new": 500}
 FREE = 1500  # training pairs drawn by weight, before those added for rare words
-PATIENCE = 20000  # give up on rare words after so many draws without one
+PATIENCE = 20000  # give up on rare words after this many draws without one
 LENGTHS = range(3, 31)
 LEAST_WORD, LEAST_CONSTRUCTION, LEAST_TEMPLATE = 20, 100, 15
-# share of the short sentences that is left out, by words
+# fraction of short sentences that are left out, by number of words
 SHORT = {3: 0.97, 4: 0.94, 5: 0.9, 6: 0.82, 7: 0.65, 8: 0.45, 9: 0.25}
 HELD_OUT = {"adjective+noun": 8, "verb+object": 8, "construction+verb": 12, "number+noun": 8}
 
@@ -23,7 +23,7 @@ NEW_KINDS = [("adjective+noun", 3.0), ("verb+object", 3.0), ("construction+verb"
 
 
 def words(sentence: str) -> list[str]:
-    """Return the words as they are counted: lowercase, without the punctuation around them."""
+    """Return the words in the form in which they are counted: lowercase, without surrounding punctuation."""
     return [word.strip(".,?!").lower() for word in sentence.split()]
 
 
@@ -135,7 +135,7 @@ class Collector:
                 self.keep("train", pair)
 
     def leave_out_short(self) -> None:
-        """Replace the training pairs that contain a word below its minimum count, so that no split has the word."""
+        """Replace the training pairs that contain a word below its minimum count, so that no split contains it."""
         short = {word for word, count in self.trained.items() if count < LEAST_WORD}
         pairs = self.corpus.splits["train"]
         gone = [pair for pair in pairs if short & set(words(pair.source))]
@@ -150,7 +150,7 @@ class Collector:
 
 
 def make_corpus(seed: int, taken: Iterable[str] = ()) -> Corpus:
-    """Return the sample corpus, a function of the seed, without any of the `taken` sentences."""
+    """Return the sample corpus, which depends only on the seed, without any of the `taken` sentences."""
     collector = Collector(seed, taken)
     collector.fill("train", FREE)
     collector.floor()

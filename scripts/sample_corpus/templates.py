@@ -103,7 +103,7 @@ NO_OBJECT_WANTED = ("what", "which", "many", "whom")
 
 @dataclass(frozen=True)
 class Template:
-    """A line of events.tsv. `times` maps the slots t (first in Vietnamese) and e (last) to a class, `!` if needed."""
+    """A line of events.tsv. `times` maps the slots t (first in Vietnamese) and e (last) to a class, `!` if required."""
 
     name: str
     end: str

@@ -1,1 +1,1 @@
-"""Studies that a person runs now and then: results, ablations, alignments, robustness."""
+"""Studies that are started by hand now and then: results, ablations, alignments, robustness."""

@@ -5,10 +5,10 @@
   python -m scripts.studies.ablation --table-only OVERRIDES      only tabulates the finished runs
 
 Overrides of nmt.train apply to every run, so all runs have the same number of updates. The base run is in OUT/base, the
-others in OUT/PART, each with OUT/PART.log and OUT/PART.json beside it, which records where it was trained. Finished
-runs are kept and stopped ones resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first, the gain
-over the base and its p-value (paired bootstrap), then the parts without a result and the reason. A part that the base
-already has, or cannot have, is not trained.
+others are in OUT/PART. Beside each run are its log OUT/PART.log and OUT/PART.json, which records where it was trained.
+Finished runs are kept and stopped ones resumed. Prints a table and writes it to OUT/ablation.md: test BLEU, best first,
+the gain over the base and its p-value (paired bootstrap), then the parts without a result and the reason. A part that
+the base already has or cannot have is not trained.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def check_begun(names: Sequence[str], overrides: Sequence[str], out: Path) -> No
         run = RunDirectory(out / name)
         if not run.started or not (stored := run.metrics().get("command")):
             continue
-        # A run itself changes the last two when it runs out of memory.
+        # A run changes the last two itself when it runs out of memory.
         own = ("resume=", "overwrite=", "batching.batch_tokens=", "trainer.accumulate_grad_batches=")
         before, now = (
             {word for word in words if not word.startswith(own)}

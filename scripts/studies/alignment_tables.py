@@ -1,7 +1,7 @@
 """Alignment error rates of several runs on a split with gold alignments, as Markdown tables.
 
 The first table has one row per run, with the map (row, layer, head) that has the lowest rate on the validation split.
-The runs in --all also get the rates of every map.
+For each run in --all, tables with the rates of every map follow.
 
   python -m scripts.studies.alignment_tables runs/luong runs/transformer --all runs/transformer
 """
@@ -31,7 +31,7 @@ def measured(run_dir: Path, split: str) -> Run:
 
 
 def of_runs(runs: list[Run]) -> Table:
-    """The choice on the validation split and its rates, one row per run."""
+    """One row per run: the map chosen on the validation split, and its rates."""
     header = ["run", "model", "scorer", "window", "row", "layer", "head", "AER valid", "AER", "precision", "recall"]
     header += ["AER of the diagonal"]
     rows = []
@@ -46,7 +46,7 @@ def of_runs(runs: list[Run]) -> Table:
 
 
 def of_maps(found: Links) -> Iterator[Table]:
-    """AER of every map: a table of layers by heads, means first, for each piece row (predicts, reads)."""
+    """AER of every map: a table of layers by heads, means first, for each labeling of rows (predicts, reads)."""
     layers, heads = (
         list(dict.fromkeys(places)) for places in zip(*(choice[1:] for choice in found.table), strict=True)
     )

@@ -1,7 +1,7 @@
 """Alignment error rates of attention and of each attribution method, for several runs, as a Markdown table.
 
 Links are those of the row, layer and head with the lowest rate on the validation split; an attribution has one layer
-and head. Integrated gradients take seconds a sentence, so the table is of the first sentences of both splits.
+and head. Integrated gradients take seconds per sentence; --sentences limits both splits to their first sentences.
 
   python -m scripts.studies.attribution_error runs/luong runs/transformer --sentences 50
 """
@@ -20,7 +20,7 @@ from scripts.mistakes import report_mistakes
 
 
 def first(gold: Gold | None, sentences: int | None) -> Gold | None:
-    """The first sentence pairs and their alignments; None for all."""
+    """The first `sentences` sentence pairs with their alignments; all if `sentences` is None."""
     if gold is None:
         return None
     return Gold(Pairs(*(side[:sentences] for side in gold.pairs)), gold.alignments[:sentences])
@@ -54,7 +54,9 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="finished runs")
     parser.add_argument("--methods", nargs="+", choices=[ATTENTION, *METHODS], default=[ATTENTION, *METHODS])
     parser.add_argument("--split", default="test")
-    parser.add_argument("--sentences", type=int, help="the first ones of each split; all by default")
+    parser.add_argument(
+        "--sentences", type=int, help="number of sentences, from the first of each split (default: all)"
+    )
     arguments = parser.parse_args()
     print(of_runs(arguments.runs, arguments.methods, arguments.split, arguments.sentences).markdown())
 

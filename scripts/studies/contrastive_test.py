@@ -1,10 +1,11 @@
-"""How often a run prefers the right last sentence of a document to one that fits another context.
+"""How often a run prefers the right translation of a document's last sentence to one that fits a different context.
 
-PREFIX.doc has pairs of documents, NAMEa and NAMEb, whose last source sentences are equal and whose last translations
-differ; the right one of the first is the wrong one of the second. A run is right if it gives the right one the higher
-log-probability after its document. PREFIX.antecedent has, for each document, how many sentences before the last one the
-word is on which the difference depends. The weight is that of this sentence at the site decoder_sentences, at the first
-piece that differs, a mean over heads and documents; beside it is what equal weights would give.
+PREFIX.doc has pairs of documents, NAMEa and NAMEb. Their last source sentences are equal, but the last translations
+differ: the right one in the first document is wrong in the second, and vice versa. A run is correct if it gives the
+right translation a higher log-probability after its document. The difference depends on a word in an earlier sentence,
+and PREFIX.antecedent says for each document how many sentences before the last one that is. The table also has the
+weight of that sentence at the site decoder_sentences when the first differing piece is predicted, as a mean over heads
+and documents, and the weight that it would have if all weights were equal.
 
   python -m scripts.studies.contrastive_test runs/none runs/both
 """
@@ -56,13 +57,16 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
     ]
     distances = [int(line) for line in read_lines(corpus_files(prefix, direction)[0].with_suffix(".antecedent"))]
     if len(documents) % 2 or len(distances) != len(documents):
-        raise ValueError(f"{prefix} has {len(documents)} documents and {len(distances)} antecedents; it needs pairs.")
+        raise ValueError(
+            f"{prefix} has {len(documents)} documents and {len(distances)} antecedents; it must have "
+            "pairs of documents, and one antecedent for each document."
+        )
     cases = []
     for number, (document, distance) in enumerate(zip(documents, distances, strict=True)):
         other = documents[number ^ 1]
         if document[-1][0] != other[-1][0] or document[-1][1] == other[-1][1]:
             raise ValueError(
-                f"Documents {number // 2 * 2 + 1} and {number // 2 * 2 + 2} of {prefix} are no pair: their last "
+                f"Documents {number // 2 * 2 + 1} and {number // 2 * 2 + 2} of {prefix} are not a pair: their last "
                 "sources must be equal, and their last translations different."
             )
         sources, targets = (list(side) for side in zip(*document, strict=True))
@@ -71,7 +75,7 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
 
 
 def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[bool]:
-    """Whether the run prefers the right sentence of each document, read after its document or by itself."""
+    """Whether the run prefers the right translation in each document, after the document or without it."""
     lines = [(number, source) for number, case in enumerate(cases) for source in case.sources]
     documents = [number for number, _ in lines] if in_context else None
     ends = np.cumsum([len(case.sources) for case in cases]) - 1
@@ -83,7 +87,7 @@ def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[
 
 
 def antecedent_weights(trained: Trained, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
-    """The weight of the antecedent's sentence in each document, and that of equal weights; None without such a site."""
+    """The weight of the antecedent's sentence in each document, and its equal weight; None without such a site."""
     if "decoder_sentences" not in trained.model.sites:
         return None
     source, target = (tokenizer.encode for tokenizer in trained.tokenizers)

@@ -3,13 +3,13 @@
   python -m scripts.studies.document_classifier                   writes document_classifier.png
   python -m scripts.studies.document_classifier data/envi/alt data/envi/news data/envi/evb --lines 5 --documents 800
 
-A document is `--lines` consecutive lines of a corpus PREFIX.en. If there is a file PREFIX.doc, which names the document
-of each line, it lies within one of these. Its words are lower-cased and without punctuation, because the corpora write
-punctuation and spaces in ways that would give them away.
+A document is `--lines` consecutive lines of a corpus PREFIX.en. If a file PREFIX.doc names the text that each line
+belongs to, a document lies within one text. Words are lower-cased and stripped of punctuation, because the corpora
+differ in how they write punctuation and spaces, which would give them away.
 
-The network reads the words of each sentence, weights them by an Attention and sums them up to a vector of the sentence;
-it does the same with the sentences of the document. It is compared with the same network with equal weights, which are
-the Attention's scorer `none`, and with the most frequent corpus.
+The network reads the words of each sentence and sums them, weighted by an Attention, to a sentence vector. It does the
+same with the sentences of the document. It is compared with the same network with equal weights (scorer=none), and with
+always answering the most frequent corpus.
 """
 
 import argparse
@@ -49,7 +49,7 @@ TEST_SHARE = 0.2
 LONGEST = 60
 """Words of a sentence beyond this limit are not read."""
 RARE = 3
-"""Words that occur less often in the training documents are unknown."""
+"""Words that occur less often than this in the training documents are unknown."""
 
 
 class Document(NamedTuple):
@@ -69,9 +69,11 @@ class Reading(NamedTuple):
 
 
 def labeled_documents(prefix: str, label: int, direction: Direction, lines: int) -> list[Document]:
-    """All documents of the source side of a corpus: `lines` successive lines with words, of one text if PREFIX.doc
-    names the texts; otherwise each document is a text. What remains of a text is dropped, because its length would give
-    the corpus away. Raises the errors of `read_pairs` and `check_documents`.
+    """All documents of the source side of a corpus, each of `lines` successive lines that have words.
+
+    A document lies within one text if PREFIX.doc names the texts; otherwise each document counts as a text. The rest of
+    a text is dropped, because its length would give the corpus away. Raises the errors of `read_pairs` and
+    `check_documents`.
     """
     found = read_pairs(prefix, direction).source
     check_documents(prefix, direction)
@@ -92,9 +94,9 @@ def labeled_documents(prefix: str, label: int, direction: Direction, lines: int)
 
 
 def split(documents: Sequence[Document], seed: int) -> tuple[list[Document], list[Document]]:
-    """Training and test documents of a corpus in random order; all documents of a text are on one side.
+    """Training and test documents of a corpus in random order; all documents of a text are on the same side.
 
-    Raises ValueError if there are fewer than 5 texts, of which not one would be for the test.
+    Raises ValueError for fewer than 5 texts, because then no text would be left for the test.
     """
     random = Random(seed)
     texts = sorted({document.text for document in documents})
@@ -125,8 +127,8 @@ def collate(documents: Sequence[Document], numbers: Mapping[str, int]) -> Tensor
 
 
 class Level(nn.Module):
-    """Sums up sequences: annotations h_t by a bidirectional GRU, and their sum weighted by attention (Yang et al. 2016,
-    equations 5 to 7 for words, 8 to 10 for sentences):
+    """Summarizes sequences: annotations h_t of a bidirectional GRU, and their sum weighted by attention (Yang et al.
+    2016, equations 5 to 7 for words, 8 to 10 for sentences):
 
       u_t = tanh(W h_t + b)      a_t = softmax_t(u_t . u)      s = sum_t a_t h_t
 
@@ -150,7 +152,7 @@ class Level(nn.Module):
 
 
 class HierarchicalAttention(nn.Module):
-    """Words to vectors of sentences, these to a vector of the document, and this to a score of each class."""
+    """Turns words into sentence vectors, these into a document vector, and this into a score for each class."""
 
     def __init__(self, words: int, classes: int, dim: int, scorer: Callable[..., Scorer]) -> None:
         super().__init__()
@@ -161,7 +163,7 @@ class HierarchicalAttention(nn.Module):
     def forward(self, words: Tensor) -> Reading:
         """Reads documents (documents, sentences, words); padding comes last and gets weight 0.
 
-        Sentences that are padding are not read at all, because a GRU cannot read nothing.
+        Sentences that are padding are not read at all, because a GRU cannot read an empty sequence.
         """
         lengths = (words != PAD).sum(dim=-1)
         there = lengths > 0
@@ -173,7 +175,7 @@ class HierarchicalAttention(nn.Module):
 
 
 def network(attentive: bool, words: int, classes: int, dim: int) -> HierarchicalAttention:
-    """The network of the paper, or that with equal weights; u has the width of the annotations, as in the paper."""
+    """The network of the paper, or the one with equal weights; u is as wide as the annotations, as in the paper."""
     return HierarchicalAttention(words, classes, dim, partial(Additive, hidden_dim=2 * dim) if attentive else NoScore)
 
 
@@ -202,7 +204,7 @@ def _batches(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
 
 
 def sign_test(first: int, second: int) -> float:
-    """The two-sided p of `first` and `second` documents that only one of two networks classifies correctly."""
+    """The two-sided p-value if only one network is right on `first` documents, and only the other on `second`."""
     number = first + second
     tail = sum(math.comb(number, k) for k in range(min(first, second) + 1)) / 2**number
     return min(1.0, 2 * tail)
@@ -210,7 +212,7 @@ def sign_test(first: int, second: int) -> float:
 
 @torch.no_grad()
 def describe(model: HierarchicalAttention, document: Document, numbers: Mapping[str, int]) -> str:
-    """The two sentences with the most weight, each with its three words of the most weight."""
+    """The two sentences with the most weight, each with the three words that have the most weight in it."""
     reading = model(collate([document], numbers))
     weights = reading.sentences[0]
     rows = []
@@ -226,9 +228,9 @@ def describe(model: HierarchicalAttention, document: Document, numbers: Mapping[
 def draw(
     model: HierarchicalAttention, documents: Sequence[tuple[str, Document]], numbers: Mapping[str, int], path: Path
 ) -> None:
-    """Writes the picture of documents with titles: a box for the weight of each sentence, and behind each word
-    sqrt(a_s) a_w for the weights of its sentence and its own (Yang et al. 2016, section 3.6), both relative to the
-    document's largest.
+    """Writes the picture of documents with titles. A box shows the weight a_s of each sentence, and the background of
+    each word shows sqrt(a_s) a_w, where a_w is the word's own weight (Yang et al. 2016, section 3.6). Both are relative
+    to the largest value in the document.
     """
     row, marks = 0, list[tuple[int, int, str, str, float]]()
     for title, document in documents:
@@ -246,7 +248,7 @@ def draw(
                 column += len(word) + 1
         row += 2
     size, last = 8, max(column + len(text) for _, column, text, _, _ in marks)
-    # A letter of DejaVu Sans Mono, which matplotlib brings along, is 0.602 of the font's size wide.
+    # A letter of DejaVu Sans Mono, which comes with matplotlib, is 0.602 times as wide as the font size.
     figure = plt.figure(figsize=((last + 5) * 0.602 * size / 72, row * 1.5 * size / 72))
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set(xlim=(-4, last + 1), ylim=(row - 0.5, -1))
@@ -305,11 +307,13 @@ def compare(everything: Sequence[Sequence[Document]], most: int, epochs: int, di
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="*", metavar="PREFIX", default=["sample:train", "sample:phrases"])
-    parser.add_argument("--direction", default="en-vi", help="its source side is read; default: %(default)s")
-    parser.add_argument("--lines", type=int, default=3, help="of a document; default: %(default)s")
-    parser.add_argument("--documents", type=int, default=500, help="of a corpus at most; default: %(default)s")
+    parser.add_argument(
+        "--direction", default="en-vi", help="direction whose source side is read; default: %(default)s"
+    )
+    parser.add_argument("--lines", type=int, default=3, help="lines in a document; default: %(default)s")
+    parser.add_argument("--documents", type=int, default=500, help="maximum documents per corpus; default: %(default)s")
     parser.add_argument("--epochs", type=int, default=4, help="default: %(default)s")
-    parser.add_argument("--dim", type=int, default=50, help="of embeddings and of a GRU; default: %(default)s")
+    parser.add_argument("--dim", type=int, default=50, help="width of embeddings and of a GRU; default: %(default)s")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
     parser.add_argument("--out", type=Path, default=Path("document_classifier.png"), help="default: %(default)s")
     options = parser.parse_args(arguments)

@@ -1,19 +1,19 @@
-"""What the context of a document is worth: models of the embedded documents with different contexts.
+"""How much document context helps: models of the embedded documents with different contexts.
 
   python -m scripts.studies.document_models                  trains the missing runs, then prints the table
   python -m scripts.studies.document_models --seeds 1 --steps 100 --more 50    a trial of a few minutes
   python -m scripts.studies.document_models --table-only     only tabulates the finished runs
 
-For each seed a sentence model is trained; all other models continue from it with the same number of updates:
+For each seed, a sentence model is trained. All other models continue from it, with the same number of updates each:
 
-  none         the sentence model itself, trained for as long
+  none         the sentence model itself, trained further
   concatenate  earlier source sentences as part of the source
   encoder, decoder, both   hierarchical attention at these places
   shuffled     `both`, trained on documents whose sentences were shuffled over the corpus
 
-Batches hold about as many sentences in each. Finished runs are kept, so after Ctrl-C the same command continues. The
-table has BLEU on documents_test and the accuracy of `scripts.studies.contrastive_test`, means over the seeds with
-standard deviations.
+All models have about the same number of sentences per batch. Finished runs are kept, so after Ctrl-C the same command
+continues. The table has BLEU on documents_test and the accuracy of `scripts.studies.contrastive_test`, as means and
+standard deviations over the seeds.
 """
 
 import argparse
@@ -47,7 +47,7 @@ SETTINGS = {
 
 
 def shuffled(out: Path) -> str:
-    """The PREFIX of the training documents with their pairs in random order and their boundaries where they were."""
+    """The PREFIX of the training documents with their pairs in random order, but with the same boundaries."""
     prefix, boundaries = out / "corpus" / "shuffled", document_file(TRAIN, DIRECTION)
     assert boundaries is not None  # part of the embedded corpus
     pairs = list(zip(*read_aligned(TRAIN, DIRECTION), strict=True))
@@ -60,7 +60,7 @@ def shuffled(out: Path) -> str:
 
 
 def train_seed(out: Path, seed: int, steps: int, more: int, threads: int) -> None:
-    """Trains the missing runs of a seed. Stops at the first that fails."""
+    """Trains the missing runs of a seed. Stops at the first one that fails."""
     sentence = out / f"sentence_{seed}"
     commands = {"sentence": [f"trainer.max_steps={steps}"]}
     for setting, choices in SETTINGS.items():
@@ -87,7 +87,7 @@ def bleu_of(run: RunDirectory) -> float:
 
 
 def table(out: Path, seeds: Sequence[int]) -> Table:
-    """A row for each setting of which a run is finished."""
+    """A row for each setting with at least one finished run."""
     cases = read_cases(CORPUS, DIRECTION)
     rows: list[list[Cell]] = []
     for setting in SETTINGS:

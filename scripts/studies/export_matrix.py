@@ -4,8 +4,9 @@
   python -m scripts.studies.export_matrix --formats ctranslate2      minutes
   python -m scripts.studies.export_matrix --only transformer,additive   rows with these words
 
-A cell is the largest difference of the log-probability of a piece from the run's own, in nats, in 20 sentence pairs of
-the embedded corpus; a refused combination has the number of the sentence that refuses it, and the sentences follow.
+A cell is the largest difference between a piece's log-probabilities under the exported model and the run, in nats, over
+20 sentence pairs of the embedded corpus. If a format refuses a combination, the cell has the number of the error
+message; the messages follow the table.
 """
 
 import argparse
@@ -43,7 +44,7 @@ SMALL = {
 
 
 class Row(NamedTuple):
-    """A combination in words, and its overrides of nmt.train."""
+    """The name of a combination, and its overrides of nmt.train."""
 
     words: tuple[str, ...]
     overrides: tuple[str, ...]
@@ -114,7 +115,7 @@ def difference(trained: Trained, format: str, out: Path) -> float:
 
 
 def matrix(formats: Sequence[str], only: Sequence[str]) -> tuple[Table, list[str]]:
-    """A row for each combination with all the words of `only`, and the sentences that refuse."""
+    """A row for each combination that has all the words of `only`, and the error messages of refusals."""
     sentences: list[str] = []
     table: list[list[Cell]] = []
     for combination in rows():

@@ -3,8 +3,8 @@
   python -m scripts.studies.factorization_machine                 writes factorization_machine.png
   python -m scripts.studies.factorization_machine --out PATH --seed 2
 
-The data follow a known rule: an example has one value in each of FIELDS fields, a value has a latent vector u, and
-y = sum over pairs of fields of alpha_fg u_f . u_g, with noise. Only some pairs have a weight alpha. A factorization
+The data follow a known rule: an example has one value in each of FIELDS fields, each value has a latent vector u, and
+y = sum over pairs of fields of alpha_fg u_f . u_g, plus noise. Only some pairs have a weight alpha. A factorization
 machine (Rendle 2010) learns a vector for each value and gives all pairs the same weight. The attentional one weights
 each pair by an Attention whose keys and values are the pairs' products v_i * v_j. Its weights find the pairs that
 interact, but not their alpha, because the length of the vectors can express alpha too.
@@ -178,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("factorization_machine.png"), help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--examples", type=int, default=20_000, help="for training, and as many to test")
+    parser.add_argument(
+        "--examples", type=int, default=20_000, help="number of training examples, and of test examples"
+    )
     parser.add_argument("--steps", type=int, default=4_000, help="default: %(default)s")
     parser.add_argument("--dim", type=int, default=8, help="width of the learned vectors; default: %(default)s")
     options = parser.parse_args(arguments)

@@ -4,8 +4,8 @@
   python -m scripts.studies.kernel_regression --out PATH --points 40 --seed 2
 
 The estimate at x is a weighted mean of the points' y, with weights softmax(-((x - x_i) w)^2 / 2) (Nadaraya 1964,
-Watson 1964): the queries are the x to estimate at, the keys the x_i, the values the y_i. The Attention is the models'
-own, with scorer=gaussian (w = 1) and scorer=gaussian_learned. The width is learned by estimating each point from the
+Watson 1964): the queries are the x to estimate at, the keys the x_i, the values the y_i. The Attention is that of the
+models, with scorer=gaussian (w = 1) and scorer=gaussian_learned. The width is learned by estimating each point from the
 others; a mask blocks the point itself.
 """
 

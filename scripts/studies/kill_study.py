@@ -2,11 +2,11 @@
 
     python -m scripts.studies.kill_study --kills 30 --seed 1
 
-The process kills itself with SIGKILL at moments drawn at random: during a training batch, also between two batches of
-one step; during validation, while computing the loss or translating; while writing a checkpoint, after part of its
-bytes; or between renaming two files. --signals N adds N moments with SIGTERM or SIGINT, after which the process must
-save and exit with 143 or 130. In the end the last checkpoint's weights and optimizer state and the best weights must be
-bit for bit those of the uninterrupted run, and both run directories must hold the same files.
+The process kills itself with SIGKILL at moments drawn at random: during a training batch or between two batches of one
+step; during validation, while computing the loss or translating; while writing a checkpoint, after part of its bytes;
+or between renaming two files. --signals N adds N moments with SIGTERM or SIGINT, after which the process must save and
+exit with 143 or 130. In the end, the last checkpoint's weights and optimizer state and the best weights must be bit for
+bit those of the uninterrupted run, and both run directories must contain the same files.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def train(overrides: list[str], moment: Moment | None = None) -> subprocess.Comp
 
 
 def differences(run: Path, other: Path) -> list[str]:
-    """The numbers and files in which two runs differ. Logs are excluded: each process has its own folder."""
+    """The numbers and files in which two runs differ. Logs are excluded, because each process has its own folder."""
     found = []
     one, two = (torch.load(each / "checkpoints" / "last.ckpt", weights_only=True) for each in (run, other))
     for key in ("state_dict", "optimizer_states", "lr_schedulers", "target_tokens", "global_step"):

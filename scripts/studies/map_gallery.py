@@ -6,8 +6,8 @@
 
 The maps are cross attention, averaged over layers and heads, under forced decoding of the target, so all panels show
 the same two sentences. A row is the step that predicts a target piece; a column is a source piece. With content-based
-scorers, a row aligns better with the piece that the step reads, the previous one; with location, with the piece that it
-predicts (Luong et al. 2015, footnote 14). All panels share one color scale.
+scorers, a row aligns better with the previous piece, which the step reads; with location, it aligns better with the
+piece that the step predicts (Luong et al. 2015, footnote 14). All panels share one color scale.
 """
 
 import argparse

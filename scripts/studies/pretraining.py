@@ -1,4 +1,4 @@
-"""What masked pretraining gains for a translation model that has few pairs.
+"""How much masked pretraining helps a translation model that has few training pairs.
 
   python -m scripts.studies.pretraining data/envi                hours on one core
   python -m scripts.studies.pretraining data/envi --table-only   only tabulates the finished runs
@@ -14,10 +14,10 @@ Transformer is trained on `news` alone, for each seed:
   pretrained  from the pretrained encoder, with as many updates
   longer      from random weights, for as long as pretraining and `pretrained` took together
 
-All have the pretrained vocabulary; the runs with random weights get it from a pretraining of one step, whose learning
-rate is that of the first warm-up step. Finished runs are kept and stopped ones resumed. Prints a table and writes it to
-OUT/pretraining.md: BLEU on news_test with its interval, chrF2, the loss per target token on news_dev, and seconds with
-those of pretraining.
+All use the vocabulary of the pretrained encoder. The runs with random weights get it from an encoder that is pretrained
+for one step, with the learning rate of the first warm-up step. Finished runs are kept and stopped ones resumed. Prints
+a table and writes it to OUT/pretraining.md: BLEU on news_test with its interval, chrF2, the loss per target token on
+news_dev, and the seconds of training, including pretraining.
 """
 
 import argparse
@@ -54,7 +54,7 @@ WARMUP = 300
 
 
 def schedule(steps: int) -> list[str]:
-    """A cosine with a warm-up of at most a tenth of the steps; a single step has the rate of a warm-up's first one."""
+    """A cosine with a warm-up of at most a tenth of the steps; a single step has the rate of the first warm-up step."""
     if steps == 1:
         return ["schedule=constant", f"schedule.warmup={WARMUP}"]
     return ["schedule=cosine", f"schedule.warmup={max(1, min(WARMUP, steps // 10))}"]
@@ -74,7 +74,7 @@ def as_list(files: Sequence[str]) -> str:
 
 
 def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, files: Sequence[str]) -> list[str]:
-    """The command that pretrains for some steps."""
+    """The command that pretrains an encoder for `steps` steps."""
     languages = (options.direction.source, options.direction.target)
     dev, test = ([str(options.corpus / f"{part}.{code}") for code in languages] for part in ("news_dev", "news_test"))
     every = max(1, min(steps, options.pretrain_steps) // 5)
@@ -96,7 +96,7 @@ def pretraining(options: argparse.Namespace, name: str, steps: int, seed: int, f
 
 
 def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> list[str]:
-    """The command that trains a translation model of an arm; model and tokenizer are those that it starts from."""
+    """The command that trains a translation model of an arm. Model and tokenizer come from the run it starts from."""
     start = "pretrained_encoder" if arm == "pretrained" else f"random_encoder_{seed}"
     return [
         "nmt.train",
@@ -122,7 +122,7 @@ def training(options: argparse.Namespace, arm: str, seed: int, steps: int) -> li
 
 
 def complete(options: argparse.Namespace, run: RunDirectory, command: Sequence[str], threads: int) -> None:
-    """Makes a run unless it is finished. Raises ValueError, with the last line of its log, if that fails."""
+    """Trains a run unless it is finished. Raises ValueError, with the last line of its log, if that fails."""
     if run.finished:
         return
     log = options.out / f"{run.path.name}.log"
@@ -136,7 +136,7 @@ def seconds(run: RunDirectory) -> float:
 
 
 def longer_steps(options: argparse.Namespace, seed: int) -> int:
-    """The steps that a run from random weights makes while the encoder and `pretrained` are trained."""
+    """The number of steps that a run from random weights takes in the time that the encoder and `pretrained` took."""
     encoder, own, random = (
         RunDirectory(options.out / name) for name in ("pretrained_encoder", f"pretrained_{seed}", f"random_{seed}")
     )
@@ -144,7 +144,7 @@ def longer_steps(options: argparse.Namespace, seed: int) -> int:
 
 
 def make_runs(options: argparse.Namespace, threads: int) -> None:
-    """Makes every run that is not finished."""
+    """Trains every run that is not finished."""
     cache = cache_folder(str(options.out / "cache"))
     files = plain_files(options.corpus, options.direction, cache)
 
@@ -202,7 +202,7 @@ def _score(metrics: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def report(options: argparse.Namespace) -> str:
-    """The table and what is needed to make it again. Raises ValueError if the encoder is not finished."""
+    """The table and what is needed to reproduce it. Raises ValueError if the encoder is not finished."""
     encoder = EncoderDirectory(options.out / "pretrained_encoder")
     if not encoder.finished:
         raise ValueError(f"{encoder.path} is not finished: {last_line(options.out / 'pretrained_encoder.log')}")

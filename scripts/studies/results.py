@@ -31,7 +31,7 @@ from scripts.studies.trainings import circumstances, last_line, resuming, run_lo
 OWN = ("model", "scorer", "seed", "run_dir")
 """Keys that are set by this script's own options."""
 RESTARTS = ("resume", "overwrite", "batching.batch_tokens", "trainer.accumulate_grad_batches")
-"""Keys that may differ from the overrides; a run itself changes the last two when it runs out of memory."""
+"""Keys that may differ from the overrides. A run changes the last two itself when it runs out of memory."""
 MODELS = ("bahdanau", "luong", "transformer")
 SCORERS = tuple(sorted(path.stem for path in (CONFIGS / "scorer").glob("*.yaml")))
 

@@ -1,4 +1,4 @@
-"""Try published clients of LibreTranslate and DeepL, unchanged, with a served run.
+"""Test published clients of LibreTranslate and DeepL, unchanged, with a served run.
 
     pip install libretranslatepy deep-translator deepl
     npm install --prefix CLIENTS libretranslate translate
@@ -25,7 +25,7 @@ from scripts.server import Server, server
 PACKAGES = ("libretranslatepy", "deep-translator", "deepl")
 KEY, TEXT = "a-key", "How old is Mai?"
 Check = tuple[str, Callable[[], Any], Callable[[Any], bool] | str]
-"""What is tried, how, and whether the result is as it must be, or a part of the error that must be raised."""
+"""The name of the check, the call, and either a test of its result or a part of the error that it must raise."""
 
 
 def libretranslatepy(address: str) -> Iterator[Check]:
@@ -76,7 +76,7 @@ def deepl(address: str) -> Iterator[Check]:
 
 
 def node(folder: Path, keyed: str, open_: str) -> Iterator[Check]:
-    """The packages of npm. `libretranslate` sends its key in a field that LibreTranslate does not read."""
+    """Checks of the npm packages. `libretranslate` sends its key in a field that LibreTranslate does not read."""
     plain = f'require("libretranslate").translate({{query: "{TEXT}", target: "vi", apiurl: "{open_}"%s}})'
     yield "libretranslate: translate", lambda: _node(folder, plain % ', source: "en"'), is_translated
     yield "libretranslate: translate from auto", lambda: _node(folder, plain % ""), is_translated
@@ -106,12 +106,12 @@ def is_translated(text: Any) -> bool:
 
 
 def tried(name: str, checks: Iterator[Check]) -> Iterator[tuple[str, str, str, bool]]:
-    """Client, check, result and whether it is as it must be."""
+    """The client, the check, its result, and whether the result is as expected."""
     for what, action, good in checks:
         try:
             found = action()
             passed = not isinstance(good, str) and good(found)
-        except Exception as error:  # every client has errors of its own
+        except Exception as error:  # every client has its own errors
             found = f"{type(error).__name__}: {error}"
             passed = isinstance(good, str) and good in found
         yield name, what, str(found)[:80].replace("\n", " "), passed

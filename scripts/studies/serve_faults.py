@@ -1,12 +1,12 @@
-"""Try what goes wrong around a server: clients that die, malformed requests, bodies that are huge or slow, idle
-connections, SIGTERM under load, and a run directory that is replaced and removed.
+"""Test what can go wrong around a server: clients that die, malformed requests, huge or slow bodies, idle connections,
+SIGTERM under load, and a run directory that is replaced and removed.
 
-    pip install schemathesis          in an environment of its own, if its versions conflict with ours
+    pip install schemathesis          in a separate environment, if its dependencies conflict with ours
     python -m scripts.studies.serve_faults runs/demo --schemathesis PATH/bin/st
 
-Starts nmt.serve on a copy of the run. Prints one row per fault, and exits with 1 if one of them led to status 500, to
-half an answer, to a traceback in the log, or to a leak of memory. Without --schemathesis no requests are fuzzed. Linux
-only; about ten minutes.
+Starts nmt.serve on a copy of the run. Prints one row per fault, and exits with 1 if one of them caused status 500, an
+incomplete answer, a traceback in the log, or a memory leak. Without --schemathesis, no requests are fuzzed. Linux only;
+takes about ten minutes.
 """
 
 import argparse
@@ -29,14 +29,14 @@ from scripts.server import Connection, Server, server
 ASKED = {"q": "How old is Mai? Lan likes the old house.", "source": "en", "target": "vi"}
 HUGE = 100_000_000
 GROWTH = 1.2
-"""Memory after all faults, at most this many times that of the warm server."""
+"""After all faults, the server may use at most this many times the memory that it used after warming up."""
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 Row = tuple[str, str, bool]
-"""What was tried, what came of it, and whether that is as it must be."""
+"""The fault, its result, and whether the result is as expected."""
 
 
 async def once(port: int, path: str = "/translate", fields: object = ASKED) -> tuple[int, bytes]:
-    """The answer to one request on a connection of its own."""
+    """The answer to one request on a separate connection."""
     connection = Connection(port)
     try:
         return await connection.ask(path, fields)
@@ -45,7 +45,7 @@ async def once(port: int, path: str = "/translate", fields: object = ASKED) -> t
 
 
 async def load(port: int) -> float:
-    """The share of the places to wait that are taken."""
+    """How full the server's queue is, as /metrics reports it."""
     _, text = await once(port, "/metrics", None)
     return float(re.search(rb"^nmt_queue_load (.*)$", text, re.MULTILINE)[1])  # type: ignore[index]
 
@@ -79,9 +79,9 @@ async def killed_streams(port: int, number: int) -> Row:
 
 
 async def fuzzed(port: int, command: Path, number: int, folder: Path) -> Row:
-    """Malformed requests that schemathesis makes from the server's own description."""
+    """Malformed requests that schemathesis generates from the server's OpenAPI description."""
     before = await statuses(port)
-    operations = 9  # those that take fields, and so can take wrong ones
+    operations = 9  # those that take fields, which can therefore be wrong
     found = await asyncio.create_subprocess_exec(
         *(str(command), "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", CHECKS, "--mode", "negative"),
         *("--phases", "coverage,fuzzing", "-n", str(-(-number // operations)), "--continue-on-failure", "--no-shrink"),
@@ -132,7 +132,7 @@ async def huge_body(port: int, kind: str, limit: float = 30) -> Row:
 
 
 async def slow_bodies(port: int, number: int, time_limit: float) -> Row:
-    """Bodies of which one byte comes per second, and a usual request meanwhile."""
+    """Bodies that arrive at one byte per second, and a normal request meanwhile."""
     head = (
         b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n"
     )
@@ -164,7 +164,7 @@ async def slow_bodies(port: int, number: int, time_limit: float) -> Row:
 
 
 async def idle(port: int, number: int) -> Row:
-    """Connections that send nothing, and a usual request meanwhile."""
+    """Connections that send nothing, and a normal request meanwhile."""
     everyone = [Connection(port) for _ in range(number)]
     await asyncio.gather(*(each.open() for each in everyone))
     began = time.perf_counter()
@@ -220,7 +220,7 @@ async def replaced(port: int, run: Path) -> AsyncIterator[Row]:
 
 
 async def terminated(one: Server, clients: int) -> Row:
-    """SIGTERM while requests are answered: what has begun is answered whole."""
+    """SIGTERM while requests are being answered: each answer that has begun must be complete."""
     whole, halves, refused, wrong = 0, 0, 0, 0
 
     async def client() -> None:

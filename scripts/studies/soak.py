@@ -36,7 +36,7 @@ TRAINING = [
 
 
 class Held(NamedTuple):
-    """The resources of a process; memory in MiB."""
+    """The resources that a process uses; memory is in MiB."""
 
     memory: float
     files: int

@@ -1,4 +1,4 @@
-"""Many runs from one command: parallel processes with logs, resumed after an interruption."""
+"""Runs many trainings from one command: parallel processes with logs, resumed after an interruption."""
 
 import os
 import platform

@@ -164,5 +164,5 @@ def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
 
 @pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
 def test_a_local_window_needs_the_queries(window: nn.Module, mask: Tensor) -> None:
-    with pytest.raises(ValueError, match="needs the states and positions of the queries, which only cross"):
+    with pytest.raises(ValueError, match="needs the states and positions of the queries, which this site"):
         window(mask, None)

@@ -89,7 +89,7 @@ def test_a_target_that_does_not_exist_is_a_mistake(
 ) -> None:
     ended = command("train", *tiny(), target)
     assert (ended.code, ended.output) == (2, "")
-    assert ended.errors.endswith(f"error: Error loading '{target.partition('=')[2]}'. Check its _target_.\n")
+    assert ended.errors.endswith(f"error: Error loading '{target.partition('=')[2]}'. Check the value of _target_.\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -141,4 +141,4 @@ def test_a_terminated_training_ends_with_143_and_can_be_resumed(start: Start, ti
             break
     output, errors = process.communicate()
     assert (process.returncode, output) == (143, "")
-    assert "and saved; resume=true continues from there" in errors
+    assert "with a checkpoint; resume=true continues from there" in errors

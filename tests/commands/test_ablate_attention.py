@@ -32,11 +32,11 @@ def test_ablations_of_every_head(run: str, tmp_path: Path, capsys: pytest.Captur
     heads = {"maps_bahdanau": 1, "maps_luong": 2, "maps_transformer": 3 * 2 * 2}[run]
     places = {(row["site"], row["layer"], row["head"], row["way"]) for row in rows}
     assert len(places) == len(rows) == 4 * heads
-    losses = [float(row["change of log-probability per piece"]) for row in rows]
+    losses = [float(row["change in log-probability per piece"]) for row in rows]
     assert losses == sorted(losses)
     assert any(losses), "no ablation changed anything"
     assert output.startswith("Intact: -")
-    assert all(np.isfinite(float(row["change of BLEU"])) for row in rows)
+    assert all(np.isfinite(float(row["change in BLEU"])) for row in rows)
 
 
 def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_bleu_can_be_left_out(here: Path, tmp_path: Path) -> None:
     ablate_attention(job("ablate_attention", **config, source="in.en", reference="in.vi"))
     with (tmp_path / "ablation.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["change of BLEU"] for row in rows] == ["", ""]
+    assert [row["change in BLEU"] for row in rows] == ["", ""]
     record = json.loads((tmp_path / "ablation.json").read_text())
     assert (record["sentences"], record["intact"]["bleu"]) == (2, None)
 
@@ -82,7 +82,7 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
     empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
     with pytest.raises(
-        ValueError, match="The model can read none of the sentence pairs, because each has an empty or too long side"
+        ValueError, match="The model cannot read any of the sentence pairs, because each has a side that is empty"
     ):
         measurable(trained, empty, None)
 

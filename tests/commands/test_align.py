@@ -24,7 +24,7 @@ def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[st
     valid = [float(row["AER valid"]) for row in rows]
     assert valid == sorted(valid)
     assert (diagonal["row"], diagonal["AER"]) == ("diagonal", "0.000")
-    assert f"Of the chosen map: AER {rows[0]['AER']} (row that {rows[0]['row']}" in output
+    assert f"Chosen map: AER {rows[0]['AER']} (row that {rows[0]['row']}" in output
     with (Path(run) / "evaluation" / "test" / "alignment_links.csv").open(newline="") as file:
         ways = {row["links"]: row for row in csv.DictReader(file)}
     assert list(ways) == [*LINKS, "diagonal"]

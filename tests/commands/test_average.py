@@ -70,11 +70,11 @@ def test_an_averaged_run_is_a_run_directory(
     [
         (
             {"number": 9},
-            r"has 3 best checkpoints, but the mean needs 9: train longer, .* a larger checkpoints\.keep",
+            r"has 3 best checkpoints, but averaging needs 9: train longer, .* a larger checkpoints\.keep",
         ),
         (
             {"checkpoints": "recent", "number": 3},
-            r"has 2 recent checkpoints, but the mean needs 3: .* larger checkpoints\.recent",
+            r"has 2 recent checkpoints, but averaging needs 3: .* larger checkpoints\.recent",
         ),
     ],
 )

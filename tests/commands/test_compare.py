@@ -40,7 +40,7 @@ def test_outputs_of_other_systems_are_compared(tmp_path: Path, capsys: pytest.Ca
 
 def test_outputs_with_another_number_of_lines_are_refused(tmp_path: Path) -> None:
     write(tmp_path, ref=REFERENCES, c=["one"])
-    with pytest.raises(ValueError, match=r"c has 1 lines but .*ref has 30; they must be the same lines"):
+    with pytest.raises(ValueError, match=r"c has 1 lines but .*ref has 30; line n of both must belong"):
         compare(job(tmp_path, outputs=[str(tmp_path / "c")], reference=str(tmp_path / "ref")))
 
 
@@ -62,7 +62,7 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, r"Set either 'run_dirs=\[A,B\]', finished runs, or 'outputs="),
+        ({}, r"Set either 'run_dirs=\[A,B\]' to compare runs, or 'outputs="),
         ({"run_dirs": ["a"], "outputs": ["b"]}, r"Set either 'run_dirs=\[A,B\]'"),
         ({"run_dirs": ["a", "b", "x/../a"]}, r"^run_dirs names a twice; name each run once\.$"),
         ({"outputs": ["b"]}, "outputs need a reference: set reference=FILE"),

@@ -207,7 +207,8 @@ def test_a_loaded_run_translates_documents(inside: Path) -> None:
         ),
         (
             {**HIERARCHICAL, "context__sentences": 0},
-            "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or context=none.",
+            "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or use "
+            "context=none.",
         ),
         (
             {**HIERARCHICAL, "context__sentences": 5000},

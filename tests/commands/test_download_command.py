@@ -142,9 +142,9 @@ def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> Non
         (["what=tiny", "out=copies/a.en"], ValueError, r"out is copies/a\.en, but copies/a\.en is a file"),
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
-        (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, and there is no such folder"),
+        (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, which is not a folder"),
         (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; name the folder that has the files"),
-        (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* or from=FOLDER to copy"),
+        (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* add from=FOLDER to copy"),
     ],
 )
 def test_mistakes_and_failures_are_reported(

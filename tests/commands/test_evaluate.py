@@ -203,7 +203,7 @@ def test_a_score_is_inside_or_outside_its_band(capsys: pytest.CaptureFixture[str
         ({"band": -1}, "band is -1; it must be a finite number of at least 0"),
         ({"band": math.nan}, "band is nan; it must be a finite number"),
         ({"expect": math.nan}, "expect is nan; it must be a score"),
-        ({"expect": "abc"}, "expect is abc; it must be a score, a number such as 26.1, or null"),
+        ({"expect": "abc"}, "expect is abc; it must be a score such as 26.1, or null"),
     ],
 )
 def test_invalid_settings_are_refused(files: Path, changes: dict[str, Any], message: str) -> None:

@@ -31,7 +31,7 @@ def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.Captur
     assert folder.lines == [1, 3]
     output = capsys.readouterr().out.splitlines()
     printed = [Path(line) for line in output if not line.startswith(("|", "By "))]
-    assert "By coverage, the worst head first:" in output
+    assert "Heads sorted by coverage, worst first:" in output
     assert sum(line.startswith("| cross") for line in output) == len(list(np.ndindex(first_weights(folder).shape[:2])))
     assert all(path.is_file() and path.stat().st_size for path in printed)
     sites = folder.manifest["sites"]
@@ -227,7 +227,7 @@ def test_drawing_many_sentences_is_warned_of(
 ) -> None:
     monkeypatch.setattr(nmt.runs.map_export, "_MANY", 2)
     export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
-    assert "Drawing 3 sentence pairs takes long" in caplog.text
+    assert "Drawing 3 sentence pairs takes a long time" in caplog.text
 
 
 def test_sentence_diagnostics_measure_the_drawn_map(here: Path, tmp_path: Path) -> None:

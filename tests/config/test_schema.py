@@ -87,11 +87,11 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("translate", "format", "csv", "Unknown format 'csv'. Did you mean 'tsv'?"),
         ("translate", "max_source_tokens", 1, "max_source_tokens is 1; it must be a whole number of at least 2, or"),
         ("translate", "device", "tpu", "Unknown device 'tpu'."),
-        ("evaluate", "reference", "a", "reference is given without source; your own files need both."),
-        ("evaluate", "alignment", "a", "alignment is only for files of your own; set source and reference too."),
+        ("evaluate", "reference", "a", "reference is given without source; set both to use your own files."),
+        ("evaluate", "alignment", "a", "alignment is only for your own files; set source and reference too."),
         ("evaluate", "band", -1, "band is -1; it must be a finite number of at least 0."),
-        ("evaluate", "expect", "high", "expect is high; it must be a score, a number such as 26.1, or null."),
-        ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.', finished runs, or 'outputs=.a.vi,b.vi.' with refer"),
+        ("evaluate", "expect", "high", "expect is high; it must be a score such as 26.1, or null."),
+        ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.' to compare runs, or 'outputs=.a.vi,b.vi.' and refere"),
         ("align", "threshold", 0, "threshold is 0; it must be above 0 and at most 1, such as 0.2."),
         ("average", "number", 1, "number is 1; it must be a whole number of at least 2, or null for all."),
         ("export_attention", "layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the m"),
@@ -129,7 +129,7 @@ def test_limits_that_never_end_training_are_refused(configurations: dict[str, di
     "old", ["nonfinite_steps", "batching.temperature", "batching.concatenate", "validation.time_share"]
 )
 def test_an_old_key_names_the_new_one(configurations: dict[str, dict[str, Any]], old: str) -> None:
-    with pytest.raises(ValueError, match=f"^{old} is called {RENAMED[old]} now"):
+    with pytest.raises(ValueError, match=f"^{old} is now called {RENAMED[old]}"):
         validated(TrainSettings, with_values(configurations["train"], {old: 1}))
 
 
@@ -210,5 +210,5 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "h", "1:30", "4hours", "-1s", "00:1:30:00"])
 def test_other_durations_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a duration, such as 90s, 30m, 4h"):
+    with pytest.raises(ValueError, match="is not a duration such as 90s, 30m, 4h"):
         seconds_of(text)

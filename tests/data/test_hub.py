@@ -96,5 +96,7 @@ def test_existing_files_are_kept_and_an_interruption_leaves_nothing(
 
 def test_two_validation_splits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.hub._loaded", lambda *_: {"validation": [], "dev": []})
-    with pytest.raises(ValueError, match="has two validation splits among validation, dev; nmt reads only one"):
+    with pytest.raises(
+        ValueError, match="has two validation splits among validation, dev, but nmt reads only one; choose"
+    ):
         write_splits("owner/set", None, LANGUAGES, tmp_path / "out")

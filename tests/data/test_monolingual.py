@@ -65,7 +65,9 @@ def test_empty_lines_are_not_validated(tmp_path: Path, file: Path) -> None:
 
 
 def test_too_few_lines_are_refused(file: Path) -> None:
-    message = r"has 40 lines, and half of them or more would be held out .* data\.valid_lines to less than 21, or name"
+    message = (
+        r"has 40 lines, and more than half of them would be held out .* data\.valid_lines to less than 21, or name"
+    )
     with pytest.raises(ValueError, match=message):
         split_lines([file], None, 21)
 

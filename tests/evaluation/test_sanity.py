@@ -30,7 +30,7 @@ def test_good_lines_cause_no_warning() -> None:
     ("lines", "message"),
     [
         (["Hello , world ."] * 3, "look tokenized"),
-        (["a &amp; b", "c", "&#39;d"], "2 of 3 lines of the references have HTML entities"),
+        (["a &amp; b", "c", "&#39;d"], "2 of 3 lines of the references contain HTML entities"),
     ],
 )
 def test_misleading_references_cause_a_warning(lines: list[str], message: str) -> None:
@@ -40,8 +40,8 @@ def test_misleading_references_cause_a_warning(lines: list[str], message: str) -
 @pytest.mark.parametrize(
     ("hypotheses", "message"),
     [
-        (["Câu \u2047 hay.", *GOOD[1:]], "1 of 40 lines of the translations have an unknown piece"),
-        (["<unk>", *GOOD[1:]], "1 of 40 lines of the translations have an unknown piece"),
+        (["Câu \u2047 hay.", *GOOD[1:]], "1 of 40 lines of the translations contain an unknown piece"),
+        (["<unk>", *GOOD[1:]], "1 of 40 lines of the translations contain an unknown piece"),
         (["", " ", *GOOD[2:]], "2 of 40 lines of the translations are empty though their sources are not"),
         (SOURCES[:5] + GOOD[5:], "5 of 40 lines of the translations are copies of their sources"),
         (GOOD[:30] + ["Tôi."] * 10, "10 of 40 lines of the translations are the same: 'Tôi.'"),

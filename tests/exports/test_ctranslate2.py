@@ -184,9 +184,9 @@ def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Tra
 
 def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
-    with pytest.raises(ValueError, match="has beam search only, not search=sampling: use engine=torch or onnx"):
+    with pytest.raises(ValueError, match="supports only beam search, not search=sampling: use engine=torch or onnx"):
         CTranslate2Search(model, Sampling())
-    with pytest.raises(ValueError, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 lacks"):
+    with pytest.raises(ValueError, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 does not support"):
         CTranslate2Search(model, BeamSearch(coverage_penalty=0.2))
 
 

@@ -58,7 +58,7 @@ def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
     check_replaceable(out, overwrite=True)
     (out / "notes").mkdir()
     (out / "notes" / "mine.md").touch()
-    with pytest.raises(FileExistsError, match=r"which has files beside the export \(notes/mine.md\): move them"):
+    with pytest.raises(FileExistsError, match=r"which contains files besides the export \(notes/mine.md\): move these"):
         check_replaceable(out, overwrite=True)
     (out / RECORD).write_text("{damaged")
     with pytest.raises(FileExistsError, match=r"which exists and is not an export"):
@@ -116,7 +116,7 @@ def test_an_engine_translates_as_torch_does(run: Path, command: Command, engine:
     largest_file(run / "exports" / engine).write_bytes(b"damaged")
     third = command("translate", "run_dir=run", f"engine={engine}", text=LINES)
     assert third.output == expected.output
-    assert f"Exporting run to run/exports/{engine}: the former export is damaged" in third.errors
+    assert f"Exporting run to run/exports/{engine}: the old export is damaged" in third.errors
 
 
 def test_a_changed_run_is_exported_again(run: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.L
     largest.write_bytes(whole[:-9] + b"\x55" + whole[-8:])
     caplog.set_level("INFO")
     load_with_engine([run], "cpu", "float32", "ctranslate2")
-    assert f"Exporting {run} to {largest.parent}: the former export is damaged" in caplog.text
+    assert f"Exporting {run} to {largest.parent}: the old export is damaged" in caplog.text
     assert largest.read_bytes() == whole
 
 
@@ -154,9 +154,7 @@ def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(engines, "check_writable", read_only)
     monkeypatch.setattr(engines, "locked", read_only)
     assert load_with_engine([run], "cpu", "float32", "ctranslate2")[1] is not None
-    with pytest.raises(
-        ValueError, match=r"has to export the run into .*exports first, which cannot be written to: copy"
-    ):
+    with pytest.raises(ValueError, match=r"has to export the run to .*exports first, but cannot write there: copy"):
         load_with_engine([run], "cpu", "int8", "ctranslate2")
 
 
@@ -211,11 +209,11 @@ def test_python_has_the_same_engines(run: Path) -> None:
         (["run_dir=[run,run]"], "engine=ctranslate2 translates with one run, not with 2: use engine=torch."),
         (
             ["precision=bfloat16"],
-            "engine=ctranslate2 has precision=float32 and int8, not bfloat16: use one of them, or engine=torch.",
+            "engine=ctranslate2 supports precision=float32 and int8, not bfloat16: use one of them, or engine=torch.",
         ),
         (
             ["search=sampling"],
-            "engine=ctranslate2 has beam search only, not search=sampling: use engine=torch or onnx.",
+            "engine=ctranslate2 supports only beam search, not search=sampling: use engine=torch or onnx.",
         ),
     ],
 )
@@ -247,12 +245,14 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
     for format, quantization, known in (("hugging_face", "int8", "float32"), ("onnx", "int16", "float32, int8")):
-        message = f"quantization is {quantization}, but {format} has only {known}: use one of them"
+        message = f"quantization is {quantization}, but {format} supports only {known}: use one of them"
         with pytest.raises(ValueError, match=message):
             formats.write_format(trained, format, Path(), quantization)
     with pytest.raises(ValueError, match=r"marian.*ctranslate2"):
         nmt.load(run, "cpu", engine="marian")
-    with pytest.raises(ValueError, match="engine=onnx has precision=float32 and int8, not float16: use one of them"):
+    with pytest.raises(
+        ValueError, match="engine=onnx supports precision=float32 and int8, not float16: use one of them"
+    ):
         nmt.load(run, "cpu", precision="float16", engine="onnx")
     with pytest.raises(ValueError, match="engine=onnx computes on the CPU, but device is cuda"):
         nmt.load(run, "cuda", engine="onnx")

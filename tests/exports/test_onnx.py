@@ -404,7 +404,7 @@ def test_what_onnx_does_not_support_is_refused(base: Trained, tmp_path: Path) ->
         base._replace(precision="int8"),
     )
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
-    refused("onnx supports models of single sentences.*context=none.", base._replace(settings=joined))
+    refused("onnx supports only models that read one sentence.*context=none.", base._replace(settings=joined))
     reads_itself = (
         f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
         "every source piece: export a run with another model.encoder, or use engine=torch."
@@ -429,7 +429,9 @@ def damaged(base: Trained, tmp_path: Path) -> Path:
 
 
 def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) -> None:
-    with pytest.raises(DamagedExport, match=r"^.*nowhere has no model.json, so it is no ONNX export: export the run"):
+    with pytest.raises(
+        DamagedExport, match=r"^.*nowhere has no model.json, so it is not an ONNX export: export the run"
+    ):
         OnnxModel(tmp_path / "nowhere", threads=1)
     with pytest.raises(DamagedExport, match=r"^.*encoder.onnx is damaged: ONNX Runtime cannot read it. Export the"):
         OnnxModel(damaged, threads=1)

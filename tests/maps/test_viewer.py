@@ -123,9 +123,9 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
     ("runs", "message"),
     [
         ([], "There are no runs to view; pass at least one"),
-        ([ViewedRun("a run", iter([]))], "Run 'a run' has 0 sentences; pass at least one"),
+        ([ViewedRun("a run", iter([]))], "Run 'a run' has no sentences; pass at least one"),
         ([ViewedRun("a run", [sentence(1), sentence(1)])], "Run 'a run' has line 1, rank 1 twice"),
-        ([ViewedRun("a run", [SentenceMaps(2, 1, [], [], [])])], "Line 2 of run 'a run' has 0 maps"),
+        ([ViewedRun("a run", [SentenceMaps(2, 1, [], [], [])])], "Line 2 of run 'a run' has no maps"),
         (
             [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), 7.5))])],
             r"line 1 of run 'a run' at cross go from 0 to 7\.5",

@@ -243,7 +243,7 @@ def test_a_jump_of_the_model_is_reported(caplog: pytest.LogCaptureFixture) -> No
         integrated_gradients(Linear().double(), one, 100, contrast=0)
         assert not caplog.text
         integrated_gradients(Jump().double(), one, 100, contrast=0)
-    assert "sum to by up to 5.00 nats, because the model's output jumps" in caplog.text
+    assert "but miss them by up to 5.00 nats, because the model's output jumps" in caplog.text
 
 
 @pytest.mark.parametrize("method", METHODS)

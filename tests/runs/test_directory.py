@@ -55,11 +55,11 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.write_text(""), r"^.*run is a file; run_dir is the folder that training printed"),
-        (lambda path: path.symlink_to("absent"), r"^.*run is a broken symbolic link; run_dir is the folder"),
+        (lambda path: path.write_text(""), r"^.*run is a file; name the folder that training printed"),
+        (lambda path: path.symlink_to("absent"), r"^.*run is a broken symbolic link; name the folder"),
         (
             lambda path: path.symlink_to(path.name),
-            r"^.*run is a symbolic link that leads back to itself; run_dir is the folder",
+            r"^.*run is a symbolic link that leads back to itself; name the folder",
         ),
     ],
     ids=["file", "dangling link", "link to itself"],
@@ -108,7 +108,7 @@ def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> No
 
 
 def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*run; run_dir is the folder"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*run; name the folder"):
         run.require_finished()
     run.path.mkdir()
     with pytest.raises(FileNotFoundError, match=r"is not a run directory: it has no config\.yaml"):
@@ -128,7 +128,7 @@ def test_a_run_is_not_overwritten_unless_that_is_asked_for(run: RunDirectory) ->
     with pytest.raises(FileExistsError, match="holds an unfinished run"):
         run.require_free(overwrite=False)
     finish(run)
-    with pytest.raises(FileExistsError, match="holds a finished run; choose another run_dir, or overwrite=true"):
+    with pytest.raises(FileExistsError, match="holds a finished run; choose another run_dir, or set overwrite=true"):
         run.require_free(overwrite=False)
     run.require_free(overwrite=True)
 
@@ -156,7 +156,7 @@ def test_clearing_deletes_a_run_and_nothing_else(run: RunDirectory) -> None:
         ("a: [", r"config\.yaml is damaged: it is not YAML"),
         ("", r"config\.yaml is not the configuration of a run: it lacks model, search, direction, data"),
         ("- model", "it lacks model, search, direction, data"),
-        ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; run_dir is the folder that training"),
+        ("model: {depth: 18}\ndata: {path: x}", "it lacks search, direction; name the folder that training"),
     ],
 )
 def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:

@@ -189,5 +189,5 @@ def test_a_loaded_run_intervenes(here: Path) -> None:
     found = nmt.load("maps_luong", device="cpu").intervene(LINE, [Intervention(Off())], target=TARGET)
     assert found.forced.pieces == found.intact.pieces
     assert found.forced.log_prob != found.intact.log_prob
-    with pytest.raises(ValueError, match="2 runs have 2 different attentions; load one of them"):
+    with pytest.raises(ValueError, match="Each of the 2 runs has its own attention; load only one"):
         nmt.load(["maps_luong", "maps_luong"], device="cpu").intervene(LINE, [])

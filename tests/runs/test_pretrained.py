@@ -159,7 +159,7 @@ def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be from 1, which is greedy search, to 1000"),
+        ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be between 1 \(greedy search\) and 1000"),
         (
             {"constraints": {"min_length": 100000}},
             r"min_length is 100000, but a source of 256 pieces, the longest of one search, allows at most 522 .* of at "
@@ -178,7 +178,7 @@ def test_an_ensemble_translates_and_scores_and_has_no_maps(here: Path) -> None:
     both = nmt.load(["a", "b"], device="cpu")
     assert len(both.translate(LINES)) == 3
     assert len(both.score(LINES, LINES)) == 3
-    with pytest.raises(ValueError, match="2 runs have 2 different attentions; load one of them"):
+    with pytest.raises(ValueError, match="Each of the 2 runs has its own attention; load only one"):
         both.attend(LINES)
     with pytest.raises(ValueError, match="c and a cannot translate together: their tokenizers differ"):
         nmt.load(["a", "c"], device="cpu")
@@ -272,7 +272,7 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
     try:
         (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
         with pytest.raises(
-            ValueError, match=r"b has other references for test than the first run\. Translate the same file"
+            ValueError, match=r"b has different references for test than the first run\. Translate the same file"
         ):
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:

@@ -84,12 +84,12 @@ def test_the_table_has_an_interval(document_runs: Path, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("documents", "distances", "message"),
     [
-        (DOCUMENTS[:3], "1\n1\n2\n", "has 3 documents and 3 antecedents; it needs pairs"),
-        (DOCUMENTS, "1\n1\n", "has 4 documents and 2 antecedents; it needs pairs"),
+        (DOCUMENTS[:3], "1\n1\n2\n", "has 3 documents and 3 antecedents; it must have pairs"),
+        (DOCUMENTS, "1\n1\n", "has 4 documents and 2 antecedents; it must have pairs"),
         (
             [DOCUMENTS[0], DOCUMENTS[2]],
             "1\n1\n",
-            "Documents 1 and 2 of .* are no pair: their last sources",
+            "Documents 1 and 2 of .* are not a pair: their last sources",
         ),
     ],
 )

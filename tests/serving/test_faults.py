@@ -41,7 +41,7 @@ def test_a_loaded_run_is_served_while_its_folder_is_damaged_or_gone(
     (run / "metrics.json").write_text(metrics + "\n")
     with caplog.at_level(logging.WARNING, "nmt"):
         assert gallery.load("run") is first
-    assert "run cannot be loaded; the former one is served: " in caplog.text
+    assert "run cannot be loaded; its old version is served: " in caplog.text
     (run / "model.safetensors").write_bytes(weights)
     second = gallery.load("run")
     assert second is not first

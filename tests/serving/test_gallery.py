@@ -59,5 +59,5 @@ def test_every_run_that_is_served_is_exported_first(
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*x; run_dirs takes run directories"):
         gallery(tmp_path / "x")
-    with pytest.raises(FileNotFoundError, match="holds no finished run; train one with"):
+    with pytest.raises(FileNotFoundError, match="contains no finished run; train one with"):
         gallery(tmp_path)

@@ -133,7 +133,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
-        ("translate", {**TEXT, "run": "x"}, 404, "There is no run 'x'; use one of those in /v1/runs."),
+        ("translate", {**TEXT, "run": "x"}, 404, "There is no run 'x'; use one listed at /v1/runs."),
         ("translate", {**TEXT, "n_best": 9}, 400, "n_best is 9; it must be at most 4."),
         ("attend", {**TEXT, "text": " "}, 400, "The source is empty; write a sentence."),
         ("attend", {**TEXT, "target_ids": [1]}, 400, "target_ids must be from 4 to 292; smaller ones are PAD"),
@@ -154,7 +154,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
             400,
             "The prefix has 201 pieces; shorten it to at most 199.",
         ),
-        ("align", TEXT, 400, "The alignment of this sentence is not known; use one of those in /v1/examples."),
+        ("align", TEXT, 400, "The alignment of this sentence is not known; use a sentence from /v1/examples."),
         ("align", {**TEXT, "text": "How old is Mai?", "head": 7}, 400, "head is 7; cross has heads 0 to 1."),
         ("explain", {**TEXT, "row": 99}, 400, "row is 99; cross has rows 0 to "),
         ("intervene", {**TEXT, "changes": [{}]}, 400, "The intervention changes nothing: set change"),

@@ -132,7 +132,7 @@ def test_a_missing_field_is_named(client: TestClient, field: str) -> None:
     ("body", "message"),
     [
         ("{", "Invalid request: the body is not JSON; send JSON or a form."),
-        (r'{"q": "\ud800"}', "Invalid request: half of a surrogate pair; send valid Unicode."),
+        (r'{"q": "\ud800"}', "Invalid request: unpaired surrogate in a text; send valid Unicode."),
         ("[1]", "Invalid request: the body must be a JSON object."),
     ],
 )
@@ -144,9 +144,9 @@ def test_a_body_that_is_no_object_is_refused(client: TestClient, body: str, mess
 def test_keys(serve) -> None:
     client = serve(keys=frozenset({"secret"}))
     for path in ("/v1/runs", "/v1/examples"):
-        assert error(client.get(path)) == (403, "Add an API key as api_key")
+        assert error(client.get(path)) == (403, "Missing API key; send it as api_key")
         assert client.get(path, headers={"authorization": "Bearer secret"}).status_code == 200
-    assert error(client.post("/translate", json=ASKED)) == (403, "Add an API key as api_key")
+    assert error(client.post("/translate", json=ASKED)) == (403, "Missing API key; send it as api_key")
     assert error(client.post("/translate", json={**ASKED, "api_key": "other"})) == (403, "Invalid API key")
     assert client.post("/translate", json={**ASKED, "api_key": "secret"}).status_code == 200
     deepl, header = {"text": ["one"], "target_lang": "VI"}, {"authorization": "DeepL-Auth-Key secret"}

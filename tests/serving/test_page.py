@@ -162,7 +162,7 @@ def test_the_link_is_copied(page: Any) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.locator("#copy-link").click()
-    page.get_by_text("Copy the address from its address bar.").wait_for()
+    page.get_by_text("Copy the address from the address bar.").wait_for()
 
 
 def test_the_map_is_saved(page: Any) -> None:

@@ -68,9 +68,9 @@ def server(request: pytest.FixtureRequest, one_run: Gallery, folder: Path, tmp_p
     release = threading.Event()
     app = application(Service(gallery, batcher, limits, Access(keys, token, ())))
     with TestClient(app, raise_server_exceptions=False) as client:
-        if what == "a defect":
+        if what == "a bug in the server":
             batcher.translate = None  # type: ignore[assignment]
-        if what.endswith("and one waits"):
+        if what.endswith("with one request waiting"):
             computing = threading.Event()
             client.portal.start_task_soon(batcher.compute, "maps_luong", lambda _: (computing.set(), release.wait(60)))
             assert computing.wait(60)

@@ -98,8 +98,8 @@ def test_an_impossible_size_is_refused_with_the_limit(kind, size, message):
 @pytest.mark.parametrize(
     ("highest", "advice"),
     [
-        (500, r"or to null for the largest\.$"),
-        (501, r"or to null for the largest\. A few hundred lines suit about 500\.$"),
+        (500, r"or to null for a size that fits\.$"),
+        (501, r"or to null for a size that fits\. For a few hundred lines, about 500 is a good size\.$"),
     ],
 )
 def test_a_small_size_is_advised_if_it_is_possible(monkeypatch, highest, advice):

@@ -92,7 +92,8 @@ def test_a_damaged_probe_costs_the_film_and_not_the_run(here: Path, caplog: pyte
     write_film(run)
     file.write_bytes(whole)
     assert (
-        f"No film of the probes in {run.path / 'probes'}: {file} is missing or differs from its manifest" in caplog.text
+        f"film of the probes in {run.path / 'probes'} could not be written: {file} is missing or differs from its "
+        "manifest" in caplog.text
     )
 
 

@@ -78,7 +78,10 @@ def test_stopped_before_its_first_checkpoint_it_begins_with_that_run_again(
         ),
         ({"tokenizer": "unigram"}, r"add its settings: tokenizer\.kind=bpe\."),
         ({"tokenizer__size": 90}, r"add its settings: tokenizer\.size=293"),
-        ({"direction": "vi-en"}, "start_from=run translates en-vi, not vi-en: set direction=en-vi, or another run"),
+        (
+            {"direction": "vi-en"},
+            "start_from=run translates en-vi, not vi-en: set direction=en-vi, or choose another run",
+        ),
         ({"run_dir": "run", "overwrite": "true"}, "start_from=run is also the run_dir, which would be overwritten"),
         ({"start_from": "none"}, "start_from=none: there is no such folder; use the run_dir of a finished run"),
     ],
@@ -152,4 +155,4 @@ def test_a_recipe_for_another_corpus_is_warned_of(
     composed = configuration("train", [f"data.name={data}"])
     with pytest.raises(FileExistsError):
         begin(job_of("train", composed, ("data",)), RunDirectory(tmp_path), {})
-    assert ("Vocabulary, schedule and length of training are those of experiment=sample" in caplog.text) == warned
+    assert ("The vocabulary, schedule and length of training come from experiment=sample" in caplog.text) == warned

@@ -133,7 +133,7 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
     assert f"Training ended at step {steps}: trainer.max_epochs=1" in caplog.text
     for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
         with pytest.raises(
-            ValueError, match=f"done the {steps} steps of its epochs: raise trainer.max_epochs or set it to null"
+            ValueError, match=f"done the {steps} steps of its epochs: .* raise trainer.max_epochs or set it to null"
         ):
             train(job("train", run_dir="new", resume="true", **more))
 
@@ -144,4 +144,4 @@ def test_steps_that_are_not_finite_are_skipped_as_often_as_it_is_asked(
     changes = {"optimizer__lr": 1e30, "trainer__gradient_clip_val": "null", "max_skipped_steps": 2}
     with pytest.raises(CheckFailed, match="resume=true max_skipped_steps=5, which skips up to three more"):
         train(job("train", run_dir="new", **changes))
-    assert "is skipped, 2 of 2: At step" in caplog.text
+    assert "is skipped (2 of 2): At step" in caplog.text

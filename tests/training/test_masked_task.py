@@ -150,5 +150,5 @@ def test_counting_the_right_guesses_changes_no_gradient(fix_norm: bool) -> None:
 
 
 def test_two_vocabularies_are_refused() -> None:
-    with pytest.raises(ValueError, match="pieces of one vocabulary; make it joint"):
+    with pytest.raises(ValueError, match="pieces of the same vocabulary; use a joint vocabulary"):
         MaskedTransformer(attention(), **SIZES, vocabulary=VocabularySizes(9, 9, joint=False))

@@ -47,7 +47,7 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
     with caplog.at_level(logging.WARNING):
         train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
     change = "batching.batch_tokens=50 trainer.accumulate_grad_batches=2"
-    assert f"Out of memory: beginning again with {change}." in caplog.text
+    assert f"Out of memory: starting over with {change}." in caplog.text
     run = RunDirectory(Path("run"))
     assert run.config()["batching"]["batch_tokens"] == 50
     assert run.config()["trainer"]["accumulate_grad_batches"] == 2
@@ -56,14 +56,14 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
     train(job("train", trainer__max_steps=6, batching__batch_tokens=101, resume="true"))
     assert run.metrics()["steps"] == 6
     assert run.config()["batching"]["batch_tokens"] == 50
-    with pytest.raises(ValueError, match=r"batching\.batch_tokens is 100, but 50 in the run that is resumed"):
+    with pytest.raises(ValueError, match=r"batching\.batch_tokens is 100, but 50 in the run to resume"):
         train(job("train", trainer__max_steps=8, batching__batch_tokens=100, resume="true"))
 
 
 @pytest.mark.parametrize(
     ("tokens", "told"),
     [
-        (101, r"Out of memory with batching\.batch_tokens=50, .* with a smaller model, or leave out"),
+        (101, r"Out of memory with batching\.batch_tokens=50, .* and a smaller model, or with a lower"),
         (61, r"Out of memory with batching\.batch_tokens=61, and the longest sentence has \d+ tokens"),
     ],
     ids=["half is too much", "half is less than a sentence"],
@@ -86,7 +86,7 @@ def test_a_training_that_cannot_be_scored_is_whole(
     monkeypatch.chdir(corpus)
     with monkeypatch.context() as patch:
         patch.setattr("nmt.commands.train.score_test_split", full)
-        with pytest.raises(CheckFailed, match=r"complete: resume=true trainer\.accelerator=cpu scores it"):
+        with pytest.raises(CheckFailed, match=r"complete: add resume=true trainer\.accelerator=cpu to"):
             train(job("train", trainer__max_steps=4))
     train(job("train", trainer__max_steps=4, resume="true"))
     assert capsys.readouterr().out.startswith("run\ntest BLEU")

@@ -232,7 +232,7 @@ def test_its_maps_are_those_of_the_encoder(
     [
         ({"target": "in.en"}, "is a pretrained encoder: leave out target"),
         ({"site": "cross"}, "no attention at site 'cross', only at encoder_self"),
-        ({"formats": "[alignments]"}, "formats has alignments, but pretrained has no targets: leave it out"),
+        ({"formats": "[alignments]"}, "formats has alignments, but pretrained has no targets: leave alignments out"),
     ],
     ids=str,
 )
@@ -264,7 +264,7 @@ def test_commands_for_translation_models_refuse_it(
 def test_a_folder_of_runs_is_served_without_it(pretrained: Path, folder: Path) -> None:
     Path("served").mkdir()
     shutil.copytree(pretrained, "served/encoder")
-    with pytest.raises(FileNotFoundError, match="served holds no finished run"):
+    with pytest.raises(FileNotFoundError, match="served contains no finished run"):
         Gallery([Path("served")], "cpu", "float32", 1)
     shutil.copytree(folder / "maps_luong", "served/luong")
     assert set(Gallery([Path("served")], "cpu", "float32", 1).offered) == {"luong"}

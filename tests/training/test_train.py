@@ -85,7 +85,7 @@ def test_a_longer_training_keeps_its_schedule_and_says_so(
 ) -> None:
     train(job("train", run_dir="cosine", schedule="cosine", schedule__warmup=1, trainer__max_steps=3))
     train(job("train", run_dir="cosine", resume="true", trainer__max_steps=4))
-    assert "trainer.max_steps is 4 now, but the learning rate decays over 3 steps as before" in caplog.text
+    assert "trainer.max_steps is now 4, but the learning rate still decays over 3 steps" in caplog.text
     assert yaml.safe_load((corpus_copy / "cosine" / "config.yaml").read_text())["schedule"]["steps"] == 3
     caplog.clear()
     # A run that was stopped before it was scored does not repeat the warning.
@@ -290,7 +290,7 @@ def test_evaluation_of_a_split_and_of_files(
         ),
         ("evaluate", {"source": "test.en"}, "source is given without reference"),
         ("evaluate", {"reference": "test.vi"}, "reference is given without source"),
-        ("evaluate", {"alignment": "x"}, "alignment is only for files of your own"),
+        ("evaluate", {"alignment": "x"}, "alignment is only for your own files"),
         ("evaluate", {"source": "test.en", "reference": "valid.vi"}, r"test\.en has 1 lines but valid\.vi has 7"),
         ("evaluate", {"search__beam_size": "abc"}, "search.beam_size must be a whole number, not 'abc'"),
         ("evaluate", {"device": "gpu"}, "Unknown device 'gpu'"),

@@ -18,7 +18,7 @@ from nmt.training.begin import stored_keys
         ({"resume": "true", "overwrite": "true"}, "overwrite=true deletes it: use only one of them"),
         (
             {"resume": "true"},
-            "is finished: to train it longer raise trainer.max_steps, .* or validation.patience",
+            "is finished: to train it longer, raise trainer.max_steps, .* or validation.patience",
         ),
         (
             {"resume": "true", "trainer__max_steps": 5},
@@ -29,13 +29,13 @@ from nmt.training.begin import stored_keys
             {"resume": "true", "schedule": "constant"},
             r"^schedule\._target_ is .*constant, but .*inverse_sqrt in the run that is.*; .*: leave out schedule=, or",
         ),
-        ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr is 0.5, but 0.01 in the run that is resumed; only"),
+        ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr is 0.5, but 0.01 in the run to resume; only"),
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
-        ({}, "run holds a finished run; choose another run_dir, or overwrite=true"),
+        ({}, "run holds a finished run; choose another run_dir, or set overwrite=true"),
         ({"run_dir": "new", "data__valid": "absent"}, "There is no file absent.en"),
         (
             {"run_dir": "new", "trainer__accelerator": "tpu"},
-            "Lightning refuses .*accelerator=auto uses what this mach",
+            "Lightning rejects .*accelerator=auto uses what this mach",
         ),
         ({"run_dir": "new", "data__train": "[]"}, "data.train is empty"),
         ({"run_dir": "new", "data__test": "[test]"}, "data.test is .*; it must be the PREFIX of aligned files"),
@@ -103,7 +103,10 @@ from nmt.training.begin import stored_keys
         ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
         ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
-        ({"run_dir": "new", "batching__batch_tokens": 3}, "batch_tokens=3 is less than the longest sentence"),
+        (
+            {"run_dir": "new", "batching__batch_tokens": 3},
+            "batch_tokens=3 is less than the length of the longest sentence",
+        ),
         ({"run_dir": "new", "tokenizer__size": 9999}, "Vocabulary size 9999 is too large for this text"),
     ],
 )

@@ -1,11 +1,11 @@
 // ---------------------------------------------------------------- the data
 
 const runs = JSON.parse(document.getElementById("index").textContent).runs;
-// The maps of several steps of a training are a film.
+// Maps from several steps of one training run are played as a film.
 const kind = runs.every((run) => /^step \d+$/.test(run.name)) ? "step" : "run";
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const STEPS = 255;
-// Enough for two panels, and for playing a film of 48 frames again.
+// Enough for two panels, and for replaying a film of 48 frames.
 const KEPT = 48;
 
 const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;

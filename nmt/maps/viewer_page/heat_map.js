@@ -13,7 +13,7 @@ function clipped(context, text) {
 // Cells are square, as large as the width allows, but never too small to read.
 function heatLayout(panel, context) {
   const { source, target } = panel.map;
-  // Without the padding of the box.
+  // The width without the padding of the box.
   const room = panel.heat.parentElement.clientWidth - 6;
   const fontFor = (cell) => clamp(Math.round(cell * 0.62), 14);
   context.font = `14px ${FONT}`;
@@ -114,7 +114,7 @@ function drawOutlines(context, { active, map: { matrix } }, { cell, left, top })
   }
 }
 
-// A label selects its row or column, a cell selects both.
+// A label selects its row or column; a cell selects both.
 function heatPlace(panel, event) {
   if (!panel.layout || !panel.map) return null;
   const { cell, left, top } = panel.layout;

@@ -20,8 +20,8 @@ class Panel {
   get site() { return this.sentence?.sites[view.site]; }
   get layerShown() { return within(this.wish.layer, this.site?.layers ?? 1); }
   get headShown() { return within(this.wish.head, this.site?.heads ?? 1); }
-  // The weight of the strongest color. Maps that are compared, side by side or in a film, share it, so that equal
-  // colors are equal weights.
+  // The weight of the strongest color. Maps that are compared, side by side or in a film, share it, so equal colors
+  // always mean equal weights.
   get mostWeight() {
     if (runs.length > 1 && !view.compare) return 1;
     return Math.max(...(view.compare ? shownPanels() : [this]).map((panel) => panel.map?.most ?? 0));
@@ -72,7 +72,7 @@ class Panel {
       rowSpans,
       target: tokensOf(rows, view.unit),
       source: tokensOf(columns, view.unit),
-      // Centers are positions of pieces, and averaging them over heads means nothing.
+      // Centers are positions of pieces, and their mean over heads is meaningless.
       centers: one && site.center ? site.center[layers[0]][heads[0]] : null,
     };
   }
@@ -116,7 +116,7 @@ class Panel {
     this.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The word lists have the same information.`);
   }
 
-  // If only the weights changed, the elements stay, and with them focus and hover.
+  // If only the weights changed, the elements are kept, so that focus and hover are kept too.
   drawTokens(side, texts) {
     const old = this.tokens[side];
     if (texts.length === old.length && texts.every((text, i) => text === old[i].dataset.text)) return;
@@ -138,7 +138,7 @@ class Panel {
     return `M${this.gap} ${from}C${this.gap / 2} ${from} ${this.gap / 2} ${to} 0 ${to}`;
   }
 
-  // One path for each degree of strength, because thousands of paths are slow.
+  // Draw one path for each degree of strength, because thousands of paths are slow.
   drawFaint() {
     const { mostWeight: most, map: { matrix } } = this;
     this.gap = this.faint.ownerSVGElement.clientWidth;
@@ -157,7 +157,7 @@ class Panel {
     }));
   }
 
-  // The active place, or null if it is outside of this map: the other panel's sentence may be longer.
+  // The active place, or null if it is outside this map: the other panel's sentence may be longer.
   get active() {
     const place = activePlace();
     return place && this.map && place.index < this.map[place.side].length ? place : null;

@@ -2,7 +2,7 @@
 
 export const BYTE = /^<0x([0-9A-F]{2})>$/;
 
-// A letter that is missing in the vocabulary comes as its UTF-8 bytes.
+// A letter that is missing from the vocabulary appears as its UTF-8 bytes.
 export function joinPieces(pieces) {
   let text = "", bytes = [];
   const flush = () => { text += new TextDecoder().decode(Uint8Array.from(bytes)); bytes = []; };

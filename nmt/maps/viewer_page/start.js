@@ -59,7 +59,7 @@ function writeAddress() {
 
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  // A value that is no number, or is out of range, is ignored.
+  // A value that is not a number or is out of range is ignored.
   const number = (text, fallback, least = 0, most = Infinity) =>
     /^\d+$/.test(text ?? "") && Number(text) >= least && Number(text) <= most ? Number(text) : fallback;
   const choice = (text, fallback) => text === MEAN ? MEAN : number(text, fallback);
@@ -79,7 +79,7 @@ function readAddress() {
   pinned = index >= 0 ? { side, index } : null;
 }
 
-// The second panel starts with another run, or with another head of the only one.
+// The second panel starts with another run, or with another head if there is only one run.
 function openSecond() {
   const { run, layer, head } = panels[0].wish;
   Object.assign(panels[1].wish, { run, layer, head });
@@ -109,7 +109,7 @@ function start() {
   darkness.addEventListener("change", refresh);
   addEventListener("hashchange", () => { clearTimeout(addressTimer); hovered = null; readAddress(); refresh(); });
   readAddress();
-  // Two runs are compared; more runs, and steps of one, are played.
+  // Two runs are compared; more runs, or several steps of one run, are played as a film.
   if (runs.length === 2 && kind === "run" && !location.hash) {
     view.compare = true;
     openSecond();

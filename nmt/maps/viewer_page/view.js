@@ -2,7 +2,7 @@
 
 const MEAN = "mean";
 const view = { pair: 0, site: "cross", unit: "pieces", rows: "predicts", compare: false };
-// A place is {side, index}, and in the heat map also has a column. A hovered or focused place overrides the pinned one.
+// A place is {side, index}; in the heat map it also has a column. A hovered or focused place overrides the pinned one.
 let pinned = null, hovered = null;
 const panels = [];
 const shownPanels = () => panels.filter((panel) => !panel.root.hidden);
@@ -33,6 +33,6 @@ function fillSelect(select, choices, chosen) {
 
 // A single layer or head has no mean to choose.
 const choicesOf = (count) => count === 1 ? [0] : [MEAN, ...Array(count).keys()];
-// A run may have fewer layers or heads than the previous one; the wish is kept for a run that has them.
+// A run may have fewer layers or heads than the previous one; the choice is kept for runs that have them.
 const within = (wish, count) => count === 1 ? 0 : wish === MEAN ? MEAN : clamp(wish, count - 1);
 const numbersOf = (choice, count) => choice === MEAN ? [...Array(count).keys()] : [choice];

@@ -1,8 +1,8 @@
-// Shows the description of the interface. A script of its own, because the server allows none inside a page.
+// Shows the description of the interface. This is a separate file, because the server forbids inline scripts.
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#api",
   deepLinking: true,
   displayRequestDuration: true,
-  validatorUrl: null, // a server of Swagger's makers
+  validatorUrl: null, // no requests to Swagger's own validation server
 });

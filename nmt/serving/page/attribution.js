@@ -1,4 +1,4 @@
-// What each piece of the run's own translation depends on, beside what the model attends to.
+// What each piece of the run's own translation depends on.
 
 import { clean, element, signed } from "/page/element.js";
 import { drawHeat } from "/page/heat.js";
@@ -9,7 +9,7 @@ import { label } from "/page/text.js";
 const PATH = "/v1/attribute", METHODS = [...element.method.options].map(({ value }) => value);
 const section = element.attributed, verdict = section.querySelector(".verdict"), place = section.querySelector(".map");
 
-// The translation, the answer to the question `asked` about it, and what is selected in its map.
+// The translation, the server's answer to the question `asked`, and the selection in its map.
 let translation = null, found = null, asked = "", selection = null;
 
 const isZeroing = () => state.method === "value_zeroing";
@@ -42,7 +42,7 @@ export function listenToAttribution() {
   });
 }
 
-// Nothing of an earlier translation stays on the page, and the server stops computing it.
+// Removes an earlier translation's attribution from the page, and makes the server stop computing it.
 function forgetAttribution() {
   stop(PATH);
   [found, asked, selection] = [null, "", null];
@@ -50,7 +50,7 @@ function forgetAttribution() {
   section.hidden = true;
 }
 
-// `intact` is the run's own translation with its run and source; null while there is none. Asks only if the box is open.
+// `intact` is the run's own translation with its run and source; null if there is none. Asks only if the box is open.
 export async function showAttribution(intact) {
   translation = intact?.ids.length ? intact : null;
   element["attribution-box"].hidden = !translation;

@@ -1,4 +1,4 @@
-// The hypotheses of a beam search as a tree: a column for each step, the best on top.
+// The hypotheses of a beam search as a tree: a column for each step, with the best hypothesis on top.
 
 import { svg } from "/page/svg.js";
 import { joinPieces } from "/page/pieces.js";
@@ -28,6 +28,6 @@ export function drawBeam(place, steps, best) {
   };
   steps.forEach((beams, step) => beams.forEach((hypothesis, rank) => add(hypothesis, step * WIDTH + 8, TOP + rank * HEIGHT + 8)));
   const last = places.get(pathOf(best.pieces.slice(0, -1)));
-  if (last) add(best, last[0] + WIDTH, TOP + most * HEIGHT + 8); // below the unfinished ones
+  if (last) add(best, last[0] + WIDTH, TOP + most * HEIGHT + 8); // below the unfinished hypotheses
   place.replaceChildren(root);
 }

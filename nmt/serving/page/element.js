@@ -1,4 +1,4 @@
-// The elements of the page by their ids, and small ones that are made often.
+// The elements of the page by their ids, and functions that make common small elements.
 
 export const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((found) => [found.id, found]));
 
@@ -26,7 +26,7 @@ export function fillSelect(select, choices, chosen) {
   select.disabled = choices.length < 2;
 }
 
-// Pieces as text in quotation marks.
+// The text of pieces, in quotation marks.
 export const clean = (text) => `“${text.replaceAll("\u2581", " ").trim() || text}”`;
 // A number with its sign, unless it is 0.00.
 export function signed(value) {

@@ -20,7 +20,7 @@ const math = (...parts) => {
   return made;
 };
 
-// q and k are as the scorer uses them, after its own projections, which the notes name.
+// q and k are shown as the scorer uses them, after its own projections, which the notes describe.
 const q = () => sub("q", "t"), k = () => sub("k", "i");
 const product = () => row(q(), o("⋅"), k());
 const additive = () => row(sub("v", "a"), o("⋅"), i("tanh"), o("("), q(), o("+"), k(), o(")"));
@@ -45,7 +45,7 @@ export function written(number, digits = 2) {
 export const numbers = (vector) => `(${vector.slice(0, 4).map((x) => written(x)).join(", ")}${vector.length > 4 ? ", …" : ""})`;
 const factor = (number) => written(number).startsWith("−") ? `(${written(number)})` : written(number);
 
-// `column` is the key whose score is worked out.
+// `column` is the key whose score is worked out in numbers.
 export function equations(cell, column) {
   const [score, note] = SCORES[cell.scorer];
   const prior = cell.log_prior ? [o("⋅"), at("g")] : [];

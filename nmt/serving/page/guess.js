@@ -1,4 +1,4 @@
-// A game: draw what the model should attend to, then see the alignment of the grammar, the model's, and the error rates.
+// A game: guess the word alignment, then see the grammar's alignment, the model's, and their error rates.
 
 import { colorOf, css, inkOn } from "/page/colors.js";
 import { clean, element, fillSelect, fillTable, make } from "/page/element.js";
@@ -11,7 +11,7 @@ let pairs = [];
 const chosenPair = () => pairs.find(({ source }) => source === element["guess-pair"].value);
 const same = ([i, j]) => ([k, l]) => i === k && j === l;
 
-// `examples` are the sentences of the run whose alignments are known.
+// `examples` are the sentences in the run's languages whose alignments are known.
 export function setPairs(examples, report) {
   pairs = examples;
   element["guess-box"].hidden = pairs.length === 0;
@@ -58,7 +58,7 @@ export async function drawGuess(report) {
   if (!pair) return;
   let found = null;
   if (state.revealed) {
-    // Links are those of cross attention; with another attention selected, of the mean of its layers and heads.
+    // The links come from cross attention: from the selected layer and head, or from the mean if another site is selected.
     const choice = (value) => value === MEAN || state.site !== "cross" ? null : value;
     const place = { layer: choice(state.layer), head: choice(state.head) };
     try { found = await ask("/v1/align", { run: state.run, text: pair.source, guess: state.guess, ...place }); } catch (error) { report(error); return; }

@@ -1,4 +1,4 @@
-// A map as a heat map: rows are the target, columns the source.
+// Draws a map as a heat map: rows are the target, columns the source.
 
 import { colorOf, css, darkness } from "/page/colors.js";
 import { listen, picture, replace, short, svg, widthOf } from "/page/svg.js";
@@ -15,7 +15,7 @@ function colorOfDifference(share) {
 }
 
 // `map` has rows, columns (labels), weights (lists of numbers) and isBlocked(row, column). `choose` gets {row, column},
-// one of which may be null; `drag`, if it is given, gets the new weight of a cell that was dragged up or down.
+// one of which may be null; `drag`, if given, gets the new weight of a cell that was dragged up or down.
 export function drawHeat(place, map, { most, selection, name, choose, drag, signed = false }) {
   const left = Math.max(...map.rows.map((text) => widthOf(text)), 40), slant = Math.max(...map.columns.map((text) => widthOf(text))) * Math.SQRT1_2;
   const top = slant + 28, room = Math.floor((place.parentElement.clientWidth - left - slant) / map.columns.length);
@@ -51,7 +51,7 @@ export function drawHeat(place, map, { most, selection, name, choose, drag, sign
   replace(place, root);
 }
 
-// The color of each weight, from 0 (or the most negative difference) to the largest of the page.
+// The color of each weight, from 0 (or the most negative difference) to the largest weight on the page.
 function legend(x, y, most, signed, paint) {
   const steps = 24, from = signed ? -most : 0, width = 100 / steps;
   const shown = (value) => (most < 0.1 && value ? value.toPrecision(2) : value.toFixed(2)).replace("-", "−");
@@ -75,7 +75,7 @@ function outline(root, map, selection, left, top, cell) {
   if (hasColumn && !hasRow) box("outline", column, 0, 1, map.rows.length);
 }
 
-// A cell dragged upwards gets more weight, one dragged downwards less; a finger scrolls instead.
+// Dragging a cell up raises its weight, and dragging it down lowers it. A touch scrolls instead.
 function listenToDrag(root, map, drag, paint) {
   let held = null;
   const number = root.appendChild(svg("text", { class: "dragged" }));
@@ -100,7 +100,7 @@ function listenToDrag(root, map, drag, paint) {
     const cell = held?.cell;
     held = null;
     if (weight != null) drag({ row, column, weight, done: true });
-    // The pointer was captured, so the click that follows is the root's.
+    // The pointer was captured, so the root receives the click that follows.
     else cell?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   });
 }

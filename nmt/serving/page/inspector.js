@@ -1,4 +1,4 @@
-// What is selected in a map, and what can be done with it: change weights, take another piece, see the numbers.
+// The selection in a map, and the actions on it: change weights, take another piece, see the numbers.
 
 import { button, clean, element, fillTable, make } from "/page/element.js";
 import { equations, numbers, written } from "/page/equation.js";
@@ -14,7 +14,7 @@ const where = () => ({
   site: state.site, layer: state.layer === MEAN ? null : state.layer, head: state.head === MEAN ? null : state.head,
 });
 
-// The attention, layer and head of a change in the language of the page.
+// The name of a change's site, layer and head in the language of the page.
 export function placeName({ site, layer, head } = where()) {
   const heads = head === null ? (layer === null ? "" : label("everyHead")) : `${label("head")} ${head}`;
   const layers = layer === null ? (head === null ? label("allHeads") : "") : `${label("layer")} ${layer}`;
@@ -24,7 +24,7 @@ export function placeName({ site, layer, head } = where()) {
 const textOf = ({ says: [name, ...values], place }) => `${label(name, ...values)} · ${placeName(place)}`;
 const keyOf = (kind, { site, layer, head }) => [kind, site, layer, head].join(" ");
 
-// Adds a change in place of the one of the same kind and place; new weights of a row also replace those of its cells.
+// Adds a change, replacing a change of the same kind and place. New weights of a row also replace those of its cells.
 function change(kind, says, changes, refresh, place = where()) {
   const key = keyOf(kind, place), cells = `${kind.replace("row", "cell")} `;
   const isReplaced = (old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(keyOf("", place)));
@@ -32,8 +32,8 @@ function change(kind, says, changes, refresh, place = where()) {
   refresh();
 }
 
-// Gives a cell the weight in each selected layer and head; the others of its row share the rest in proportion. `map` has
-// the weights with the changes so far, so these are the last change of the row. A word's row is that of all its pieces.
+// Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion.
+// `map` has the weights with all changes so far, so this becomes the row's only change. A word stands for all its pieces.
 export function setWeight(map, row, column, weight, refresh) {
   const columns = range(map.columnSpans[column]);
   const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }) => ({
@@ -45,18 +45,18 @@ export function setWeight(map, row, column, weight, refresh) {
 
 const layerKey = (what) => keyOf(what, { ...where(), head: null });
 
-// What was chosen for all heads of the selected layers: a temperature, a normalizer or the half width of the window.
+// The value chosen for all heads of the selected layers: a temperature, a normalizer or the half width of the window.
 export const chosenForLayer = (what) => state.changes.find(({ key }) => key === layerKey(what))?.changes[0][what];
 
-// Chooses it; null is as trained.
+// Sets that value; null restores the trained one.
 export function chooseForLayer(what, value, refresh) {
   state.changes = state.changes.filter(({ key }) => key !== layerKey(what));
   if (value === null) refresh();
   else change(what, ["isSetting", label(what), value], [{ ...where(), head: null, [what]: value }], refresh, { ...where(), head: null });
 }
 
-// `map` is the one in which something is selected, and `name` that of its section; `changed` has the same rows under the
-// changes, if there are any; `intact` is the run's own translation.
+// `map` is the map with the selection, and `name` is the name of its section. `changed`, if there are changes, has the
+// same rows with the changes. `intact` is the run's own translation.
 export function drawInspector({ map, name, changed, intact, refresh, report }) {
   const focused = element.inspector.contains(document.activeElement);
   const within = (index, names) => map && index !== null && index < names.length ? index : null;
@@ -111,7 +111,7 @@ export function drawInspector({ map, name, changed, intact, refresh, report }) {
     return make("li", {}, text, remove);
   }), ...items.length > 1 ? [make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [] }); refresh(); }))] : []);
   for (const note of document.querySelectorAll(".unchanged")) note.hidden = state.changes.length === 0;
-  // What was pressed is gone; the arrow keys go on from the map.
+  // The pressed button is gone, so the arrow keys continue from the map.
   if (focused && document.activeElement === document.body) element.intact.querySelector(".map svg")?.focus({ preventScroll: true });
   drawAlternatives(own ? steps : null, intact, refresh, report);
   drawExplanation(own ? steps : null, columns[0], intact, report);
@@ -157,7 +157,7 @@ async function drawAlternatives(steps, intact, refresh, report) {
   } catch (error) { report(error); }
 }
 
-// The row of the first piece, with the score of the chosen column worked out, by default that of the largest weight.
+// The row of the first piece, with the score of the chosen column worked out (by default the one with the largest weight).
 async function drawExplanation(steps, column, intact, report) {
   const one = state.layer !== MEAN && state.head !== MEAN;
   element.explanation.hidden = steps === null || !one;

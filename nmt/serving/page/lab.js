@@ -1,4 +1,5 @@
-// The lab's page from top to bottom: a sentence is asked for, its translation and maps are shown, and changes ask again.
+// The lab's page from top to bottom: it asks for a sentence's translation, shows it with its maps, and asks again after
+// each change.
 
 import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "/page/attribution.js";
 import { darkness } from "/page/colors.js";
@@ -14,15 +15,16 @@ import { MEAN, SITES, readAddress, state, writeAddress } from "/page/state.js";
 import { pictureOf, pngFile, save, svgFile } from "/page/svg.js";
 import { fillLabels, label, language } from "/page/text.js";
 
-// Sentences of another kind than those of the embedded corpus: models trained on it fail on them.
+// Sentences unlike those of the embedded corpus: models trained on that corpus fail on them.
 const OUTSIDE = {
   en: "The parliament passed the new budget on Tuesday.",
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
 };
 
-// What the server answered. `intact` is the run's own translation. `forced` has the same pieces and `changed` those that
-// the search finds, both with changed attention. `other` is the second run's own, and `reading` its reading of `intact`.
-// `original` is the translation without a kept beginning. `beam` has the steps of the search for the question `asked`.
+// The server's answers. `intact` is the run's own translation. With changed attention, `forced` has the same pieces, and
+// `changed` has the pieces that the search finds. `other` is the second run's own translation, and `reading` has the maps
+// of the second run for `intact`. `original` is the translation without a kept beginning. `beam` has the steps of the
+// search for the question `asked`.
 let runs = [], intact = null, forced = null, changed = null, other = null, reading = null, original = null;
 let beam = { asked: "", steps: [], score: 0 };
 
@@ -34,7 +36,7 @@ const choiceOfSecond = () => ({ layer: state.otherLayer, head: state.otherHead }
 
 let turn = 0;
 
-// Asks for everything that is shown. A later call takes the place of this one.
+// Asks the server for everything that is shown. A later call replaces this one.
 async function refresh() {
   const mine = ++turn;
   const latest = async (promise) => {
@@ -61,7 +63,7 @@ async function refresh() {
     const compared = state.second ? await latest(Promise.all([
       ask("/v1/attend", second, "own"), first.intact.text ? ask("/v1/attend", { ...second, target: first.intact.text }, "reading") : null,
     ])) : [null, null];
-    // All at once, so that what is on the screen is of one question.
+    // Assign all at once, so that the page never mixes answers to different questions.
     ({ intact, forced = null, changed = null } = first);
     [original, other, reading] = [whole, ...compared];
     Object.assign(intact, { run: state.run, source: state.text, second: state.second });
@@ -85,7 +87,7 @@ async function watched(question, isLatest) {
     steps.push(beams);
     if (!growing || !isLatest()) return;
     paragraph.textContent = text;
-    // The answer has one map, which is the selected one.
+    // The answer has only the selected map.
     const shown = mapOf(map, { layer: 0, head: 0 });
     drawMap(element.intact, shown, shown.most, null, () => {});
   });
@@ -100,7 +102,7 @@ async function describe(name) {
   return descriptions.get(name);
 }
 
-// Attention, layer and head that the runs do not have become those that they have.
+// Replaces a selected site, layer or head that the runs do not have with one that they have.
 async function fitChoices() {
   const run = state.run, { sites, search } = await describe(run);
   if (run !== state.run) return; // a later call fits the choices to the new run
@@ -134,7 +136,7 @@ async function fitChoices() {
   writeAddress();
 }
 
-// What is on the screen is never that of another run or sentence than the selected one.
+// Shows an error, and removes results that belong to another run or sentence than the selected one.
 function report(error) {
   if (isOutdated(error)) return;
   if (intact?.run !== state.run || intact?.source !== state.text || intact?.second !== state.second) forget();
@@ -199,7 +201,7 @@ function showVerdict(section, text) {
 
 const logProb = ({ log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
 
-// Did it matter: the change of log p of the first translation, and of its piece that changed most.
+// Whether the changes matter: how log p of the first translation changes, and which of its pieces changes most.
 function mattered() {
   const differences = forced.log_probs.map((value, i) => value - intact.log_probs[i]);
   const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
@@ -215,7 +217,7 @@ function showBeam() {
 
 const shownMaps = () => ({ intact: shownMap(intact), changed: shownMap(changed), other: shownMap(other, choiceOfSecond()) });
 
-// All maps of weights have one scale.
+// All maps of weights share one color scale.
 function draw() {
   const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
@@ -243,7 +245,7 @@ function drawMap(section, map, most, chosen, choose, dragged) {
   drawn(section.querySelector(".map"), map, { most, selection: chosen, name, choose, drag: dragged });
 }
 
-// Of two maps with the same rows: after and before the change, or of the two runs that read the same translation.
+// The difference of two maps with the same rows: after and before the change, or of two runs on the same translation.
 function differenceShown(first) {
   const compared = forced ?? reading;
   element["difference-box"].hidden = !compared;
@@ -279,7 +281,7 @@ function drag({ row, column, weight, done }) {
   if (done) weigh(weight);
 }
 
-// The selected cell gets the weight.
+// Gives the selected cell this weight.
 function weigh(weight) {
   const map = shownMap(forced ?? intact), { row, column } = state;
   if (state.of === "intact" && row !== null && column !== null && !map.isBlocked(row, column)) setWeight(map, row, column, weight, refresh);
@@ -306,7 +308,7 @@ async function fillExamples() {
   setPairs(examples, report);
 }
 
-// A new sentence: what was changed belongs to the old one.
+// For a new sentence: the changes belong to the old one.
 function begin(text) {
   Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
   writeAddress(true);
@@ -315,7 +317,7 @@ function begin(text) {
 
 // ---------------------------------------------------------------- files
 
-// The maps that are shown, the attribution last.
+// The maps on the page; the attribution comes last.
 function csv() {
   const rows = [], attribution = shownAttribution();
   const add = (name, map) => map.rows.forEach((row, r) => map.columns.forEach((column, c) => rows.push([name, row, column, map.weights[r][c]])));
@@ -339,7 +341,7 @@ const FILES = {
 function listenToChoices() {
   const on = (id, act) => element[id].addEventListener("change", ({ target }) => act(target));
   on("run", ({ value }) => {
-    // The only layer or head of a run says nothing about the next one.
+    // A run with only one layer or head leaves no choice, so it must not determine the choice for the next run.
     const { layers, heads } = descriptions.get(state.run)?.sites[state.site] ?? {};
     if (layers === 1) state.layer = MEAN;
     if (heads === 1) state.head = MEAN;
@@ -413,7 +415,7 @@ async function start() {
   }
   element["copy-link"].addEventListener("click", async () => {
     element.status.classList.remove("error");
-    // A page from another machine without TLS has no clipboard.
+    // A page loaded from another machine without TLS has no access to the clipboard.
     const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
     element.status.textContent = label(await copying.then(() => "copied", () => "copyFailed"));
   });
@@ -421,7 +423,7 @@ async function start() {
   addEventListener("resize", () => { draw(); drawAttribution(); });
   addEventListener("hashchange", restore);
   document.addEventListener("keydown", ({ key, target, ctrlKey, metaKey, altKey }) => {
-    if (ctrlKey || metaKey || altKey) return; // a command of the browser
+    if (ctrlKey || metaKey || altKey) return; // a shortcut of the browser
     if (key === "Escape" && intact) select({ row: null, column: null, of: "intact" });
     const now = shownMap(forced ?? intact)?.weights[state.row]?.[state.column];
     if ((key === "+" || key === "-") && target.closest?.("#intact") && now !== undefined) {

@@ -1,10 +1,10 @@
-// A map as lines between two lists of words: the source on the left, the target on the right.
+// Draws a map as lines between two lists of words: the source on the left, the target on the right.
 
 import { listen, picture, replace, short, svg, widthOf } from "/page/svg.js";
 
 const LINE = 26, MIDDLE = 190, TOP = 24;
 
-// The arguments are those of drawHeat.
+// Takes the same arguments as drawHeat.
 export function drawLines(place, map, { most, selection, name, choose }) {
   const left = Math.max(...map.columns.map((text) => widthOf(text))), right = Math.max(...map.rows.map((text) => widthOf(text)));
   const root = picture(left + MIDDLE + right, TOP + 8 + LINE * Math.max(map.rows.length, map.columns.length), name);

@@ -1,11 +1,11 @@
-// The map that is selected, as numbers: the mean of layers and heads, between pieces or between words.
+// The weights of the selected map: a layer and head or a mean over them, between pieces or between words.
 
 import { Matrix, mergeWords } from "/page/matrix.js";
 import { isSpecial, tokensOf } from "/page/pieces.js";
 import { MEAN, state } from "/page/state.js";
 import { label } from "/page/text.js";
 
-// The first and last piece of each word; a special piece is a word of its own.
+// The index of each word's first piece and of the piece after its last; a special piece is a separate word.
 function wordSpans(pieces) {
   const starts = pieces.flatMap((piece, i) => i === 0 || piece.startsWith("\u2581") || isSpecial(piece) || isSpecial(pieces[i - 1]) ? [i] : []);
   return starts.map((start, i) => [start, starts[i + 1] ?? pieces.length]);
@@ -27,8 +27,8 @@ function selectedWeights(found, layer, head) {
   return pieces;
 }
 
-// A map of the answer {outputs, columns, weights}: labels, weights, and the pieces that each row and column has. A cell
-// of the decoder's self-attention is blocked if its piece comes later than what the row has read.
+// A map from the answer {outputs, columns, weights}: its labels, its weights, and the pieces of each row and column. A
+// cell of the decoder's self-attention is blocked if its piece comes after the pieces that the row has read.
 export function mapOf(found, { layer = state.layer, head = state.head, unit = state.unit } = {}) {
   if (!found) return null;
   const pieces = selectedWeights(found, layer, head);
@@ -40,7 +40,7 @@ export function mapOf(found, { layer = state.layer, head = state.head, unit = st
     rows: named(found.outputs, rowSpans), columns: named(found.columns, columnSpans), rowSpans, columnSpans,
     weights: rowSpans.map((_, row) => merged.row(row)), most: merged.most(),
     names: [label(state.site === "encoder_self" ? "source" : "target"), label(state.site === "decoder_self" ? "read" : "source")],
-    // The rows of a piece in each of the selected layers and heads.
+    // The rows of a piece, one for each of the selected layers and heads.
     rowsOf: (row) => indices(layer, found.weights.length).flatMap((l) =>
       indices(head, found.weights[0].length).map((h) => ({ layer: l, head: h, weights: found.weights[l][h][row] }))),
     isBlocked: (row, column) => state.site === "decoder_self" && columnSpans[column][0] > rowSpans[row][1] - 1,
@@ -55,7 +55,7 @@ export function differenceOf(first, second) {
   return { ...first, weights, most: Math.max(...weights.flat().map(Math.abs)) };
 }
 
-// A row of weights in which the chosen columns have the sum `total`, and the others share the rest as before.
+// A row of weights in which the chosen columns sum to `total`, and the others share the rest in the same proportions.
 export function reweighted(row, columns, total) {
   const chosen = new Set(columns);
   const sumOf = (wanted) => row.reduce((sum, weight, i) => sum + (chosen.has(i) === wanted ? weight : 0), 0);

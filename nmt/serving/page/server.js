@@ -1,4 +1,4 @@
-// Questions to the server. A newer question of the same kind makes the older one stop; the kind is the path unless given.
+// Questions to the server. A new question stops an earlier one of the same kind; the kind is the path unless given.
 
 import { label } from "/page/text.js";
 
@@ -24,7 +24,7 @@ export async function ask(path, body, kind = path) {
   return found;
 }
 
-// The same for a stream of events: `tell` gets each {beams, text, map}; the result is what `done` says.
+// Asks for a stream of events: `tell` gets each {beams, text, map}, and the result is the content of `done`.
 export async function listen(path, body, tell) {
   underWay.get(path)?.abort();
   const controller = new AbortController();
@@ -49,7 +49,7 @@ export async function listen(path, body, tell) {
   }
 }
 
-// Ends the question of a kind that is under way; the server stops computing it.
+// Aborts the pending question of a kind; the server then stops computing it.
 export function stop(kind) {
   underWay.get(kind)?.abort();
   underWay.delete(kind);
@@ -57,5 +57,5 @@ export function stop(kind) {
 
 export const isOutdated = (error) => error.name === "AbortError";
 
-// What a failed question says on the page.
+// The text that the page shows for a failed question.
 export const sentenceOf = (error) => error instanceof Unreachable ? label("failed", error.message) : error.message;

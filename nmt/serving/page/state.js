@@ -1,4 +1,4 @@
-// What the page shows, kept in the address, so that a link shows the same.
+// The state of the page. It is kept in the address, so a link opens the same view.
 
 import { language } from "/page/text.js";
 
@@ -14,11 +14,11 @@ const DEFAULTS = {
   method: "", contrast: "",
   pair: "", guess: [], revealed: false,
 };
-// `of` names the map in which row and column are selected. `changes` are {key, says, place, changes}: what is
-// asked of the server, and how it is called. `method` and `contrast` are those of the attribution, if it is open.
+// `of` names the map in which row and column are selected. Each item of `changes` is {key, says, place, changes}: the
+// changes to ask the server for, and their label. `method` and `contrast` belong to the attribution, if it is open.
 export const state = structuredClone(DEFAULTS);
 
-// `isNew` keeps the former address for the browser's Back.
+// With `isNew`, the browser's Back button returns to the previous address.
 export function writeAddress(isNew = false) {
   const address = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
@@ -32,7 +32,7 @@ export function writeAddress(isNew = false) {
   document.getElementById("language").href = `?${query}#${address}`;
 }
 
-// Anything in an address that cannot be read has its default.
+// A value in the address that cannot be read is replaced by its default.
 export function readAddress(runs) {
   const address = new URLSearchParams(location.hash.slice(1));
   Object.assign(state, structuredClone(DEFAULTS));

@@ -1,4 +1,4 @@
-// SVG elements, and what both drawings of a map share: labels, and the choice of a cell by mouse and keyboard.
+// SVG elements, and the parts that both drawings of a map share: labels, and selecting a cell by mouse or keyboard.
 
 export const svg = (tag, attributes = {}, ...children) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -18,7 +18,7 @@ const ruler = document.createElement("canvas").getContext("2d");
 ruler.font = '650 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif';
 export const widthOf = (text, most) => Math.ceil(ruler.measureText(short(text, most)).width) + 12;
 
-// Whatever has data-row or data-column can be clicked; the arrow keys move from cell to cell.
+// Every element with data-row or data-column can be clicked; the arrow keys move from cell to cell.
 export function listen(root, map, selection, choose) {
   const number = (text) => text === undefined ? null : Number(text);
   root.addEventListener("click", ({ target }) => {
@@ -45,7 +45,7 @@ export function replace(place, root) {
   if (focused) root.focus();
 }
 
-// Drawings with their titles, side by side, as one picture of its own: with its font and the colors of the page.
+// Drawings with their titles side by side in one picture, which contains the font and the colors of the page.
 export function pictureOf(sections) {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(name).trim();

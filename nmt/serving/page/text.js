@@ -1,29 +1,29 @@
-// Every label of the page in its two languages.
+// Every label of the page in English and Vietnamese.
 
 const TEXTS = {
   en: {
     title: "Attention lab", subtitle: "Type a sentence, see what the model attends to, change it.", other: "Tiếng Việt",
     sentence: "sentence", run: "run", second: "compare with", none: "no other run", translate: "Translate",
     outside: "not from the corpus", empty: "Type a sentence first.",
-    warning: "A model knows only text like that it was trained on. Models trained on the embedded corpus fail on other sentences.",
+    warning: "A model knows only the kind of text that it was trained on. Models trained on the embedded corpus fail on other sentences.",
     site: "attention", encoder_self: "encoder self-attention", decoder_self: "decoder self-attention", cross: "cross attention",
     layer: "layer", head: "head", secondLayer: "layer of the second run", secondHead: "head of the second run", mean: "mean",
     unit: "unit", pieces: "pieces", words: "words", view: "view", heat: "heat map", lines: "lines", difference: "difference",
     save: "save the maps", share: "share this view", copyLink: "Copy link", copied: "Link copied.",
-    copyFailed: "The browser does not allow copying here. Copy the address from its address bar.", source: "source", target: "target", read: "read so far",
+    copyFailed: "The browser does not allow copying here. Copy the address from the address bar.", source: "source", target: "target", read: "read so far",
     translation: "Translation by {0}", continued: "Translation by {0} from your beginning",
     withChanges: "Translation by {0} with your changes", minus: "{0} minus {1}", original: "original", yourChange: "your change",
     logProb: "log p = {0} nats, {1} per piece", without: "Without your beginning: {0} (log p = {1} nats)",
-    otherWords: "The two runs split this sentence into different pieces; show words to see the difference.",
+    otherWords: "The two runs split this sentence into different pieces. Choose words to see the difference.",
     minusHint: "Warm colors: more weight with {0}; blue: more with {1}. Both read “{2}”",
-    same: "The same translation.", another: "Another translation.",
+    same: "The same translation.", another: "A different translation.",
     mattered: "The log-probability of the first translation changes by {0} nats, most at {1} ({2}).",
     didNotMatter: "The log-probability of the first translation does not change.",
-    hint: "Click a cell to change its weight, or a word.", column: "{0} in the source.",
+    hint: "Click a cell to change its weight, or click a word.", column: "{0} in the source.",
     weight: "{0} attends to {1} with weight {2}.", row: "{0} attends to: {1}",
     weightPredicting: "Predicting {0}, the model attends to {1} with weight {2}.", rowPredicting: "Predicting {0}, the model attends to: {1}",
     blocked: "{0} is predicted before {1} is read, so the weight is always 0.", now: "With your change: {0}.",
-    drag: "weight of this cell; or drag the cell up and down",
+    drag: "weight of this cell (or drag the cell up or down)",
     blockCell: "Weight 0 here", boost: "Three times the weight, renormalized", oneHot: "All weight on this word",
     uniform: "Equal weights in this row", shuffle: "Shuffle this row", blockWord: "Block this word at every step", off: "Switch off",
     lock: "Keep the translation before this piece", allHeads: "all layers and heads", everyHead: "all heads",
@@ -37,26 +37,26 @@ const TEXTS = {
     noteScaledDot: "q is shown already divided by √d, with d = {0}.", noteGeneral: "k is shown already multiplied by W.",
     noteAdditive: "q and k are shown already multiplied by their matrices.",
     noteConcat: "q and k are shown already multiplied by their halves of W.",
-    noteLocation: "k is shown as the row of W of its position.",
-    noteGaussian: "q and k are shown in the longer form whose product is −‖q − k‖² / 2, up to a constant of the row.",
+    noteLocation: "k is shown as the row of W for its position.",
+    noteGaussian: "q and k are shown in a longer form, whose product is −‖q − k‖² / 2 up to a constant per row.",
     wholeLayer: "Change a whole layer: temperature, normalizer, window",
-    wholeLayerHint: "These change all heads of the selected layers, without training again.",
+    wholeLayerHint: "These change all heads of the selected layers, without retraining.",
     temperature: "temperature of the scores", normalizer: "normalizer", asTrained: "as trained", half_width: "window half-width D",
     search: "Search settings", beamSize: "beam size", lengthPenalty: "length penalty α",
     beam: "The beam, step by step",
-    beamHint: "Numbers: log p of the pieces so far, in nats. The search ranks finished translations by log p over their length penalty: {0} for this one.",
+    beamHint: "Numbers: log p of the pieces so far, in nats. The search ranks finished translations by log p divided by the length penalty; the result for this one is {0}.",
     attribution: "What each piece depends on (attribution)", method: "method", contrast: "instead of the piece (optional)",
     occlusion: "occlusion", gradient_x_input: "gradient × input", integrated_gradients: "integrated gradients", value_zeroing: "value zeroing",
     attributed: "Attribution by {0}: {1}", attributedContrast: "Attribution by {0}: {1}, instead of “{2}”",
-    attributedHint: "A map of cross attention shows where the model looks; this one, between the same pieces, what the log-probability of each piece of the translation depends on. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
-    contrastHint: "Why the model prefers each piece of the translation to “{0}”: on what log p(piece) − log p({0}) depends. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
-    zeroingHint: "A map of cross attention shows where the model looks; this one, between the same pieces, how far the output of the decoder moves if cross attention reads nothing from a source piece (1 − cosine).",
+    attributedHint: "A map of cross attention shows where the model looks. This map, between the same pieces, shows what the log-probability of each piece of the translation depends on. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
+    contrastHint: "Why the model prefers each piece of the translation to “{0}”: what log p(piece) − log p({0}) depends on. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
+    zeroingHint: "A map of cross attention shows where the model looks. This map, between the same pieces, shows how far the output of the decoder moves if cross attention reads nothing from a source piece (1 − cosine).",
     attributionOf: "{0}: {2} nats from {1}.", zeroingOf: "Without {1}, the output of the decoder for {0} moves by {2}.",
     attributionOfRow: "{0} depends most on: {1}", attributionOfColumn: "What depends most on {0}: {1}",
-    computing: "computing …", stale: "This is the attribution of the translation without your changes.",
+    computing: "computing …", stale: "This is the attribution for the translation without your changes.",
     guess: "Guess the alignment, then reveal", reveal: "Reveal", clear: "Clear",
     guessHint: "Which source word does each word of the translation come from? Choose cells, then reveal.",
-    guessLegend: "●: sure link (S), ○: possible link (P), both of the grammar; color: weight of the model ({0}) reading this translation; violet ring: its largest weight; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), P with S.",
+    guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: weight of the model ({0}) reading this translation; violet ring: its largest weight; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
     waiting: "translating …", failed: "The server cannot be reached: {0}",
@@ -125,12 +125,12 @@ const TEXTS = {
 
 export const language = new URLSearchParams(location.search).get("lang") === "vi" ? "vi" : "en";
 
-// A label, with {0}, {1} ... replaced.
+// A label in which the values replace {0}, {1} ...
 export function label(name, ...values) {
   return (TEXTS[language][name] ?? name).replace(/\{(\d)\}/g, (_, index) => values[index]);
 }
 
-// Fills every element that names its label.
+// Fills every element that has a data-text attribute with the label of that name.
 export function fillLabels() {
   document.documentElement.lang = language;
   document.title = label("title");

@@ -3,12 +3,12 @@
   python -m scripts.bench.peers.marian_weights RUN OUT
 
 OUT gets model.npz and vocab.spm for Marian 1.12. The run must be a pre-norm Transformer with layer norms and a joint
-vocabulary. Three places need care:
+vocabulary. Three differences need care:
 
 - A pre-norm decoder of Marian's `type: transformer` does not normalize earlier positions; `transformer-new` does.
-- Marian's sinusoids have different frequencies. Ours are written as trained position embeddings. Marian does not scale
-  word embeddings beside trained positions, so they are written scaled.
-- Marian's decoder starts from the vector 0 instead of BOS. The embedding of BOS is added to position 0 instead.
+- Marian's sinusoids have different frequencies, so ours are written as trained position embeddings. With trained
+  positions, Marian does not scale the word embeddings, so they are written already scaled.
+- Marian's decoder starts from the vector 0 instead of BOS, so the embedding of BOS is added to position 0.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from scripts.mistakes import report_mistakes
 ENCODER, DECODER = "TransformerBatchEncoder->encoder", "TransformerBatchDecoder->decoder"
 LAYERS = {ENCODER: "TransformerEncoderLayer", DECODER: "TransformerDecoderLayerWithCrossAttention"}
 NEVER = -1e9
-"""Bias of pieces that a search must not choose; Marian leaves out <unk> by itself."""
+"""Bias of pieces that a search must not choose. Marian excludes <unk> by itself."""
 
 
 def arrays(model: Any) -> dict[str, np.ndarray]:
