@@ -60,9 +60,9 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model of the package that `write_argos` wrote to a folder, in a temporary folder."""
+    """The CTranslate2 model of the package that `write_argos` wrote, in a temporary folder beside the package."""
     [package] = folder.glob("*.argosmodel")
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(package) as archive:
+    with tempfile.TemporaryDirectory(dir=folder) as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)
         [model] = Path(place).glob("*/model")
         yield model
@@ -79,7 +79,10 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 """
 
 _DIFFERENCES = [
-    "Normalize the text to NFC before you translate it; `nmt.translate` does this itself.",
+    "Normalize the text to NFC, with single plain spaces, before you translate it; `nmt.translate` does this itself.",
+    "Argos Translate stops searching when as many translations are finished as the beam has hypotheses. A longer and "
+    "more probable one that is not finished by then is lost, so a translation may lack a clause. `nmt.translate` "
+    "continues the search.",
     "Argos Translate splits a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
     "`?` or `…` and closing quotes or brackets, if a space follows and no lowercase letter comes next. Without that "
     "folder, Argos downloads MiniSBD's own model for the language.",

@@ -8,6 +8,7 @@ from nmt.config.messages import unknown
 from nmt.errors import CheckFailed
 from nmt.exports.damage import DamagedExport
 from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
+from nmt.exports.extras import check_extra
 from nmt.exports.formats import ENGINES, open_engine
 from nmt.files import check_writable, locked
 from nmt.runs.load import Trained, load_run, load_runs
@@ -40,6 +41,10 @@ def load_with_engine(
         )
     if engine == "onnx" and device == "cuda":
         raise ValueError("engine=onnx computes on the CPU, but device is cuda: use device=cpu, or another engine.")
+    try:
+        check_extra(engine)
+    except ValueError as error:
+        raise ValueError(f"{error} Or use engine=torch.") from error
     [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
     opened, _ = _opened(trained, engine, precision)
     if opened is None:

@@ -22,6 +22,5 @@ def check_extra(extra: str) -> None:
         except metadata.PackageNotFoundError:
             raise ValueError(f"{extra} needs the package {each.name}, which is not installed; {remedy}") from None
         if found not in each.specifier:
-            raise ValueError(
-                f"{extra} needs the package {each.name}{each.specifier}, but {found} is installed; {remedy}"
-            )
+            versions = ",".join(sorted(map(str, each.specifier), reverse=True))  # >=, then <
+            raise ValueError(f"{extra} needs the package {each.name}{versions}, but {found} is installed; {remedy}")

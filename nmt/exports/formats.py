@@ -32,9 +32,7 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
-        raise ValueError(
-            f"quantization is {quantization}, but {format} supports only {', '.join(known)}: use one of them."
-        )
+        raise ValueError(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
     FORMATS[format].write(trained, folder, quantization)
 
 

@@ -100,7 +100,9 @@ def test_location_refuses_a_sentence_that_is_too_long():
     scorer = scorers.Location(DIM, DIM, HEADS, max_length=5)
     queries, keys = torch.randn(BATCH, HEADS, QUERIES, DIM), torch.randn(BATCH, HEADS, 7, DIM)
     assert score_of(scorer, queries, keys[:, :, :5]).shape == (BATCH, HEADS, QUERIES, 5)
-    with pytest.raises(ValueError, match=r"has weights for 5 positions, but the sentence has 7; .*larger max_length"):
+    with pytest.raises(
+        ValueError, match=r"has weights for 5 positions, but the sentence has 7; .*larger scorer.max_length"
+    ):
         score_of(scorer, queries, keys)
 
 

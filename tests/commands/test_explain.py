@@ -1,5 +1,7 @@
 """What nmt.explain says about each model, and which sizes it refuses."""
 
+import re
+
 import pytest
 from jobs import job_of
 
@@ -18,7 +20,7 @@ def test_every_site_is_explained_with_its_parts(model: str) -> None:
     made = model_of(f"model={model}", "scorer=additive", "window=local_p", "normalizer=sparsemax")
     names = list(made.sites)
     text = explanation(made, source_length=7, target_length=5)
-    assert [line.split(":")[0] for line in text.splitlines() if " layer" in line and " head" in line] == names
+    assert re.findall(r"^(\w+): \d+ layers?, \d+ heads?", text, re.MULTILINE) == names
     assert text.count("v . tanh(W q + U k)") == len(names)
     assert " ".join(text.split()).count("local-p (Luong et al. 2015, equations 9 and 10)") == 1
     assert text.count("Martins") == len(names)

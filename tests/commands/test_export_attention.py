@@ -30,7 +30,7 @@ def test_all_maps_in_all_formats(run: str, tmp_path: Path, capsys: pytest.Captur
     folder = export(run, tmp_path, target="in.vi", **every)
     assert folder.lines == [1, 3]
     output = capsys.readouterr().out.splitlines()
-    printed = [Path(line) for line in output if not line.startswith(("|", "By "))]
+    printed = [Path(line) for line in output if not line.startswith(("|", "Heads sorted by"))]
     assert "Heads sorted by coverage, worst first:" in output
     assert sum(line.startswith("| cross") for line in output) == len(list(np.ndindex(first_weights(folder).shape[:2])))
     assert all(path.is_file() and path.stat().st_size for path in printed)

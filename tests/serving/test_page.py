@@ -237,7 +237,7 @@ def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
     darkest = [name for name in ("intact", "other") if "rgb(20 14 54)" in colors(page, name)]
     assert darkest == [strongest], "only the largest weight of both has the last color"
     page.locator("#difference").check()
-    assert "show words" in page.locator("#minus .verdict").text_content(), "the runs have different pieces"
+    assert "Choose words" in page.locator("#minus .verdict").text_content(), "the runs have different pieces"
     page.locator("#unit").select_option("words")
     page.locator("#minus .cell").first.wait_for()
     rows = page.locator("#minus text[data-row]").all_text_contents()

@@ -24,10 +24,13 @@ from nmt.training.begin import stored_keys
             {"resume": "true", "trainer__max_steps": 5},
             r"finished and has reached trainer.max_steps=5 \(9 steps\): raise every limit",
         ),
-        ({"resume": "true", "scorer": "additive"}, r"^scorer\._target_ is .*Additive, but .*ScaledDot in the run that"),
+        (
+            {"resume": "true", "scorer": "additive"},
+            r"^scorer\._target_ is .*Additive, but .*ScaledDot in the run to resume",
+        ),
         (
             {"resume": "true", "schedule": "constant"},
-            r"^schedule\._target_ is .*constant, but .*inverse_sqrt in the run that is.*; .*: leave out schedule=, or",
+            r"^schedule\._target_ is .*constant, but .*inverse_sqrt in the run to resume; .*: leave out schedule=, or",
         ),
         ({"resume": "true", "optimizer__lr": 0.5}, r"optimizer.lr is 0.5, but 0.01 in the run to resume; only"),
         ({"resume": "true", "run_dir": "none"}, "There is no run to resume in none"),
