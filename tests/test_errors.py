@@ -26,7 +26,7 @@ def test_an_error_from_our_lines_is_a_mistake_and_one_from_elsewhere_is_a_failur
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert exit_code(lambda: len(Tokenizer(b"").pieces([]))) == 2
-    assert re.fullmatch(r"error: These 0 bytes are not a SentencePiece model\.\n", capsys.readouterr().err)
+    assert re.fullmatch(r"error: This is not a SentencePiece model \(0 bytes\); .*\n", capsys.readouterr().err)
     assert exit_code(lambda: int("abc")) == 1
     assert "Traceback" in capsys.readouterr().err
 

@@ -1,7 +1,7 @@
 """Edits of a trained attention: replacing its weights, freezing a query, or exchanging one of its parts.
 
-`with_parts` exchanges parts of an Attention inside a block. Its `edits` replace the weights after the window and before
-dropout. The values are multiplied by the edited weights, and a `watch` receives them too.
+`with_parts` replaces parts of an Attention inside a `with` block. Its `edits` replace the weights after the window and
+before dropout. The values are multiplied by the edited weights, and a `watch` receives them too.
 """
 
 from abc import ABC, abstractmethod

@@ -229,7 +229,8 @@ def _set_value(composed: Composed, override: Override) -> None:
         if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
             raise ConfigCompositionException(f"'{override.input_line}' adds a key that exists.")
         OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
-    except (OmegaConfBaseException, ValueError) as error:  # int() refuses a name after the key of a list
+    # OmegaConf raises plain errors if a part of the key is inside a list.
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
         if whole := _list_around(composed, key):
             raise ValueError(f"{whole} is a list. Write all of it, as in '{whole}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
@@ -299,7 +300,7 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
             other = second if kept is first else first
             return (
                 f"'{other.input_line}' cannot be combined with '{kept.input_line}'. "
-                f"'{kept.input_line} --help' lists the choices."
+                f"Run the command with {kept.input_line} --help to see its choices."
             )
     return ""
 

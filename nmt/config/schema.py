@@ -139,8 +139,8 @@ class Data(Keys):
             raise ValueError("data.train is empty; name at least one PREFIX, as in data.train=[my/train].")
         if self.tokenized and self.detokenize:
             raise ValueError(
-                "data.tokenized=true scores tokens, and data.detokenize makes plain text: set data.tokenized=false, "
-                "or data.detokenize=[]."
+                "data.tokenized=true scores tokenized text, but data.detokenize turns the corpora into plain text: set "
+                "data.tokenized=false or data.detokenize=[]."
             )
         return self
 

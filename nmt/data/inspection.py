@@ -18,7 +18,7 @@ _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*(?:\s|$)")
 _DETACHED = re.compile(r"(?<!\S)[.,!?;:](?!\S)")
 _VIETNAMESE = re.compile("[ăâđêôơưàáãèéìíòóõùúýĩũ\u1ea0-\u1ef9]", re.IGNORECASE)
-# The other Vietnamese letters also occur in French or Portuguese.
+# Without the letters that are common in other languages, such as é and õ.
 _ONLY_VIETNAMESE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
 
 

@@ -224,7 +224,7 @@ def _label(axes: Axes, source_labels: Sequence[str], target_labels: Sequence[str
     axes.set_yticks(range(len(targets)), targets, **text)
     axes.tick_params(length=0, pad=4)
     rows, columns = axes.get_images()[0].get_size()
-    # Drawn as lines, because a grid of minor ticks would take most of the time.
+    # Draw the grid as plain lines: a grid of minor ticks would take most of the drawing time.
     line: dict[str, Any] = {"color": "#eeeeee", "linewidth": 0.5 if font else 0.2}
     axes.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, **line)
     axes.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, **line)

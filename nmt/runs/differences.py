@@ -11,7 +11,7 @@ from nmt.config.keys import leaves
 from nmt.config.messages import written
 from nmt.config.nodes import CONFIGS, Config
 
-# The folder of a run and the way it was executed do not change its result.
+# These keys do not affect the result of a run.
 _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "checkpoints")
 
 

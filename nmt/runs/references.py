@@ -45,7 +45,7 @@ def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
 
 
 def warn_of_references(path: Path, references: Sequence[str]) -> None:
-    """Logs a warning if scores against these references are misleading, and if normalization would change them.
+    """Logs a warning if these references may make scores misleading, and another if normalization would change them.
 
     Hypotheses are normalized, references are not.
     """

@@ -23,7 +23,8 @@ FILES = {
 SUMMARY = "Translation and attention of trained runs."
 DESCRIPTION = """
 Programs written for [LibreTranslate](https://docs.libretranslate.com/) or DeepL can use the first two groups unchanged.
-The lab's own interface shows what a run attends to. Every error is `{"error": "a sentence"}`.
+The lab's own interface shows what a run attends to. Every error is a JSON object
+whose `error` is one sentence; in DeepL's interface, `message` repeats it.
 
 If the server requires an API key, send it as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, as
 `api_key` in the query string, or, in LibreTranslate's interface, as `api_key` in the body.

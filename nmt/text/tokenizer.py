@@ -206,12 +206,13 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
 
 
 def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    message = f"This is not a SentencePiece model ({len(model)} bytes); copy the run's own tokenizer file back."
+    if not model:  # SentencePiece accepts empty bytes
+        raise ValueError(message)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
-        raise ValueError(f"These {len(model)} bytes are not a SentencePiece model.") from error
-    if not model:  # SentencePiece accepts empty bytes
-        raise ValueError("These 0 bytes are not a SentencePiece model.")
+        raise ValueError(message) from error
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if special != (PAD, UNK, BOS, EOS):
         raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")

@@ -173,6 +173,7 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         ),
         (["seed.x=5"], "Unknown key 'seed.x'"),
         (["data.train.x=a"], "data.train is a list. Write all of it, as in 'data.train=[A,B]'."),
+        (["data.train.b.c=1"], "data.train is a list. Write all of it, as in 'data.train=[A,B]'."),
         (["data.train.7=a"], "data.train is a list. Write all of it, as in 'data.train=[A,B]'."),
         (["data.train.0.x=a"], "data.train is a list. Write all of it, as in 'data.train=[A,B]'."),
         (["batching.temperature=5"], "batching.temperature is now called data.sampling_temperature."),
@@ -221,7 +222,8 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["norm=scale_norm", "model=luong"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
         (
             ["seed=2", "model=luong", "scorer@cross=dot"],
-            "'scorer@cross=dot' cannot be combined with 'model=luong'. 'model=luong --help' lists the choices.",
+            "'scorer@cross=dot' cannot be combined with 'model=luong'. Run the command with model=luong --help to see its "
+            "choices.",
         ),
         (
             ["experiment=iwslt15_best", "model=luong"],

@@ -144,7 +144,7 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello there"])
 def test_a_file_that_is_not_a_model_is_named(tmp_path, content):
     (tmp_path / "bad.model").write_bytes(content)
-    with pytest.raises(ValueError, match=r"bad\.model: These \d+ bytes are not a SentencePiece model"):
+    with pytest.raises(ValueError, match=r"bad\.model: This is not a SentencePiece model \(\d+ bytes\)"):
         Tokenizer.load(tmp_path / "bad.model")
 
 

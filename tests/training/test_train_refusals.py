@@ -103,7 +103,10 @@ from nmt.training.begin import stored_keys
         ({"run_dir": "new", "data__detokenize": "train"}, "data.detokenize is train; it must be a list of PREFIXES"),
         ({"run_dir": "new", "data__detokenize": "[[7]]"}, "data.detokenize is .*; it must be a list of PREFIXES"),
         ({"run_dir": "new", "optimizer__lr": "inf"}, "optimizer.lr is inf; it must be a number above 0"),
-        ({"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"}, "data.tokenized=true scores tokens"),
+        (
+            {"run_dir": "new", "data__tokenized": "true", "data__detokenize": "[a]"},
+            "data.tokenized=true scores tokenized text",
+        ),
         ({"run_dir": "new", "data__tokenized": "perhaps"}, "data.tokenized is perhaps; it must be true, false or null"),
         ({"run_dir": "new", "search__beam_size": 0}, "beam_size is 0; "),
         (

@@ -3,8 +3,8 @@
 marian/bin/python marian_train.py UPDATES THREADS    writes marian_model/model.npz and its log to standard error
 
 The size and the recipe are those of `experiment=envi_transformer_small` where Marian has them: 3 + 3 layers, 256/1,024,
-4 heads, batches of 2,048 tokens (every thread takes its share), label smoothing 0.1, no dropout. The layers are Marian's
-own, post-norm. Its learning rate falls with the square root of the updates, because it has no cosine schedule.
+4 heads, batches of 2,048 tokens (every thread takes its share), label smoothing 0.1, no dropout. The layers are
+Marian's own, post-norm. Its learning rate falls with the square root of the updates, because it has no cosine schedule.
 """
 
 import shutil
