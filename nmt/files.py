@@ -176,7 +176,7 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def cache_folder(value: Any) -> Path:
-    """The folder named by cache_dir, created if necessary. An existing folder may be read-only."""
+    """The folder named by cache_dir, created if necessary. A read-only folder will do if it has everything needed."""
     path = Path(str(value))
     return path if path.is_dir() else folder_to_write("cache_dir", path)
 

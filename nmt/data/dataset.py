@@ -70,8 +70,8 @@ class TrainingData(torch.utils.data.Dataset[Example]):
     """Tokenized sentence pairs by index, read from a memory-mapped file.
 
     lengths: source and target length of each pair, including EOS; parts: number of pairs from each corpus; documents:
-    the document number of each pair, or None if document boundaries were not read. The pairs of each corpus, and of
-    each document, are consecutive.
+    the document number of each pair, or None if document boundaries were not read. The pairs of each corpus are
+    consecutive, in the order of the corpora, and so are those of each document.
     """
 
     def __init__(self, rows: Dataset, parts: Sequence[int]) -> None:

@@ -47,7 +47,7 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
     if len(set(splits.values())) < len(splits):
         raise ValueError(
             f"Dataset '{name}' has two validation splits among {', '.join(splits)}, but nmt reads only one; choose "
-            "another hub_config."
+            "another hub_config, if there is one."
         )
     columns = {split: _columns(name, rows.features, codes) for split, rows in found.items()}
     written = []

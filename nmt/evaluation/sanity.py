@@ -13,7 +13,7 @@ _SHARE = 0.05
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether more punctuation marks and entities stand between spaces than punctuation marks at the end of a word."""
+    """Whether punctuation marks and entities between spaces outnumber punctuation marks at the end of a word."""
     detached = sum(len(_DETACHED.findall(line)) for line in references)
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 

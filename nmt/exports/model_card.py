@@ -100,7 +100,7 @@ def _is_embedded(trained: Trained) -> bool:
 
 
 def _scores(splits: dict[str, Any]) -> str:
-    """A table of each test split's scores, with the bounds of their 95% intervals and their signatures."""
+    """A table of each test split's scores, with the bounds of their 95 % intervals and their signatures."""
     header = [
         "| test set | score | value | low (95 %) | high (95 %) | sacrebleu's signature |",
         "|---|---|---:|---:|---:|---|",

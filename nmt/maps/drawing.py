@@ -210,7 +210,7 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
-    """Writes tables of the drawn maps, of all heads at the drawn sites by sentence, and of the mean of each head."""
+    """Writes three tables: the drawn maps and all heads at the drawn sites, by sentence, and the mean of each head."""
     drawn: list[HeadDiagnostics] = []
     every: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):

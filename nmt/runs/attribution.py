@@ -3,7 +3,8 @@
 Every method except value zeroing explains f_t = log p(y_t | y_<t, x), in nats, of a given target, or with a contrast
 f_t = log p(y_t | y_<t, x) - log p(contrast | y_<t, x) (Yin & Neubig 2022). The baseline of the methods that change the
 input is the zero embedding; positions are kept. UNK would be no baseline: the tokenizer has a piece for every byte, so
-training never sees UNK, whose embedding keeps its random initial values.
+training sees UNK only if word dropout, SimCut or masked pretraining hides pieces. Otherwise its embedding keeps its
+random initial values.
 
 All methods return an array (batch, target, source) that is exactly 0 at padding. One pass through the model has at most
 `rows` variants of sentences, or the unchanged sentences of the batch.

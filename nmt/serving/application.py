@@ -121,7 +121,10 @@ class Metrics:
         self.seconds = Histogram("nmt_request_seconds", "Duration of a request.", ["path"], registry=self.registry)
         gauges: dict[tuple[str, str], Callable[[], float]] = {
             ("nmt_queue_load", "Fraction of max_waiting that is in use."): lambda: batcher.load,
-            ("nmt_sentences_per_second", "Moving average over batches."): lambda: batcher.sentences_per_second,
+            (
+                "nmt_sentences_per_second",
+                "Sentences translated per second, as a moving average over batches.",
+            ): lambda: batcher.sentences_per_second,
             ("nmt_models_loaded", "Models in memory."): lambda: batcher.gallery.number_loaded,
         }
         for (name, text), value in gauges.items():

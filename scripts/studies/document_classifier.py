@@ -96,7 +96,7 @@ def labeled_documents(prefix: str, label: int, direction: Direction, lines: int)
 def split(documents: Sequence[Document], seed: int) -> tuple[list[Document], list[Document]]:
     """Training and test documents of a corpus in random order; all documents of a text are on the same side.
 
-    Raises ValueError for fewer than 5 texts, because then no text would be left for the test.
+    Raises ValueError for fewer than 5 texts, of which a fifth would be less than one.
     """
     random = Random(seed)
     texts = sorted({document.text for document in documents})

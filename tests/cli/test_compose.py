@@ -222,8 +222,8 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["norm=scale_norm", "model=luong"], "Unknown group 'norm'. Did you mean 'norm@model'?"),
         (
             ["seed=2", "model=luong", "scorer@cross=dot"],
-            "'scorer@cross=dot' cannot be combined with 'model=luong'. Run the command with model=luong --help to see its "
-            "choices.",
+            "'scorer@cross=dot' cannot be combined with 'model=luong'. Run the command with model=luong --help to see "
+            "its choices.",
         ),
         (
             ["experiment=iwslt15_best", "model=luong"],
