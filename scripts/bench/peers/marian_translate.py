@@ -3,11 +3,12 @@
 python marian_translate.py MODEL_FOLDER PROCESSES < in.en > out.vi
 python marian_translate.py MODEL_FOLDER PROCESSES --pieces 40 < in.en > out.vi    every translation has 40 pieces
 
-The sentences are shared by processes of one thread each, because with two threads in a process some translations of
-Marian's `transformer-new` change.
+Processes of one thread share batches of 64 sentences of similar length. Each batch gets its own translator, because
+a translator of `transformer-new` translates only its first batch correctly: afterwards some translations no longer
+depend on their source.
 
 Marian has no minimum length. With --pieces, a bias forbids EOS, and Marian stops at --max-length-factor times the
-length of a batch's longest source. Each batch therefore gets a translator with its own factor.
+length of a batch's longest source.
 """
 
 import argparse
@@ -47,26 +48,22 @@ def main() -> None:
     lengths = [len(tokenizer.encode(line)) + 1 for line in lines]
     order = sorted(range(len(lines)), key=lengths.__getitem__)
     with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(options.processes) as pool:
-        if options.pieces is None:
-            # Every process gets sentences of all lengths; its translator forms the batches.
-            parts = [order[first :: options.processes] for first in range(options.processes)]
-            factors = [3.0] * len(parts)
-        else:
-            parts = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+        batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+        factors = [3.0] * len(batches)
+        if options.pieces is not None:
             # The half makes up for rounding: the search stops at the first length above the product.
-            factors = [(options.pieces - 0.5) / lengths[part[-1]] for part in parts]
+            factors = [(options.pieces - 0.5) / lengths[batch[-1]] for batch in batches]
             with np.load(model) as file:
                 weights = dict(file)
             weights["decoder_ff_logit_out_b"][0, tokenizer.eos_id()] = -1e9
             model = Path(folder) / "model.npz"
             np.savez(model, **weights)
         tasks = [
-            (model, vocabulary, factor, [lines[index] for index in part])
-            for factor, part in zip(factors, parts, strict=True)
-            if part
+            (model, vocabulary, factor, [lines[index] for index in batch])
+            for factor, batch in zip(factors, batches, strict=True)
         ]
         translations = itertools.chain(*pool.starmap(translate, tasks, chunksize=1))
-    found = dict(zip(itertools.chain(*parts), translations, strict=True))
+    found = dict(zip(order, translations, strict=True))
     for index in range(len(lines)):
         print(found[index])
 
