@@ -27,10 +27,10 @@ class Draw(NamedTuple):
 class SubwordSampling:
     """Segments a training pair at random in each epoch: subword regularization.
 
-    With a byte-pair model it is BPE-dropout (Provilkov et al. 2020), with a unigram model sampling (Kudo 2018). A
-    segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a pair drawn twice in an epoch is
-    segmented the same way. `longest` holds the maximum number of pieces of each side, including EOS: a side that would
-    exceed it keeps its usual segmentation. alpha: see `Tokenizer.resample`.
+    With a byte-pair model, this is BPE-dropout (Provilkov et al. 2020). With a unigram model, segmentations are sampled
+    from the model (Kudo 2018). A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a
+    pair drawn twice in an epoch is segmented the same way. `longest` holds the maximum number of pieces of each side,
+    including EOS: a side that would exceed it keeps its usual segmentation. alpha: see `Tokenizer.resample`.
     """
 
     def __init__(self, tokenizers: TokenizerPair, alpha: float, *, seed: int, longest: Sequence[int]) -> None:

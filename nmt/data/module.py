@@ -52,7 +52,7 @@ class ResumableLoader(DataLoader[Example]):
     """
 
     def __init__(self, data: DrawnPairs, stream: Stream, workers: int, collate: Collate = collate) -> None:
-        # A DataLoader without its own generator draws from the global one, whose state resuming would then shift.
+        # Without its own generator, a DataLoader draws from the global one, so that resuming would change its state.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )

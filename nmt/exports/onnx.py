@@ -226,7 +226,7 @@ def _write(
         ) from error
     graph = program.model.graph
     for node in graph.all_nodes():
-        node.metadata_props.clear()  # stack traces, with paths of this machine
+        node.metadata_props.clear()  # stack traces, which contain paths on this machine
     program.save(file)
     return {"file": file.name, "inputs": _described(graph.inputs), "outputs": _described(graph.outputs)}
 

@@ -90,7 +90,7 @@ def write_sentence_splitter(file: Path, language: str) -> None:
             verbose=False,
         )
     for node in program.model.graph.all_nodes():
-        node.metadata_props.clear()  # stack traces, with paths of this machine
+        node.metadata_props.clear()  # stack traces, which contain paths on this machine
     units = {"<PAD>": _PAD, "<UNK>": _UNKNOWN, **_IDS}
     program.model.metadata_props.update(
         lang_code=language,

@@ -34,7 +34,7 @@ def with_precision(model: Model, name: str, device: torch.device) -> Model:
     check_precision(name, device)
     if name != "int8":
         return model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
-    # torch.ao is deprecated in favor of torchao, which is slower on a CPU: docs/reference/speed.md.
+    # torch.ao is deprecated in favor of torchao, whose torch._int_mm is slower on a CPU; see docs/lab_notebook.md.
     from torch.ao import quantization
 
     recurrent = (nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell)

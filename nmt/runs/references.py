@@ -30,7 +30,7 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
     swapped = [number for number, pair in enumerate(zip(*pairs, strict=True), start=1) if check and check(*pair)]
     if swapped:
         logger.warning(
-            "%s: %d of %d pairs seem to have their languages swapped, the first in line %d; they are scored unchanged: "
+            "%s: %d of %d pairs seem to have their languages swapped, the first on line %d. They are scored unchanged; "
             "fix the files, unless you need scores comparable with published ones.",
             prefix,
             len(swapped),

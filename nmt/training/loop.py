@@ -52,7 +52,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         # Lightning converts the task only after loading a checkpoint, and float32 would round a resumed run's weights.
         task.double()
 
-    # What happens between the steps: the callbacks, in the order in which Lightning calls them.
+    # The callbacks run between the steps. Lightning calls them in this order, but those that save checkpoints last.
     bar = sys.stderr.isatty()
     progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
     seconds = settings.trainer.max_seconds

@@ -47,7 +47,7 @@ def test_pairs_with_swapped_languages_are_kept_and_warned_of_once(
     pairs = read_references(str(tmp_path / "t"), Direction("en", "vi"))
     assert pairs.target == ["Chúng tôi uống trà.", "We drink tea."]
     [record] = caplog.records
-    assert "t: 1 of 2 pairs seem to have their languages swapped, the first in line 2" in record.getMessage()
+    assert "t: 1 of 2 pairs seem to have their languages swapped, the first on line 2" in record.getMessage()
 
 
 def test_a_line_with_two_kinds_of_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
