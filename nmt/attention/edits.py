@@ -209,7 +209,7 @@ def with_parts(
 
 
 def _prior(view: View) -> Tensor | None:
-    """The Gaussian that multiplies the weights after the normalizer; None if there is none."""
+    """The Gaussian that multiplies the weights after the normalizer; None for a window without one."""
     return None if view.log_prior is None or view.renormalized else view.log_prior.exp()
 
 

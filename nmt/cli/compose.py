@@ -237,7 +237,7 @@ def _set_value(composed: Composed, override: Override) -> None:
 
 
 def _list_around(composed: Composed, key: str) -> str:
-    """The key of the list that a dotted key leads into, or '' if there is none."""
+    """The key of the list that a dotted key leads into, or '' if it leads into no list."""
     names = key.split(".")
     for number in range(1, len(names)):
         node = OmegaConf.select(composed, parent := ".".join(names[:number]))
@@ -271,7 +271,7 @@ def _choices(composed: Composed) -> dict[str, str | None]:
 
 
 def _conflict(name: str, overrides: Sequence[Override]) -> str:
-    """The error for an override that does not fit the configuration or conflicts with another; '' if there is none.
+    """The error for an override that does not fit the configuration or conflicts with another, or ''.
 
     Hydra distinguishes these cases only by the wording of its messages, so this tries which overrides compose.
     """

@@ -273,7 +273,7 @@ class TrainerSettings(Keys):
 
     @property
     def max_seconds(self) -> float | None:
-        """The time limit in seconds; None if there is none."""
+        """The time limit in seconds; None without a limit."""
         return None if self.max_time is None else seconds_of(self.max_time)
 
     @property

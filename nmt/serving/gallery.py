@@ -65,7 +65,7 @@ class Gallery:
         self._next_attempt: dict[str, float] = {}  # for runs that could not be loaded
 
     def for_direction(self, source: str, target: str) -> Offered | None:
-        """The first run that translates in this direction; None if there is none."""
+        """The first run that translates in this direction; None if no run does."""
         asked = Direction(source, target)
         return next((run for run in self.offered.values() if run.direction == asked), None)
 
