@@ -78,11 +78,11 @@ def _allow_connections() -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address. Raises ValueError if the address is taken or not one of this machine."""
+    """A socket that listens on an address. Raises ValueError if the address is taken or not one of this machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise ValueError(
-            f"Cannot listen at {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
+            f"Cannot listen on {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
         ) from error

@@ -1,5 +1,7 @@
-"""Checks that the optional packages of a format are installed."""
+"""The optional packages of a format: whether they are installed and can be imported."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 
 from packaging.requirements import Requirement
@@ -13,7 +15,7 @@ def check_extra(extra: str) -> None:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed
         return
-    remedy = f"run pip install -c constraints.txt -e '.[{extra}]' first."
+    remedy = _remedy(extra)
     for each in declared:
         if each.marker is None or each.marker.evaluate({"extra": ""}) or not each.marker.evaluate({"extra": extra}):
             continue
@@ -24,3 +26,16 @@ def check_extra(extra: str) -> None:
         if found not in each.specifier:
             versions = ",".join(sorted(map(str, each.specifier), reverse=True))  # >=, then <
             raise ValueError(f"{extra} needs the package {each.name}{versions}, but {found} is installed; {remedy}")
+
+
+@contextmanager
+def importing(extra: str) -> Iterator[None]:
+    """Raises ValueError in place of the ImportError of a package of an extra that is missing or broken."""
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(f"A package of {extra} cannot be imported ({error}); {_remedy(extra)}") from error
+
+
+def _remedy(extra: str) -> str:
+    return f"run pip install -c constraints.txt -e '.[{extra}]' first."

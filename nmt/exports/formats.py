@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.exports.extras import check_extra
+from nmt.exports.extras import check_extra, importing
 from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
 from nmt.runs.load import Trained
 from nmt.runs.search import Engine, build_translator
@@ -27,27 +27,30 @@ class Format(NamedTuple):
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to an existing folder.
 
-    Raises ValueError if the format's packages are missing, or if it does not support the model or the number format.
+    Raises ValueError if the format's packages are missing or broken, or if it does not support the model or the number
+    format.
     """
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
         raise ValueError(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
-    FORMATS[format].write(trained, folder, quantization)
+    with importing(format):
+        FORMATS[format].write(trained, folder, quantization)
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """Opens what `write_format` wrote as its users run it; for an Argos package, the CTranslate2 model in it."""
+    """Opens an export with the library that its users run; for an Argos package, opens the CTranslate2 model in it."""
     return FORMATS[format].open(trained, folder, quantization)
 
 
 def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:
     """The engine for a folder that `write_format` wrote.
 
-    Raises ValueError if the engine's packages are missing, and DamagedExport if the folder cannot be read.
+    Raises ValueError if the engine's packages are missing or broken, and DamagedExport if the folder cannot be read.
     """
     check_extra(engine)
-    return ENGINES[engine](trained, folder, precision)
+    with importing(engine):
+        return ENGINES[engine](trained, folder, precision)
 
 
 def _write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:

@@ -127,7 +127,7 @@ class Seq2Seq(Attending):
         watch: Watch | None = None,
         context: ReadableContext | None = None,
     ) -> Any:
-        """Like `encode`, but takes vectors instead of ids: rows of `source_embedding` or others, before dropout.
+        """Like `encode`, but takes embeddings before dropout, not ids; they need not be rows of `source_embedding`.
 
         Raises ValueError for a `context` that the model cannot read.
         """

@@ -173,7 +173,7 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
         parts["normalizer"] = Tempered(new, old.temperature) if isinstance(old, Tempered) else new
     if intervention.temperature is not None:
         if not 0 < intervention.temperature < math.inf:
-            raise ValueError(f"temperature is {intervention.temperature}; it must be a number above 0.")
+            raise ValueError(f"temperature is {intervention.temperature}; it must be a finite number above 0.")
         parts["normalizer"] = Tempered(parts.get("normalizer", attention.normalizer), intervention.temperature)
     if intervention.half_width is not None:
         if intervention.site != "cross":

@@ -24,7 +24,7 @@ USUAL_SIZE = 8000
 # SentencePiece holds all lines in memory, so a larger text is sampled.
 _MOST_LINES = 2_000_000
 # SentencePiece's own normalization and its trimming of spaces would break decode(encode(text)) == text. The last digits
-# of a unigram model depend on the number of threads, so that is fixed too. Log level 2 is errors only.
+# of unigram scores depend on the number of threads, so that number is fixed. Log level 2 is errors only.
 _OPTIONS: dict[str, Any] = {
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,

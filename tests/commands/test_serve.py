@@ -34,7 +34,7 @@ def test_it_prints_its_address_answers_and_stops_when_it_is_told(
 def test_an_address_that_is_taken_is_refused(here: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ValueError, match=rf"Cannot listen at 127\.0\.0\.1:{port} \(.*\); choose another port"):
+        with pytest.raises(ValueError, match=rf"Cannot listen on 127\.0\.0\.1:{port} \(.*\); choose another port"):
             serve(job("serve", run_dirs=["maps_luong"], port=port))
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -240,6 +241,17 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
         match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
         extras.check_extra("ctranslate2")
+
+
+def test_a_package_that_cannot_be_imported_is_one_sentence(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = load_run(run, "cpu")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.delitem(sys.modules, "nmt.exports.ctranslate2")
+    message = r"A package of ctranslate2 cannot be imported \(.*ctranslate2.*\); run pip install .*'\.\[ctranslate2\]'"
+    with pytest.raises(ValueError, match=message):
+        formats.write_format(trained, "ctranslate2", Path(), "float32")
+    with pytest.raises(ValueError, match=message):
+        formats.open_engine(trained, "ctranslate2", Path(), "float32")
 
 
 def test_unknown_formats_are_refused(run: Path) -> None:

@@ -56,7 +56,7 @@ const TEXTS = {
     computing: "computing …", stale: "This is the attribution for the translation without your changes.",
     guess: "Guess the alignment, then reveal", reveal: "Reveal", clear: "Clear",
     guessHint: "Which source word does each word of the translation come from? Choose cells, then reveal.",
-    guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: weight of the model ({0}) reading this translation; violet ring: its largest weight; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
+    guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
     waiting: "translating …", failed: "The server cannot be reached: {0}",
