@@ -15,7 +15,7 @@ def check_extra(extra: str) -> None:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed
         return
-    remedy = _remedy(extra)
+    remedy = f"run {_install(extra)} first."
     for each in declared:
         if each.marker is None or each.marker.evaluate({"extra": ""}) or not each.marker.evaluate({"extra": extra}):
             continue
@@ -30,12 +30,17 @@ def check_extra(extra: str) -> None:
 
 @contextmanager
 def importing(extra: str) -> Iterator[None]:
-    """Raises ValueError in place of the ImportError of a package of an extra that is missing or broken."""
+    """Raises ValueError in place of the ImportError of an extra's package that is missing or broken."""
     try:
         yield
     except ImportError as error:
-        raise ValueError(f"A package of {extra} cannot be imported ({error}); {_remedy(extra)}") from error
+        if (error.name or "").partition(".")[0] == "nmt":
+            raise
+        raise ValueError(
+            f"A package of {extra} cannot be imported ({error}): reinstall it, or run {_install(extra)} in a new "
+            "environment."
+        ) from error
 
 
-def _remedy(extra: str) -> str:
-    return f"run pip install -c constraints.txt -e '.[{extra}]' first."
+def _install(extra: str) -> str:
+    return f"pip install -c constraints.txt -e '.[{extra}]'"

@@ -40,7 +40,8 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
     """Opens an export with the library that its users run; for an Argos package, opens the CTranslate2 model in it."""
-    return FORMATS[format].open(trained, folder, quantization)
+    with importing(format):
+        return FORMATS[format].open(trained, folder, quantization)
 
 
 def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:

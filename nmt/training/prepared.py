@@ -239,7 +239,7 @@ def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: S
 
 
 def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
-    """The limits, except epochs, that a run has reached, each with its count; `record` has keys of metrics.json."""
+    """The limits, except epochs, that a run has reached, with the amounts used; `record` is like metrics.json."""
     trainer, patience = settings.trainer, settings.validation.patience
     steps, seconds, validations = (
         record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")

@@ -243,15 +243,24 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
         extras.check_extra("ctranslate2")
 
 
-def test_a_package_that_cannot_be_imported_is_one_sentence(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("extra", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxruntime")])
+def test_a_package_that_cannot_be_imported_is_one_sentence(
+    run: Path, monkeypatch: pytest.MonkeyPatch, extra: str, package: str
+) -> None:
     trained = load_run(run, "cpu")
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    monkeypatch.delitem(sys.modules, "nmt.exports.ctranslate2")
-    message = r"A package of ctranslate2 cannot be imported \(.*ctranslate2.*\); run pip install .*'\.\[ctranslate2\]'"
-    with pytest.raises(ValueError, match=message):
-        formats.write_format(trained, "ctranslate2", Path(), "float32")
-    with pytest.raises(ValueError, match=message):
-        formats.open_engine(trained, "ctranslate2", Path(), "float32")
+    formats.write_format(trained, extra, run, "float32")
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in ("ctranslate2", "onnx_model"):
+        monkeypatch.delitem(sys.modules, f"nmt.exports.{module}", raising=False)
+    message = rf"A package of {extra} cannot be imported \(.*{package}.*\): reinstall it, or run pip .*'\.\[{extra}\]'"
+    for opening in (formats.open_exported, formats.open_engine):
+        with pytest.raises(ValueError, match=message):
+            opening(trained, extra, run, "float32")
+
+
+def test_an_import_error_of_our_own_is_no_mistake_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), extras.importing("onnx"):
+        from nmt.exports.parity import nothing  # type: ignore[attr-defined]  # noqa: F401
 
 
 def test_unknown_formats_are_refused(run: Path) -> None:

@@ -3,7 +3,7 @@
 marian/bin/python marian_train.py UPDATES THREADS    writes marian_model/model.npz and its log to standard error
 
 The size and the recipe are those of `experiment=envi_transformer_small` where Marian has them: 3 + 3 layers, 256/1,024,
-4 heads, label smoothing 0.1, no dropout. The layers are Marian's own, post-norm. A batch has half as many tokens.
+4 heads, label smoothing 0.1, no dropout. The layers are Marian's own, post-norm. Batches have half as many tokens.
 The learning rate falls with the square root of the updates, because Marian has no cosine schedule.
 """
 
