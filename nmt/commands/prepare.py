@@ -59,7 +59,7 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
             folder,
         )
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
-    rows[-1][0] = "left out: duplicates of validation and test pairs"
+    rows[-1][0] = "left out: also in validation or test"
     print(Table(["", "pairs"], rows).markdown())
     words = ["python", "-m", "nmt.train", "data=files", "experiment=none", f"direction={settings.direction}"]
     for part in PARTS:

@@ -1,6 +1,6 @@
 """Splits a corpus into training, validation and test pairs without overlap.
 
-The text is read from disk more than once; only 16 bytes per pair are kept in memory.
+The text is read from disk more than once; only the hashes of its lines, 16 bytes per pair, are kept in memory.
 """
 
 import hashlib
@@ -30,9 +30,10 @@ def split_corpus(
     """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
 
     valid, test: a number of pairs, or a share of the corpus if it is below 1. If the corpus has a PREFIX.doc, they
-    count documents instead, which are kept whole. Lines are written unchanged, with LF as the line end. PREFIX.doc and
-    a word alignment file are split in the same way. 'left out' counts the pairs that are, or whose documents are,
-    duplicates of held-out ones. The folder appears only when it is complete. Raises FileExistsError if it exists
+    count documents instead. Held-out documents are kept whole; training documents lose the lines that are also in a
+    held-out one. Lines are written unchanged, with LF as the line end. PREFIX.doc and a word alignment file are split
+    in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a side with a
+    held-out document. The folder appears only when it is complete. Raises FileExistsError if it exists
     already, the errors of `iter_pairs` and `check_documents`, and ValueError for an alignment file with a different
     number of lines and for more held-out pairs than the corpus can give.
     """
@@ -46,6 +47,7 @@ def split_corpus(
     parts = assign_parts(hashes, *sizes)
     if documents is not None:
         parts = parts[documents]
+        _leave_out_held_out_lines(parts, _side_hashes(prefix, direction, seed, None))
         files.append((files[0][0].with_suffix(".doc"), ".doc"))
     counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
     if not counts[0]:
@@ -87,6 +89,14 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
     parts[chosen[:test]] = PARTS.index("test")
     parts[chosen[test:]] = PARTS.index("valid")
     return parts
+
+
+def _leave_out_held_out_lines(parts: Int8[np.ndarray, " pairs"], hashes: UInt64[np.ndarray, "pairs 2"]) -> None:
+    """Leaves out the training pairs that share a side with a pair of a held-out document; empty sides do not count."""
+    training = parts == PARTS.index("train")
+    held_out = ~training & (parts != _LEFT_OUT)
+    for side in hashes.T:
+        parts[training & (side != 0) & np.isin(side, side[held_out])] = _LEFT_OUT
 
 
 def _side_hashes(

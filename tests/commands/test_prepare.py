@@ -65,7 +65,7 @@ def test_a_split_prints_the_command_that_trains_on_it(
     output = capsys.readouterr().out
     train, valid, test = (int(cells(output, part)[0]) for part in ("train", "valid", "test"))
     assert (valid, test) == (13, round(0.05 * 211))
-    assert train + valid + test + int(cells(output, "left out: duplicates of validation and test pairs")[0]) == 211
+    assert train + valid + test + int(cells(output, "left out: also in validation or test")[0]) == 211
     python, *words = shlex.split(output.splitlines()[-1])
     assert [python, *words[:2]] == ["python", "-m", "nmt.train"]
     assert "'data.train=[" in output.splitlines()[-1]

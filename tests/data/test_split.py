@@ -177,3 +177,19 @@ def test_documents_are_kept_whole(write, direction, tmp_path):
         assert len(found) == counts[part]
         expected = [line for line, name in zip(lines, names, strict=True) if name in found]
         assert read_lines(tmp_path / "out" / f"{part}.{direction.source}") == expected
+
+
+def test_training_documents_lose_the_lines_of_held_out_documents(write, direction, tmp_path):
+    """Every document begins with the same title in the source, and its last target is that of the next document."""
+    sources = [line for number in range(9) for line in ("Title", f"a {number}", f"b {number}", "")]
+    targets = [line for number in range(9) for line in (f"title {number}", f"c {number}", f"end {number // 2}", "")]
+    prefix = write("all", sources, targets)
+    Path(f"{prefix}.doc").write_text("".join(f"text {number}\n" for number in range(9) for _ in range(4)))
+    counts = split_corpus(prefix, direction, tmp_path / "out", valid=2, test=1, seed=1)
+    parts = written(tmp_path / "out", direction)
+    assert [len(parts[part]) for part in ("valid", "test")] == [8, 4]
+    held_out = [*parts["valid"], *parts["test"]]
+    for training, others in zip(columns(parts["train"]), columns(held_out), strict=True):
+        assert not (set(training) & set(others)) - {""}
+    assert counts["left out"] == 9 * 4 - sum(map(len, parts.values())) > 6
+    assert len([pair for pair in parts["train"] if pair == ("", "")]) == 6
