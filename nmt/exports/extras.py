@@ -36,6 +36,8 @@ def importing(extra: str) -> Iterator[None]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "nmt":
             raise
+        if isinstance(error, ModuleNotFoundError) and "." not in (error.name or "."):
+            raise ValueError(f"{extra} needs the package {error.name}; run {_install(extra)} first.") from error
         raise ValueError(
             f"A package of {extra} cannot be imported ({error}): reinstall it, or run {_install(extra)} in a new "
             "environment."

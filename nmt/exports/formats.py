@@ -39,7 +39,10 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """Opens an export with the library that its users run; for an Argos package, opens the CTranslate2 model in it."""
+    """Opens an export with the library that its users run; for an Argos package, opens the CTranslate2 model in it.
+
+    Raises ValueError if the format's packages are missing or broken.
+    """
     with importing(format):
         return FORMATS[format].open(trained, folder, quantization)
 

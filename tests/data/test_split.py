@@ -180,7 +180,7 @@ def test_documents_are_kept_whole(write, direction, tmp_path):
 
 
 def test_training_documents_lose_the_lines_of_held_out_documents(write, direction, tmp_path):
-    """Every document begins with the same title in the source, and its last target is that of the next document."""
+    """All documents share the source of their title; documents 0 and 1, 2 and 3, and so on share their third target."""
     sources = [line for number in range(9) for line in ("Title", f"a {number}", f"b {number}", "")]
     targets = [line for number in range(9) for line in (f"title {number}", f"c {number}", f"end {number // 2}", "")]
     prefix = write("all", sources, targets)
@@ -191,5 +191,6 @@ def test_training_documents_lose_the_lines_of_held_out_documents(write, directio
     held_out = [*parts["valid"], *parts["test"]]
     for training, others in zip(columns(parts["train"]), columns(held_out), strict=True):
         assert not (set(training) & set(others)) - {""}
+    assert len(read_lines(tmp_path / "out" / "train.doc")) == counts["train"] == len(parts["train"])
     assert counts["left out"] == 9 * 4 - sum(map(len, parts.values())) > 6
     assert len([pair for pair in parts["train"] if pair == ("", "")]) == 6

@@ -243,22 +243,39 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
         extras.check_extra("ctranslate2")
 
 
-@pytest.mark.parametrize(("extra", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxruntime")])
+@pytest.mark.parametrize(
+    ("format", "package"),
+    [
+        ("ctranslate2", "ctranslate2"),
+        ("onnx", "onnxruntime"),
+        ("hugging_face", "transformers"),
+        ("argos", "ctranslate2"),
+    ],
+)
 def test_a_package_that_cannot_be_imported_is_one_sentence(
-    run: Path, monkeypatch: pytest.MonkeyPatch, extra: str, package: str
+    run: Path, monkeypatch: pytest.MonkeyPatch, format: str, package: str
 ) -> None:
     trained = load_run(run, "cpu")
-    formats.write_format(trained, extra, run, "float32")
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("ctranslate2", "onnx_model"):
+    for module in ("argos", "ctranslate2", "hugging_face", "onnx", "onnx_model"):
         monkeypatch.delitem(sys.modules, f"nmt.exports.{module}", raising=False)
-    message = rf"A package of {extra} cannot be imported \(.*{package}.*\): reinstall it, or run pip .*'\.\[{extra}\]'"
-    for opening in (formats.open_exported, formats.open_engine):
+    message = rf"{format} needs the package {package}; run pip install .*'\.\[{format}\]' first\."
+    with pytest.raises(ValueError, match=message):
+        formats.open_exported(trained, format, run, "float32")
+    if format in ENGINES:
         with pytest.raises(ValueError, match=message):
-            opening(trained, extra, run, "float32")
+            formats.open_engine(trained, format, run, "float32")
+    if format != "onnx":  # written without onnxruntime
+        with pytest.raises(ValueError, match=message):
+            formats.write_format(trained, format, run, "float32")
 
 
-def test_an_import_error_of_our_own_is_no_mistake_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_package_is_one_sentence_and_an_import_error_of_our_own_none() -> None:
+    message = (
+        r"A package of onnx cannot be imported \(no libfoo.so\): reinstall it, or run pip install .*'\.\[onnx\]' in a"
+    )
+    with pytest.raises(ValueError, match=message), extras.importing("onnx"):
+        raise ImportError("no libfoo.so")
     with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), extras.importing("onnx"):
         from nmt.exports.parity import nothing  # type: ignore[attr-defined]  # noqa: F401
 
