@@ -8,9 +8,10 @@ The report counts common defects of each corpus, lists the first lines that have
 It also fills cache_dir with the tokenizer and the tokenized corpus, which nmt.train uses if the options are the same.
 
 No line ends up in two parts: validation and test take only pairs whose source and target occur in no different pair.
-Duplicates of these pairs are left out. With a PREFIX.doc, whole documents are held out instead, and a training pair is
-left out if its source or target is also in one of them; validation and test may then share single lines. Word
-alignments (PREFIX.en-vi.align) are split too. No input file is changed.
+Duplicates of these pairs are left out. Word alignments (PREFIX.en-vi.align) are split too. No input file is changed.
+
+A corpus with a PREFIX.doc is split by documents. Training pairs are left out if their source or target is also in a
+validation or test document. Only validation and test may share single lines.
 """
 
 from nmt.cli.command import command

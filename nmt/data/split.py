@@ -33,9 +33,10 @@ def split_corpus(
     count documents instead. Held-out documents are kept whole; training documents lose the lines that are also in a
     held-out one. Lines are written unchanged, with LF as the line end. PREFIX.doc and a word alignment file are split
     in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a side with a
-    held-out document. The folder appears only when it is complete. Raises FileExistsError if it exists
-    already, the errors of `iter_pairs` and `check_documents`, and ValueError for an alignment file with a different
-    number of lines and for more held-out pairs than the corpus can give.
+    held-out document. The folder appears only when it is complete.
+
+    Raises FileExistsError if it exists already, the errors of `iter_pairs` and `check_documents`, and ValueError for an
+    alignment file with a different number of lines and for more held-out pairs than the corpus can give.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")

@@ -34,10 +34,11 @@ def importing(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        if (error.name or "").partition(".")[0] == "nmt":
+        module = error.name or ""
+        if module.partition(".")[0] == "nmt":  # our own mistake
             raise
-        if isinstance(error, ModuleNotFoundError) and "." not in (error.name or "."):
-            raise ValueError(f"{extra} needs the package {error.name}; run {_install(extra)} first.") from error
+        if isinstance(error, ModuleNotFoundError) and module and "." not in module:
+            raise ValueError(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
         raise ValueError(
             f"A package of {extra} cannot be imported ({error}): reinstall it, or run {_install(extra)} in a new "
             "environment."

@@ -4,7 +4,7 @@ python marian_translate.py MODEL_FOLDER THREADS --batch 8 < in.en > out.vi
 python marian_translate.py MODEL_FOLDER THREADS --pieces 40 < in.en > out.vi    every translation has 40 pieces
 
 A batch runs until its longest translation ends, or reaches twice the length of the batch's longest source, so small
-batches are faster with free lengths.
+batches can be faster with free lengths.
 
 Marian has no minimum length. With --pieces, a bias forbids EOS, and Marian stops at --max-length-factor times the
 length of a batch's longest source. Each batch therefore gets a translator with its own factor, and processes with one
