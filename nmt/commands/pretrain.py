@@ -12,10 +12,10 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
 from nmt.runs.record import peak_memory_mib
+from nmt.training.loop import train_whole
 from nmt.training.masked_task import masked_score
 from nmt.training.prepared import Prepared
 from nmt.training.pretraining import begin_pretraining, resume_pretraining
-from nmt.training.whole_run import train_whole
 
 
 def pretrain(job: Job[PretrainSettings]) -> None:

@@ -18,9 +18,9 @@ from nmt.runs.load import Trained, choose_device
 from nmt.runs.record import peak_memory_mib, print_run
 from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
+from nmt.training.loop import train_whole
 from nmt.training.prepared import Prepared
 from nmt.training.resume import resume
-from nmt.training.whole_run import train_whole
 
 
 def train(job: Job[TrainSettings]) -> None:
