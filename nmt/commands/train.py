@@ -10,6 +10,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
+from nmt.kernels.packed_linear import pack_linear_layers
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
@@ -41,7 +42,9 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
 
     with_plain_weights(model)
     place = choose_device("cpu" if settings.trainer.accelerator == "cpu" else "auto")
-    trained = Trained(run, settings, prepared.tokenizers, model.eval().to(place), place)
+    model.eval().to(place)
+    pack_linear_layers(model)
+    trained = Trained(run, settings, prepared.tokenizers, model, place)
     try:
         scores = score_test_split(trained)
     except torch.OutOfMemoryError as error:

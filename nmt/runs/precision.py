@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from nmt.config.messages import unknown
+from nmt.kernels.packed_linear import pack_linear_layers
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -18,22 +19,24 @@ def check_precision(name: object, device: torch.device) -> None:
     if name not in PRECISIONS:
         raise ValueError(unknown("precision", str(name), PRECISIONS))
     if name == "int8" and device.type != "cpu":
-        raise ValueError("precision=int8 is for the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
+        raise ValueError("precision=int8 runs only on the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
     if name == "int8" and torch.backends.quantized.engine == "none":
         raise ValueError("precision=int8 is not supported by this build of torch on this CPU; leave precision out.")
 
 
 def with_precision(model: Model, name: str, device: torch.device) -> Model:
-    """The model on a device in one of PRECISIONS, for inference only. Raises ValueError like `check_precision`.
+    """The model on a device in one of PRECISIONS, for inference only. Raises ValueError as `check_precision` does.
 
-    float32 and bfloat16 convert the given model. int8 returns a copy: weights of linear layers and recurrent networks
-    are rounded to 8 bits, with one scale per row of a linear layer; their inputs are rounded to 7 bits with one scale
-    per batch, so that a sentence's translation can depend on the other sentences of its batch. Embeddings, scores,
-    attention weights, norms and the parameters of scorers stay float32.
+    float32 and bfloat16 convert the given model. int8 returns a copy: the weights of linear layers and recurrent
+    networks are rounded to 8 bits, with one scale per row of a linear layer; the inputs of these layers are rounded to
+    7 bits with one scale per batch, so a sentence's translation can depend on the other sentences in its batch.
+    Embeddings, scores, attention weights, norms and the parameters of scorers stay float32.
     """
     check_precision(name, device)
     if name != "int8":
-        return model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
+        model = model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
+        pack_linear_layers(model)
+        return model
     # torch.ao is deprecated in favor of torchao, whose torch._int_mm is slower on a CPU; see docs/lab_notebook.md.
     from torch.ao import quantization
 
