@@ -10,7 +10,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
-from nmt.kernels.packed_linear import pack_linear_layers
+from nmt.kernels.packed_weights import pack_weights
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
@@ -43,7 +43,7 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
     with_plain_weights(model)
     place = choose_device("cpu" if settings.trainer.accelerator == "cpu" else "auto")
     model.eval().to(place)
-    pack_linear_layers(model)
+    pack_weights(model)
     trained = Trained(run, settings, prepared.tokenizers, model, place)
     try:
         scores = score_test_split(trained)

@@ -1,1 +1,1 @@
-"""Fast implementations of plain formulas. Each docstring states the formula, and tests compare the two."""
+"""Fast implementations of plain formulas. Each docstring states the formula, and tests check the code against it."""

@@ -1,4 +1,4 @@
-"""The additive score, computed in blocks to save memory and to use the cache of the CPU."""
+"""The additive score, computed in blocks to save memory and to make use of the CPU's cache."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
-"""Largest number of elements of tanh(q + k) in memory at a time, if a single query does not have more.
+"""Largest number of elements of tanh(q + k) in memory at a time, unless a single query has more.
 
 On the CPU, a block of this size fits into the cache.
 """
@@ -19,8 +19,8 @@ class AdditiveScore(torch.autograd.Function):
     """score(q, k) = v . tanh(q + k) for projected q and k (Bahdanau et al. 2015, appendix A.1.2).
 
     tanh(q + k) has the shape (batch, heads, queries, keys, hidden). It is computed in blocks, in at least float32, and
-    recomputed in the backward pass. tanh(x) is computed as 2 sigmoid(2x) - 1, because torch's sigmoid takes a third of
-    the time of its tanh on the CPU.
+    recomputed in the backward pass. tanh(x) is computed as 2 sigmoid(2x) - 1, because on the CPU torch's sigmoid takes
+    a third as long as its tanh.
     """
 
     @staticmethod
@@ -54,7 +54,7 @@ class AdditiveScore(torch.autograd.Function):
 def blocks(
     queries: Float[Tensor, "batch heads queries hidden"], keys: Float[Tensor, "batch heads keys hidden"]
 ) -> Iterator[tuple[slice, slice]]:
-    """Slices of sentences and of queries: whole sentences if they fit into BLOCK elements, else parts of one."""
+    """Slices of sentences and of queries: whole sentences if they fit into BLOCK elements, else parts of a sentence."""
     batch, heads, length, hidden = queries.shape
     fitting = max(1, BLOCK.get(queries.device.type, BLOCK["cuda"]) // max(1, heads * keys.shape[2] * hidden))
     sentences, steps = max(1, fitting // max(1, length)), min(fitting, max(1, length))
@@ -70,7 +70,7 @@ def _at_least_float32(x: Tensor) -> Tensor:
 def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     """The slices of each block and its sigmoid(2 (q + k)), of shape (sentences, heads, queries, keys, hidden).
 
-    All blocks share one buffer, because allocating memory takes the CPU longer than the computation. The caller may
+    All blocks share one buffer, because on the CPU allocating memory takes longer than the computation. The caller may
     overwrite the buffer.
     """
     twice_queries, all_keys = 2 * _at_least_float32(queries).unsqueeze(3), _at_least_float32(keys).unsqueeze(2)

@@ -1,4 +1,4 @@
-"""Casts that save time under autocast: of an input shared by matrix products, and of the residual stream."""
+"""Casts that save time under autocast: one for the input of several matrix products, one for the residual stream."""
 
 import torch
 from jaxtyping import Float
@@ -16,10 +16,10 @@ def cast_for_products(x: Inputs) -> Inputs:
 def cast_residual(x: Inputs) -> Inputs:
     """Casts the input of a residual stream to bfloat16 under bfloat16 autocast on the CPU; otherwise returns x.
 
-    This halves the memory traffic of every layer. Sums then keep 8 significant bits: gradients are about 1.5 times as
-    far from float32 gradients as under autocast alone, with equal training losses (docs/lab_notebook.md). It is not
-    done on a GPU, where autocast computes norms in float32 and would add casts, nor in float16, whose range the sums
-    may exceed.
+    This halves the memory traffic of every layer. The sums then keep only 8 significant bits: gradients are about 1.5
+    times as far from the float32 gradients as under autocast alone, but training losses are equal
+    (docs/lab_notebook.md). This is not done on a GPU, where autocast computes norms in float32 and would add casts, nor
+    in float16, whose range the sums may exceed.
     """
     device = x.device.type
     bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16

@@ -13,7 +13,7 @@ def feed_forward(
     """outer(dropout(max(0, inner(x)))) for linear layers `inner` and `outer`.
 
     ReLU and dropout overwrite the result of `inner`, and the scale of dropout is multiplied into the weights of
-    `outer`, which are fewer than the activations.
+    `outer`, because there are fewer weights than activations.
     """
     hidden, scale = dropout.of_relu(inner(x.flatten(0, -2)))
     if scale == 1:  # as in search, where the layers may be quantized

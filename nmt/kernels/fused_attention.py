@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def prefers_fused(queries: Tensor, dropout: float) -> bool:
-    """Whether to use the fused kernel instead of the explicit formula (both are measured in docs/reference/speed.md).
+    """Whether to use the fused kernel instead of the explicit formula (docs/reference/speed.md has timings of both).
 
-    On a GPU it is always used, on the CPU only in float32 and without dropout: with dropout, torch falls back to the
-    explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. An
-    exported graph has no such kernel, and torch's replacement has more steps than the explicit formula.
+    On a GPU it is always used, but on the CPU only in float32 and without dropout: with dropout, torch falls back to
+    the explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. An
+    exported graph cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
     """
     if torch.compiler.is_exporting():
         return False

@@ -10,8 +10,9 @@ def headwise_product(
 ) -> Float[Tensor, "batch heads positions width"]:
     """vectors @ matrices, computed as one matrix product per head.
 
-    The plain product allocates a gradient of the matrices for every sentence and, with several heads, copies the
-    matrices. The parameter itself is multiplied, because autocast caches the cast of a parameter but not of its views.
+    The plain product allocates a gradient of the matrices for every sentence and, if there are several heads, copies
+    the matrices. The product uses the parameter itself, because autocast caches the cast of a parameter but not the
+    casts of its views.
     """
     batch, _, positions, _ = vectors.shape
     products = torch.matmul(vectors.transpose(0, 1).flatten(1, 2), matrices)

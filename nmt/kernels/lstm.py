@@ -14,7 +14,7 @@ def lstm_supported(network: nn.Module) -> Iterator[None]:
     """Keeps torch from calling oneDNN for an LSTM that oneDNN cannot compute.
 
     If all sequences have the same length, torch (2.11 to 2.13) calls oneDNN under bfloat16 autocast even on a CPU that
-    oneDNN does not support, and fails with "could not create a primitive descriptor". Without oneDNN, torch computes
+    oneDNN does not support, and fails with "could not create a primitive descriptor". Without oneDNN, torch processes
     such sequences in the same way as sequences of different lengths.
     """
     bfloat16 = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16

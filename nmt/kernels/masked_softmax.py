@@ -17,7 +17,7 @@ def masked_softmax(
     """Softmax over the allowed keys of each query; `mask` (True = may attend) broadcasts to the scores.
 
     Blocked keys get weight 0, and a query without allowed keys gets zeros. On the CPU the weights have the dtype of the
-    scores, elsewhere at least float32, as with autocast on a GPU. There is no second derivative.
+    scores, elsewhere at least float32, as with autocast on a GPU. Second derivatives are not supported.
     """
     weights: Tensor = MaskedSoftmax.apply(scores, mask)
     return weights

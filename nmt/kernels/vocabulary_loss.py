@@ -1,4 +1,4 @@
-"""Losses over the vocabulary; a loss and its gradients are computed for a part of the tokens at a time."""
+"""Losses over the vocabulary, computed together with their gradients for part of the tokens at a time."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,8 +33,8 @@ def summed_nll(
 ) -> Float[Tensor, ""]:
     """-sum log softmax(output(features))[target] in nats, over the targets that are not `ignore_index` (PAD).
 
-    With `label_smoothing` e, the target has probability 1 - e, and every id gets e / vocab on top (Szegedy et al. 2016,
-    section 7), as in torch's cross entropy.
+    With `label_smoothing` e, the target has probability 1 - e, and every id gets e / vocab in addition (Szegedy et al.
+    2016, section 7), as in torch's cross entropy.
     """
     rule = partial(_cross_entropy, smoothing=label_smoothing)
     return _summed([features], output, target_output, rule, ignore_index)
@@ -98,9 +98,9 @@ class LinearLoss(torch.autograd.Function):
         # Both memory layouts are kept, because the CPU would otherwise transpose the weights again for every part.
         rows = weight.to(dtype)
         columns = rows.T.contiguous()
-        # All parts share one buffer: allocating memory takes the CPU longer than the computation.
+        # All parts share one buffer: on the CPU, allocating memory takes longer than the computation.
         rounded = [weight.new_empty(min(part, len(targets)), len(weight), dtype=dtype) for _ in passes]
-        # This is a separate buffer, because `rounded` has logits that are still needed.
+        # This is a separate buffer, because `rounded` still holds logits that are needed later.
         exact = [torch.empty_like(some[:block], dtype=torch.promote_types(dtype, torch.float32)) for some in rounded]
         loss = exact[0].new_zeros(())
         grad_weight, grad_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)

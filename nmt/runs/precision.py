@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from nmt.config.messages import unknown
-from nmt.kernels.packed_linear import pack_linear_layers
+from nmt.kernels.packed_weights import pack_weights
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -35,7 +35,7 @@ def with_precision(model: Model, name: str, device: torch.device) -> Model:
     check_precision(name, device)
     if name != "int8":
         model = model.to(device, torch.bfloat16 if name == "bfloat16" else torch.float32)
-        pack_linear_layers(model)
+        pack_weights(model)
         return model
     # torch.ao is deprecated in favor of torchao, whose torch._int_mm is slower on a CPU; see docs/lab_notebook.md.
     from torch.ao import quantization

@@ -16,6 +16,7 @@ from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.headwise_product import headwise_product
+from nmt.kernels.packed_weights import PackedLinear
 from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
 from nmt.models.transformer_layers import FeedForward
 from nmt.runs.precision import with_precision
@@ -157,6 +158,15 @@ def int8(rows: int, width: int, vocab: int) -> Part:
     return Part(*ways, f"linear layer in int8, {rows} x {width} to {vocab:,}")
 
 
+def packed(rows: int, width: int, outputs: int, dtype: torch.dtype) -> Part:
+    """A linear layer whose weight is packed once."""
+    torch.manual_seed(1)
+    layer, x = nn.Linear(width, outputs).to(dtype), torch.randn(rows, width, dtype=dtype)
+    ways = (partial(torch.inference_mode()(each), x) for each in (layer, PackedLinear(layer)))
+    number = str(dtype).removeprefix("torch.")
+    return Part(*ways, f"linear layer with packed weights, {rows} x {width} to {outputs:,}, {number}")
+
+
 def rows(number: int, length: int, width: int, layers: int) -> Part:
     """Reordering a Transformer's state after a search step in which one row in five changes its parent."""
     torch.manual_seed(1)
@@ -187,6 +197,11 @@ def parts() -> list[Part]:
         agreement(50, 40, 256, 8000),
         agreement(50, 40, 256, 8000, True),
         int8(320, 256, 8000),
+        packed(5, 256, 1024, torch.float32),
+        packed(5, 256, 8000, torch.float32),
+        packed(320, 256, 8000, torch.float32),
+        packed(5, 256, 8000, torch.bfloat16),
+        packed(320, 256, 8000, torch.bfloat16),
         rows(320, 40, 256, 3),
     ]
 

@@ -83,6 +83,12 @@ def test_an_int8_layer_is_nearly_the_layer() -> None:
     )
 
 
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN")
+def test_packed_weights_give_the_same_product() -> None:
+    part = parts_cost.packed(5, 7, 11, torch.float32)
+    assert_equal_up_to(7 + 1, torch.float32, part.ours(), part.plain())
+
+
 def test_rows_move_to_the_same_places() -> None:
     part = parts_cost.rows(31, 3, 8, 2)
     plain, ours = part.plain(), part.ours()

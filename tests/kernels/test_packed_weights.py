@@ -1,4 +1,4 @@
-"""A packed linear layer equals the plain one."""
+"""Packed layers and cells equal the plain ones."""
 
 import copy
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.kernels.packed_linear import MIN_WEIGHTS, PackedLinear, pack_linear_layers
+from nmt.kernels.packed_weights import MIN_WEIGHTS, PackedGRUCell, PackedLinear, PackedLSTMCell, pack_weights
 
 WIDE, NARROW = 512, 256
 assert WIDE * NARROW >= MIN_WEIGHTS
@@ -48,6 +48,55 @@ def test_its_input_need_not_be_contiguous():
     assert ((PackedLinear(plain)(x) - plain(x)).abs() <= 2 * limit(plain, x)).all()
 
 
+CELLS = [(nn.LSTMCell, PackedLSTMCell), (nn.GRUCell, PackedGRUCell)]
+
+
+def states(result: Tensor | tuple[Tensor, Tensor]) -> list[Tensor]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@pytest.mark.parametrize("rows", [1, 5, 321])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("kind", "packed_kind"), CELLS)
+@torch.inference_mode()
+def test_a_cell_is_its_formula_up_to_the_rounding_of_its_sums(kind, packed_kind, bias: bool, rows: int):
+    torch.manual_seed(1)
+    cell = kind(NARROW, NARROW, bias=bias)
+    x, h, c = torch.randn(3, rows, NARROW).unbind()
+    given = (h, c) if kind is nn.LSTMCell else h
+    exact_given = (h.double(), c.double()) if kind is nn.LSTMCell else h.double()
+    exact = states(copy.deepcopy(cell).double()(x.double(), exact_given))
+
+    products = [(x.double(), cell.weight_ih.double()), (h.double(), cell.weight_hh.double())]
+    sums = sum(inputs.abs() @ weight.abs().T for inputs, weight in products)
+    if bias:
+        sums = sums + cell.bias_ih.double().abs() + cell.bias_hh.double().abs()
+    # A gate is a sum of 2 NARROW products and two biases. The slopes of tanh and the sigmoid are at most 1. An error of
+    # a gate is multiplied by at most an old state, by 1, or by the GRU's product with its old state.
+    roundings = (2 * NARROW + 12) * torch.finfo(torch.float32).eps / 2
+    gates = (sums + 1).unflatten(-1, (-1, NARROW)).sum(dim=-2) * roundings
+    largest = max(each.abs().max().item() for each in (h, c, products[1][0] @ products[1][1].T))
+    for found, wanted in zip(states(packed_kind(cell)(x, given)), exact, strict=True):
+        assert found.dtype == torch.float32
+        assert ((found.double() - wanted).abs() <= (1 + largest) * gates).all()
+
+
+@pytest.mark.parametrize(("kind", "packed_kind"), CELLS)
+def test_a_cell_with_gradients_is_the_plain_cell_and_so_is_a_deep_copy(kind, packed_kind):
+    cell = kind(NARROW, NARROW)
+    packed, x = packed_kind(cell.eval()), torch.randn(3, NARROW, requires_grad=True)
+    results = [states(net(x))[0] for net in (packed, cell)]
+    assert torch.equal(*results)
+    ours, theirs = (torch.autograd.grad(each.sum(), [x, *cell.parameters()]) for each in results)
+    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+    copied = copy.deepcopy(packed)
+    assert type(copied) is kind
+    assert not copied.training
+    assert {*copied.state_dict()} == {*cell.state_dict()}
+    assert all(torch.equal(value, cell.state_dict()[name]) for name, value in copied.state_dict().items())
+    assert copied.weight_ih is not cell.weight_ih
+
+
 def test_with_gradients_it_is_the_plain_layer():
     plain = layer()
     packed, x = PackedLinear(plain), torch.randn(3, NARROW, requires_grad=True)
@@ -73,9 +122,17 @@ def test_large_layers_of_a_model_are_packed_and_stay_the_same_parameters():
     output = nn.Linear(NARROW, WIDE, bias=False)
     output.weight = table.weight
     model = nn.ModuleDict({"table": table, "output": output, "one": shared, "other": shared, "small": nn.Linear(8, 8)})
+    model["lstm"], model["gru"] = nn.LSTMCell(NARROW, NARROW), nn.GRUCell(NARROW, NARROW)
     before = {name: id(value) for name, value in model.named_parameters(remove_duplicate=False)}
-    pack_linear_layers(model)
-    assert {name for name, part in model.items() if isinstance(part, PackedLinear)} == {"output", "one", "other"}
+    pack_weights(model)
+    kinds = {name: type(part) for name, part in model.items()}
+    assert kinds == {
+        "table": nn.Embedding,
+        **dict.fromkeys(("output", "one", "other"), PackedLinear),
+        "small": nn.Linear,
+        "lstm": PackedLSTMCell,
+        "gru": PackedGRUCell,
+    }
     assert model["one"] is model["other"]
     assert {name: id(value) for name, value in model.named_parameters(remove_duplicate=False)} == before
     assert {*model.state_dict()} == {*before}
@@ -83,10 +140,10 @@ def test_large_layers_of_a_model_are_packed_and_stay_the_same_parameters():
 
 def test_packing_again_follows_a_conversion():
     model = nn.Sequential(layer())
-    pack_linear_layers(model)
+    pack_weights(model)
     with torch.no_grad():
         model[0].weight.mul_(2)
-    pack_linear_layers(model)
+    pack_weights(model)
     x = torch.randn(5, NARROW)
     with torch.inference_mode():
         assert ((model(x) - 2 * layer()(x) + layer().bias).abs() <= 4 * limit(layer(), x)).all()
@@ -95,5 +152,5 @@ def test_packing_again_follows_a_conversion():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_other_numbers_are_left_alone(dtype: torch.dtype):
     model = nn.Sequential(layer(dtype=dtype))
-    pack_linear_layers(model)
+    pack_weights(model)
     assert type(model[0]) is nn.Linear
