@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 def load(
     run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32", engine: str = "torch"
 ) -> "Pretrained":
-    """Loads a finished run, or several as an ensemble, with methods such as translate, attend and score.
+    """Loads a finished run, or several as an ensemble; the result has methods such as translate, attend and score.
 
-    `precision` is float32, bfloat16, or int8 on a CPU. `engine` is torch, ctranslate2 or onnx, and computes the
-    translations; everything else is always computed by torch. Raises FileNotFoundError or ValueError if a folder is not
-    the directory of a finished run, or if the device, the precision or the engine cannot be used.
+    `precision` is float32, bfloat16, or int8 on a CPU. `engine` (torch, ctranslate2 or onnx) computes the translations;
+    torch always computes everything else. Raises FileNotFoundError or ValueError if a folder is not the directory of a
+    finished run, or if the device, the precision or the engine cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.exports.engines import load_with_engine

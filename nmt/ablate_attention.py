@@ -1,4 +1,4 @@
-"""Measure how much a finished run loses when an attention head is turned off, made uniform, shuffled or frozen.
+"""Measure how much worse a finished run gets when an attention head is turned off, made uniform, shuffled or frozen.
 
 python -m nmt.ablate_attention run_dir=PATH                          every head, on the validation split
 python -m nmt.ablate_attention run_dir=PATH site=cross 'ways=[off]'  the heads of one site, turned off

@@ -1,4 +1,4 @@
-"""Measure how much each source piece matters for each target piece, to compare with attention.
+"""Measure how much each source piece matters for each target piece, for comparison with attention.
 
 python -m nmt.attribute run_dir=PATH input=in.en out=why                      for the run's own translations
 python -m nmt.attribute run_dir=PATH input=in.en target=in.vi out=why         for given translations

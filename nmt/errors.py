@@ -1,4 +1,4 @@
-"""The errors that a user sees as one sentence, and the exit codes of the commands.
+"""The errors that are reported to the user in one sentence, and the exit codes of the commands.
 
 0: success, 1: failure, 2: a user's mistake, 130: interrupted, 143: terminated, 141: closed pipe.
 """
@@ -19,7 +19,7 @@ FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 _PACKAGE = Path(__file__).resolve().parent
 _ANOTHER = "Choose another path."
-# What a user can do when the operating system refuses a path.
+# What a user can do when the operating system rejects a path.
 _REMEDIES = {
     errno.EACCES: "Fix its permissions.",
     errno.EPERM: "Fix its permissions.",

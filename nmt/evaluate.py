@@ -4,7 +4,7 @@
   python -m nmt.evaluate run_dir=PATH split=valid search.beam_size=1
   python -m nmt.evaluate run_dir=PATH source=my.en reference=my.vi alignment=my.en-vi.align
 
-The alignment error rate needs gold word alignments; those of a split are read from PREFIX.en-vi.align.
+The alignment error rate needs gold word alignments; for a split, they are read from PREFIX.en-vi.align.
 """
 
 from nmt.cli.command import command

@@ -4,7 +4,7 @@
   python -m nmt.explain model=luong scorer=general window=local_p
   python -m nmt.explain model=transformer scorer@cross=additive source_length=7 target_length=5
 
-Trains nothing and reads no corpus.
+This command trains nothing and reads no corpus.
 """
 
 from nmt.cli.command import command

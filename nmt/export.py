@@ -1,4 +1,4 @@
-"""Export a finished run to another program's format, and check that it still computes the same.
+"""Export a finished run to another program's format, and check that the export gives the same results.
 
 python -m nmt.export run_dir=PATH format=ctranslate2 out=DIR quantization=int8
 python -m nmt.export run_dir=PATH format=hugging_face out=DIR

@@ -1,9 +1,9 @@
-"""Write what a run attends to in every sentence of a file: data of each site, layer and head, pictures, word
-alignments, diagnostics and an interactive page.
+"""Export what a run attends to in every sentence of a file: the attention weights of each site, layer and head, as
+well as pictures, word alignments, diagnostics and an interactive page.
 
   python -m nmt.export_attention run_dir=PATH input=in.en out=maps                    for the run's own translations
   python -m nmt.export_attention run_dir=PATH input=in.en target=in.vi out=maps       for given translations
-  python -m nmt.export_attention run_dir=PATH input=in.en out=maps search.n_best=3    for each of the three best
+  python -m nmt.export_attention run_dir=PATH input=in.en out=maps search.n_best=3    for the three best translations
 """
 
 from nmt.cli.command import command

@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, locked, and checked before any work starts."""
+"""Writes files and folders whole or not at all, locks folders, and checks paths before any work starts."""
 
 import errno
 import json
@@ -91,9 +91,9 @@ def write_json(path: Path, content: Any) -> None:
 def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     """Locks a folder for this process, and creates it if necessary.
 
-    The lock ends with the process, even if it is killed and its forked data loaders live on. If another process holds
-    the lock, this waits if `wait` is true, and raises ValueError otherwise. Nothing is locked on Windows and on file
-    systems without locks, such as some NFS mounts.
+    The lock is released when the process ends, even if it is killed and its forked data loaders live on. If another
+    process holds the lock, this waits if `wait` is true, and raises ValueError otherwise. Nothing is locked on Windows
+    or on file systems without locks, such as some NFS mounts.
     """
     if fcntl is None:
         yield
@@ -136,7 +136,7 @@ def try_lock(file: BinaryIO | int) -> bool:
         if error.errno not in _NO_LOCKS:
             raise
         logger.warning(
-            "This file system does not support locks (%s): do not run two commands in the same folder.", error
+            "This file system does not support locks (%s): never let two commands write to the same folder.", error
         )
     return True
 
@@ -176,20 +176,20 @@ def folder_to_write(key: str, value: Any) -> Path:
 
 
 def cache_folder(value: Any) -> Path:
-    """The folder named by cache_dir, created if necessary. A read-only folder will do if it has everything needed."""
+    """The folder named by cache_dir, created if necessary. It may be read-only if it contains everything needed."""
     path = Path(str(value))
     return path if path.is_dir() else folder_to_write("cache_dir", path)
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError if a configuration key names something other than a folder, or a folder inside a file."""
+    """Raises ValueError if a configuration key names something other than a folder, or a path below a file."""
     there = _first_existing(value)
     if not there.is_dir():
         raise ValueError(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
 
 
 def not_a_folder(path: Path) -> str:
-    """Describes an existing path that is not a folder: a file, or a symbolic link that leads nowhere."""
+    """Describes an existing path that is not a folder: a file or a broken symbolic link."""
     if path.exists():
         return "a file"
     try:
@@ -217,6 +217,6 @@ def check_writable(key: str, value: Any) -> None:
 
 
 def _first_existing(value: Any) -> Path:
-    """The path itself or its nearest parent that exists, even as a broken link."""
+    """The path itself or its nearest parent that exists; broken links count as existing."""
     path = Path(str(value))
     return next((place for place in (path, *path.parents) if os.path.lexists(place)), Path(path.anchor))

@@ -3,11 +3,11 @@
   python -m nmt.pretrain 'data.train=[my/text.en,my/text.vi]' run_dir=runs/pretrained/both
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid start_from=runs/pretrained/both
   python -m nmt.pretrain scorer=additive normalizer=sparsemax   a different attention in the encoder
-  python -m nmt.pretrain resume=true                            resume the run of the same command
+  python -m nmt.pretrain resume=true                            resume the run that the same command started
   python -m nmt.export_attention run_dir=runs/pretrained/both input=my/text.en out=maps
 
-Without data.train it reads both sides of the embedded sample corpus. Prints the run directory, and the loss and the
-accuracy on the validation text. Progress goes to standard error.
+Without data.train, the command reads both sides of the embedded sample corpus. It prints the run directory, and the
+loss and accuracy on the validation text. Progress goes to standard error.
 """
 
 from nmt.cli.command import command

@@ -2,9 +2,9 @@
 
   python -m nmt.score run_dir=PATH source=my.en target=my.vi > log_probs
   python -m nmt.score 'run_dir=[A,B]' source=my.en target=my.vi
-                                                               the runs as an ensemble
+                                                               with an ensemble of two runs
 
-Prints ln P(target | source) for each pair of lines, including the end of the sentence. The perplexities of the whole
+Prints ln P(target | source) for each pair of lines; the end of the sentence counts too. The perplexities of the whole
 text per piece, per word and per character go to standard error.
 """
 

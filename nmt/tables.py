@@ -79,7 +79,7 @@ class Table(NamedTuple):
         return self._formatted("pipe", header[0], rows)
 
     def latex(self) -> str:
-        """A LaTeX tabular with the rules of the booktabs package."""
+        """A LaTeX tabular environment with the rules of the booktabs package."""
         return self._formatted("latex_booktabs", self.header, [[str(cell) for cell in row] for row in self.rows])
 
     def csv(self) -> str:
@@ -113,7 +113,7 @@ def _escaped(cell: Cell) -> str:
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:
-    """Whether a column has at least one number, and nothing else except empty cells."""
+    """Whether a column contains at least one number and, apart from empty cells, nothing but numbers."""
     cells = [cell for cell in column if cell != ""]
     return bool(cells) and all(not isinstance(cell, str) or _is_number(cell) for cell in cells)
 

@@ -5,10 +5,11 @@
   python -m nmt.train model=transformer scorer@cross=additive  another scoring function in the cross attention only
   python -m nmt.train data=files 'data.train=[my/train]' data.valid=my/valid data.test=my/test direction=vi-en
   python -m nmt.train trainer.max_epochs=20 trainer.max_time=4h trainer.precision=bf16-mixed run_dir=runs/mixed
-  python -m nmt.train resume=true                              resume the run of the same command
+  python -m nmt.train resume=true                              resume the run that the same command started
   python -m nmt.train -m scorer=additive,dot seed=1,2          a sweep: one run for each combination
 
-Prints the run directory and its scores, or the comparison of a sweep's runs. Progress goes to standard error.
+Prints the run directory and the run's scores or, after a sweep, a comparison of its runs. Progress goes to standard
+error.
 """
 
 from nmt.cli.command import command

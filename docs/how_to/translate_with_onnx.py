@@ -87,7 +87,7 @@ class Translator:
                         best, translation = score, hypotheses[parent]
 
             parents, pieces, log_probs = (np.array(part) for part in zip(*going[:beams], strict=True))
-            # The highest score that an unfinished hypothesis can still reach.
+            # The length at which an unfinished hypothesis could still reach its highest score.
             reach = longest if alpha >= 0 else length + 1
             behind = beams == 1 or log_probs.max() / ((5 + length) / 6) ** alpha <= best
             if (finished >= beams and behind) or best >= log_probs.max() / ((5 + reach) / 6) ** alpha:

@@ -22,16 +22,20 @@ Mask = Bool[Tensor, "..."]
 SiteWatch = Callable[[Tensor, View], None]
 """watch(weights, view) receives the weights (batch, heads, queries, keys) and the window's View."""
 EditWeights = Callable[[Tensor, View, Tensor], Tensor]
-"""edit(weights, view, positions) returns new weights for queries at `positions` (1 or batch, queries), from 0."""
+"""edit(weights, view, positions) returns new weights for the queries.
+
+`positions`, of shape (1 or batch, queries), are the positions of the queries, counted from 0.
+"""
 
 
 class Attention(nn.Module):
     """One attention site: o = sum_i a_i v_i with weights a = normalizer(score(q, k_1), ..., score(q, k_n)).
 
     Keys are projected once, by `project_keys`, and all other methods take projected keys. `context` may use a fused
-    kernel; `attend` computes the formula and also returns the weights before dropout. Calling the module uses the
-    formula if there is a `watch`, and `context` otherwise. Local windows need `asking`, the states and positions of the
-    queries. `scorer`, `window` and `normalizer` are constructors; the first two receive the widths of the site.
+    kernel; `attend` computes the formula and also returns the weights before dropout. Calling the module computes the
+    formula if a `watch` is given, and calls `context` otherwise. Local windows need `asking`, the states and positions
+    of the queries. `scorer`, `window` and `normalizer` are constructors; the first two receive the site's widths and
+    number of heads.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Attention(nn.Module):
         asking: Asking | None = None,
         watch: SiteWatch | None = None,
     ) -> Context:
-        """The context; `watch` receives the weights and the window's view."""
+        """Returns the context; if `watch` is given, it receives the weights and the window's view."""
         if watch is None:
             return self.context(queries, keys, values, mask, asking)
         context, weights, view = self._attend(queries, keys, values, mask, asking)
@@ -83,7 +87,7 @@ class Attention(nn.Module):
     def context(
         self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
     ) -> Context:
-        """The context, computed by the fused kernel where that is possible and preferred, and else by the formula."""
+        """The context, computed by the fused kernel if that is possible and preferred, and otherwise by the formula."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only and not self.edits
         dropout = self.dropout.p if self.training else 0.0
         if not (can_be_fused and fused_attention.prefers_fused(queries, dropout)):
@@ -116,6 +120,9 @@ class Attention(nn.Module):
 
 
 def _last_positions(weights: Weights) -> Int[Tensor, "1 queries"]:
-    """The positions of the queries in self-attention: the last key positions, because in search the past is cached."""
+    """The positions of the queries in self-attention.
+
+    They are the positions of the last keys, because search caches all earlier keys and passes only the newest query.
+    """
     queries, keys = weights.shape[-2:]
     return torch.arange(keys - queries, keys, device=weights.device).unsqueeze(0)

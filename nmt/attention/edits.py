@@ -1,7 +1,7 @@
-"""Edits of a trained attention: replacing its weights, freezing a query, or exchanging one of its parts.
+"""Edits to a trained Attention: replacing its weights, freezing a query, or swapping one of its parts.
 
-`with_parts` replaces parts of an Attention inside a `with` block. Its `edits` replace the weights after the window and
-before dropout. The values are multiplied by the edited weights, and a `watch` receives them too.
+`with_parts` replaces parts of an Attention inside a `with` block. Its `edits` change the weights after the normalizer
+and the window's prior, but before dropout. The edited weights multiply the values, and a `watch` receives them as well.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ class Change(ABC):
 
     @abstractmethod
     def __call__(self, weights: Weights, view: View) -> Weights:
-        """The new weights of all heads and queries; `view` is the window's."""
+        """The new weights of all heads and queries; `view` is the result of the window."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class Shuffled(Change):
         if prior is not None:
             weights = torch.where(allowed, weights / prior, 0)
         places = torch.arange(keys, device=weights.device)
-        # Blocked keys sort last in both orders. The random number of a position does not depend on the number of keys.
+        # Blocked keys sort last in both orders. The random number drawn for a position does not depend on the number of
+        # keys.
         ascending = torch.where(allowed, places, keys).argsort(dim=-1)
         shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
         return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), view)
@@ -90,7 +91,7 @@ class Shuffled(Change):
 
 @dataclass(frozen=True)
 class Given(Change):
-    """Gives the first keys the weights in `weights`, and all other keys 0."""
+    """Gives the first keys the weights in `weights`, and all other keys a weight of 0."""
 
     weights: Sequence[float]
 
@@ -144,7 +145,7 @@ class OfHead(Change):
 
 
 class Tempered(Normalizer):
-    """normalizer(scores / temperature): a temperature above 1 makes the weights more even, below 1 sharper."""
+    """normalizer(scores / temperature): a temperature above 1 makes the weights more even, one below 1 sharper."""
 
     def __init__(self, normalizer: Normalizer, temperature: float) -> None:
         super().__init__()

@@ -23,8 +23,7 @@ class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
     See Vaswani et al. 2017, section 3.2.2. Queries have width `query_dim`; keys, values and the result have width
-    `key_dim`.
-    Raises ValueError if `num_heads` is below 1 or does not divide both widths.
+    `key_dim`. Raises ValueError if `num_heads` is below 1 or does not divide both widths.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, inputs: Float[Tensor, "batch keys key_dim"]) -> KeysValues:
         """The keys and values of `inputs`. Each position is projected separately, so new positions can be appended.
 
-        They are contiguous per head; otherwise matrix products would copy them at every decoder step.
+        They are contiguous for each head; otherwise matrix products would copy them at every decoder step.
         """
         keys = self.attention.project_keys(self._split(self.key(inputs)))
         return KeysValues(keys.contiguous(), self._split(self.value(inputs)).contiguous())

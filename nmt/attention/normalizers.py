@@ -1,4 +1,4 @@
-"""Normalizers: scores to weights. Blocked keys get exactly 0; a query without allowed keys gets all zeros."""
+"""Normalizers turn scores into weights. Blocked keys get exactly 0; a query without allowed keys gets all zeros."""
 
 from abc import ABC, abstractmethod
 
@@ -47,7 +47,7 @@ class Sparsemax(Normalizer):
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         allowed = exact.masked_fill(~mask, torch.finfo(exact.dtype).min)
         # Only scores within 1 of the highest get weight, so raising lower scores to the highest minus 2 changes no
-        # weight. In a sum with the lowest finite number instead, the other terms would be lost to rounding.
+        # weight. If a sum contained the lowest finite number instead, its other terms would be lost to rounding.
         floor = allowed.detach().amax(dim=-1, keepdim=True) - 2
         weights: Tensor = sparsemax(torch.maximum(allowed, floor), dim=-1)
         return (weights * mask).to(scores.dtype)

@@ -26,7 +26,8 @@ Scores = Float[Tensor, "batch heads queries keys"]
 class Scorer(nn.Module, ABC):
     """Scores every query against every key.
 
-    `inner_product` is True if the score is projected query . key vector, which a fused kernel can compute.
+    `inner_product` is True if the score is the inner product of the projected query and the key vector, which a fused
+    kernel can compute.
     """
 
     inner_product = False
@@ -100,9 +101,9 @@ class General(InnerProduct):
 
 
 class Location(InnerProduct):
-    """(W q)_s for the key at position s, independent of the key itself (Luong et al. 2015, equation 8). W has
-    `max_length` rows; a longer sentence is refused, whereas the paper ignores the rest of it (footnote 6). In
-    multi-head attention, the key projections have no effect with this scorer.
+    """(W q)_s for the key at position s, whatever the key itself is (Luong et al. 2015, equation 8). W has `max_length`
+    rows; a longer sentence is rejected, whereas the paper ignores the words near its end (footnote 6). In multi-head
+    attention, the key projections have no effect with this scorer.
 
     `score` raises ValueError if there are more keys than rows.
     """
@@ -159,8 +160,8 @@ class Gaussian(InnerProduct):
         return F.pad(torch.cat([keys, columns], dim=-1), (0, self.zeros))
 
     def score(self, queries: ProjectedQueries, keys: ProjectedKeys) -> Scores:
-        # Large positive and negative terms cancel in the sum. Autocast would round it to bfloat16; a fused kernel would
-        # not.
+        # Large positive and negative terms cancel in this sum. Autocast would round the sum to bfloat16, which a fused
+        # kernel does not do.
         exact = torch.promote_types(queries.dtype, torch.float32)
         with torch.autocast(queries.device.type, enabled=False):
             return super().score(queries.to(exact), keys.to(exact))
@@ -169,7 +170,7 @@ class Gaussian(InnerProduct):
 class GaussianLearned(Gaussian):
     """-|(q - k) w|^2 / 2 with one learned w per head, the inverse width of the kernel; initially w^2 = 1 / sqrt(d).
     With the softmax, this is kernel regression (Nadaraya 1964; Watson 1964) with a learned width. It is computed as the
-    gaussian score of q w and k w.
+    Gaussian score of q w and k w.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -184,8 +185,8 @@ class GaussianLearned(Gaussian):
 
 
 class NoScore(InnerProduct):
-    """A score of 0 for every key, so that the context is the mean of the values whatever the query. This baseline shows
-    what attention contributes. In multi-head attention, the query and key projections have no effect with it.
+    """A score of 0 for every key, so the context is the mean of the values, whatever the query is. This baseline shows
+    what attention contributes. In multi-head attention, the query and key projections have no effect with this scorer.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int) -> None:
@@ -221,7 +222,7 @@ class Additive(Scorer):
 
 class Concat(Scorer):
     """v . tanh(W [q; k]) (Luong et al. 2015, section 3.1). All of W is learned. In the paper, half of W is fixed to
-    the identity, which its authors suspect hurt their results (footnote 15).
+    the identity; its authors suspect that this hurt their results (footnote 15).
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, hidden_dim: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Windows: which of the unmasked keys a query may attend to, and a prior over them (Luong et al. 2015, section 3.2)."""
+"""Windows limit which unmasked keys a query may attend to, and may add a prior (Luong et al. 2015, section 3.2)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ class Asking(NamedTuple):
 
 
 class View(NamedTuple):
-    """The result of a window: the mask of the remaining keys, the center p_t of a local window, and log g of a prior g.
+    """The result of a window: the mask of the remaining keys, p_t if it is local, and log g if it has a prior g.
 
-    g multiplies the weights after the normalizer. If `renormalized`, log g is added to the scores before the normalizer
-    instead.
+    p_t is the center of the window. g multiplies the weights after the normalizer. If `renormalized`, log g is added to
+    the scores before the normalizer instead.
     """
 
     mask: Mask
@@ -48,13 +48,13 @@ class View(NamedTuple):
 
 
 class Window(nn.Module, ABC):
-    """Restricts each query to some of the keys; without a prior (`masks_only`), a fused kernel can be used."""
+    """Restricts each query to some of the keys. If there is no prior (`masks_only`), a fused kernel can be used."""
 
     masks_only = True
 
     @abstractmethod
     def forward(self, mask: Mask, asking: Asking | None) -> View:
-        """Applies the window to the keys that `mask` allows. Raises ValueError if `asking` is needed but None."""
+        """Applies the window to the keys that `mask` allows. Raises ValueError if it needs `asking` but gets None."""
 
 
 class Global(Window):
@@ -95,7 +95,7 @@ class LocalP(Window):
     is added to the scores instead, and the weights sum to 1. h_t is the query before the split into heads. The heads
     share W_p, but each has its own v_p and therefore its own p_t.
 
-    W_p and v_p get gradients through the prior only.
+    W_p and v_p get gradients only through the prior.
     """
 
     masks_only = False

@@ -1,6 +1,6 @@
 """Rewrites the arguments of a command so that Hydra reads them as the user meant them.
 
-Paths and free text are taken literally: Hydra would read run_dir=1.10 as a number and refuse input=dữ_liệu/a.en.
+Paths and free text are taken literally: Hydra would read run_dir=1.10 as a number and reject input=dữ_liệu/a.en.
 """
 
 import re
@@ -48,14 +48,14 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
 
     A value in brackets is a list, and with -m, commas separate the values of a sweep. Quotes around a value prevent
     both. null is text too, unless the key may be null. Arguments without a key become a list under the key `words`.
-    Raises ValueError for a text key without a value, and if both words and their key are given.
+    Raises ValueError for a text key without a value, and if the key `words` is given alongside arguments without a key.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
     return [_for_hydra(argument, kinds, sweep) for argument in _gathered(arguments, words)]
 
 
 def text_keys(settings: type[BaseModel], prefix: str = "") -> dict[str, TextKind | None]:
-    """The kind of text that each dotted key takes, None for no text; '*' stands for the keys that the user may add."""
+    """The kind of text that each dotted key takes, None if it takes no text. '*' stands for keys that users may add."""
     found: dict[str, TextKind | None] = {}
     fields = {field.alias or name: (field.annotation, field.metadata) for name, field in settings.model_fields.items()}
     if settings.model_config.get("extra") == "allow":
@@ -87,7 +87,8 @@ def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
         return others
     if any(argument.startswith(f"{key}=") for argument in others):
         raise ValueError(
-            f"Both '{words[0]}' and {key}= are given. Write all names without a key, or all in {key}=[A,B]."
+            f"Both '{words[0]}' and {key}= are given. Either give all names without a key, or give them all as "
+            f"{key}=[A,B]."
         )
     return [f"{key}=[{','.join(QuotedString(word, Quote.double).with_quotes() for word in words)}]", *others]
 
@@ -125,7 +126,7 @@ def _value(value: str, nullable: bool) -> str:
 
 
 def _elements(text: str) -> list[str]:
-    """The parts of a text between its commas, except commas inside quotes or lists."""
+    """Splits a text at its commas, except those inside quotes or lists."""
     found, end = [], 0
     while end < len(text) and (element := _ELEMENT.match(text, end)):
         found.append(element[1])

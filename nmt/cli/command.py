@@ -21,14 +21,14 @@ def command(
 ) -> NoReturn:
     """Runs a command with the arguments in sys.argv, and exits.
 
-    `name` is the name of its YAML file. `run` names the function that takes the Job, as 'module:function'. It is
-    imported only after the arguments have been validated, because importing torch takes seconds and a mistake should
+    `name` is the name of the command's YAML file. `run` names the function that takes the Job, as 'module:function'. It
+    is imported only after the arguments have been validated, because importing torch takes seconds and a mistake should
     be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs; its result is printed
-    when all jobs have ended. Arguments without a key are collected in a list under the key `words`, if it is given.
+    when all jobs have ended. If `words` is given, arguments without a key are collected in a list under that key.
     """
-    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and sentences have many shapes.
-    # In a long run the cache would take gigabytes, without any gain (docs/explanation/why_fast.md). oneDNN reads this
-    # variable when torch first uses it.
+    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and batches come in many shapes.
+    # In a long run, the cache would grow to gigabytes without any gain (docs/explanation/why_fast.md). oneDNN reads
+    # this variable when torch first uses it.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -38,7 +38,7 @@ def command(
 
 def _run(name: str, description: str, run: str, after_sweep: str | None, words: str | None) -> int:
     if sys.stdout is None:
-        raise ValueError("Standard output is closed. Send it to a file, a pipe or /dev/null.")
+        raise ValueError("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
     given = flags(typed)
     arguments = for_hydra(typed, COMMANDS[name], None if given & INSPECT else words)

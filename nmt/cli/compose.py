@@ -45,7 +45,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     """
     overrides = parsed(name, arguments)
     config = normal_form(_plain(_composed(name, overrides), whole=True))
-    settings = validated(COMMANDS[name], config)  # before the nodes, which may repeat an invalid value
+    settings = validated(COMMANDS[name], config)  # before the nodes, which may contain copies of an invalid value
     groups = [override for override in overrides if _is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
@@ -82,7 +82,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
 def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for anything that Hydra refuses; the sweep's `overrides` help to find the reason.
+    Raises ValueError for anything that Hydra rejects; the sweep's `overrides` help to find the reason.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
@@ -143,7 +143,7 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     if override.is_sweep_override() and not sweep:
         raise ValueError(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
-        raise ValueError(f"'{argument}' removes what the command needs. Set {key} to another value instead.")
+        raise ValueError(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
     if _is_group(override):
         _check_choice(override, key)
     elif override.package:
@@ -161,12 +161,14 @@ def _is_group(override: Override) -> bool:
 def _check_choice(override: Override, key: str) -> None:
     group, value = override.key_or_group, override.value()
     if override.is_add() or override.is_force_add():
-        raise ValueError(f"'{override.input_line}' adds a choice. Replace the current one: {key}=CHOICE, without +.")
+        raise ValueError(
+            f"'{override.input_line}' adds a choice. To replace the current one, write {key}=CHOICE without +."
+        )
     if isinstance(value, dict):  # not a choice, but settings of the current one
         return
     if isinstance(value, list):
         raise ValueError(
-            f"'{override.input_line}' has several choices. Use one, or -m {key}=A,B to run a job for each."
+            f"'{override.input_line}' has several choices. Choose one, or use -m {key}=A,B to run a job for each."
         )
     choices = [file.stem for file in (CONFIGS / group).glob("*.yaml")]
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
@@ -223,16 +225,16 @@ def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
 
 
 def _set_value(composed: Composed, override: Override) -> None:
-    """Sets a value like Hydra and raises the same errors, but ValueError for a key inside a list."""
+    """Sets a value as Hydra does and raises the same errors, except that a key inside a list raises ValueError."""
     key, value, adds = override.key_or_group, override.value(), override.is_add()
     try:
         if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
-            raise ConfigCompositionException(f"'{override.input_line}' adds a key that exists.")
+            raise ConfigCompositionException(f"'{override.input_line}' adds a key that already exists.")
         OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
-    # OmegaConf raises plain errors if a part of the key is inside a list.
+    # OmegaConf raises Python's built-in errors if a part of the key is inside a list.
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if whole := _list_around(composed, key):
-            raise ValueError(f"{whole} is a list. Write all of it, as in '{whole}=[A,B]'.") from error
+            raise ValueError(f"{whole} is a list. Set the whole list, as in '{whole}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
 
 
@@ -273,7 +275,8 @@ def _choices(composed: Composed) -> dict[str, str | None]:
 def _conflict(name: str, overrides: Sequence[Override]) -> str:
     """The error for an override that does not fit the configuration or conflicts with another, or ''.
 
-    Hydra distinguishes these cases only by the wording of its messages, so this tries which overrides compose.
+    Hydra distinguishes these cases only by the wording of its messages, so this function tries which overrides can be
+    composed.
     """
 
     def composes(*some: Override) -> bool:
@@ -289,7 +292,7 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
         key = override.get_key_element()
         if not composes(override):
             if key.startswith("+"):
-                return f"'{override.input_line}' adds a key that exists. Write it without +."
+                return f"'{override.input_line}' adds a key that already exists. Write it without +."
             known = _choices(_compose(name, ()))
             alike = [group for group in known if group.partition("@")[0] == override.key_or_group]
             return unknown("group", key, alike or known)
@@ -306,7 +309,7 @@ def _conflict(name: str, overrides: Sequence[Override]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """The message, in one sentence, for an error of Hydra or OmegaConf."""
+    """The message, in one sentence, for an error that Hydra or OmegaConf raised."""
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")

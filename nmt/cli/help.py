@@ -17,7 +17,8 @@ def help_text(
 ) -> str:
     """The description, the choices with the head comments of their files, and the keys with their values.
 
-    `choices` has the choice of each group, such as 'scorer' or 'scorer@cross'; `config` is the resulting configuration.
+    `choices` gives the choice made in each group, such as 'scorer' or 'scorer@cross'; `config` is the resulting
+    configuration.
     """
     text = _text(config_folder, name)
     groups = _groups(text)
@@ -26,12 +27,12 @@ def help_text(
         sites = [group for group, choice in choices.items() if "@" in group and choice]
         listed = "\n".join(_choices(config_folder, group, choices.get(group)) for group in [*groups, *sites])
         parts.append(f"Choices, written group=choice (* marks the current ones):\n\n{listed}")
-    # The YAML below its defaults and above Hydra's own settings.
+    # The part of the YAML between the defaults list and Hydra's own settings.
     keys = text.split("\n\n", maxsplit=1)[1].split("\nhydra:")[0].strip()
     parts.append("Keys, written key=value or key.part=value:\n\n" + textwrap.indent(keys, "  "))
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
-        parts.append(f"Keys of the current choices, and keys above whose values they change:\n\n{values}")
+        parts.append(f"Keys of the current choices, and keys above whose values these choices change:\n\n{values}")
     return "\n\n".join(parts)
 
 

@@ -21,7 +21,7 @@ from nmt.files import write_json
 def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
     """Runs all jobs of a sweep, prints the report that `after_sweep` makes, and returns the worst exit code.
 
-    A job that fails does not stop the others. Raises ValueError when Hydra refuses the whole sweep.
+    A job that fails does not stop the others. Raises ValueError if Hydra rejects the whole sweep.
     """
     given = [argument for argument in arguments if not argument.startswith("-")]
     overrides = parsed(name, given, sweep=True)
@@ -40,14 +40,14 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
             run_hydra(name, run_job, overrides)
         finally:
             jobs = _read(records)
-            # The other processes of a distributed job repeat the command; only the first reports.
+            # The other processes of a distributed job run the same command; only the first one prints a report.
             if after_sweep and jobs and "LOCAL_RANK" not in os.environ:
                 print(pkgutil.resolve_name(after_sweep)(jobs))
     return max((job.exit_code for job in jobs), default=0, key=lambda code: (code == 1, code))
 
 
 def _run_job(name: str, run: str, records: Path) -> None:
-    """Runs one job and records how it ended. Until then the record says that it is not finished."""
+    """Runs one job and records how it ended. Until then, the record says that the job is not finished."""
     known: Any = HydraConfig.get()
     overrides: Any = OmegaConf.to_container(known.overrides.task, resolve=False)
     folder = Path(known.runtime.output_dir)

@@ -1,4 +1,4 @@
-"""nmt.ablate_attention: how much log-probability and BLEU a run loses without each of its attention heads."""
+"""nmt.ablate_attention: how much log-probability and BLEU a run loses when one attention head is ablated."""
 
 import itertools
 import math
@@ -39,11 +39,11 @@ class Quality(NamedTuple):
     """How well a model does on some sentence pairs."""
 
     log_prob: float
-    """log P(reference | source) in nats, the mean over the reference pieces and EOS."""
+    """log P(reference | source) in nats, averaged over the reference pieces and EOS."""
     bleu: float | None
     """BLEU of the translations that the run's own search finds; None if it was not requested."""
     signature: str | None
-    """sacrebleu's signature of that BLEU."""
+    """sacrebleu's signature for that BLEU score."""
 
 
 def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
@@ -107,7 +107,7 @@ def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: in
 
 
 def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> TestSet:
-    """The first `sentences` pairs, or all, that the model can read: neither side is empty or too long."""
+    """The first `sentences` pairs (all if None) that the model can read, with neither side empty or too long."""
     limits = trained.model.max_source, trained.model.max_target
 
     def can_be_read(pair: tuple[str, str]) -> bool:
@@ -119,7 +119,7 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
     if not kept:
         raise ValueError(
             "The model cannot read any of the sentence pairs, because each has a side that is empty or too long; use "
-            "other sentences."
+            "different sentences."
         )
     references = [[lines[i] for i in kept] for lines in test_set.references]
     return replace(

@@ -16,11 +16,11 @@ _RATES = ["AER", "precision", "recall"]
 
 
 def align(job: Job[AlignSettings]) -> None:
-    """Prints and saves AER, precision and recall of the argmax links of every row, layer and head of cross attention.
+    """Prints and saves AER, precision and recall of the argmax links, for each row, layer and head of cross attention.
 
-    An attribution method has only one layer and head, and the files are named after it. Maps are sorted by their AER
-    on the validation split, or on the measured sentences if the validation split has no alignments. A second table
-    compares the kinds of links that can be read from the chosen map. Raises ValueError if there are no gold alignments.
+    An attribution method has only one layer and head, and its files are named after the method. Maps are sorted by
+    their AER on the validation split, or on the measured sentences if the validation split has no alignments. A second
+    table compares the ways of reading links from the chosen map. Raises ValueError if there are no gold alignments.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)
@@ -32,7 +32,8 @@ def align(job: Job[AlignSettings]) -> None:
         remedy = f"Splits that have them: {', '.join(aligned)}." if aligned else "No split of the run's data has them."
         raise ValueError(
             f"There are no gold alignments for {settings.source or f'split {settings.split}'}. {remedy} Use "
-            "alignment=FILE with files of your own, or put them beside the split as PREFIX.SOURCE-TARGET.align."
+            "alignment=FILE with files of your own, or put the alignments beside the split as "
+            "PREFIX.SOURCE-TARGET.align."
         )
     make_maps = map_maker(trained, settings.method)
     maps, valid = cross_maps(trained, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)

@@ -14,10 +14,10 @@ from nmt.runs.provenance import described_attribution
 
 
 def attribute(job: Job[AttributeSettings]) -> None:
-    """Writes the attributions of each line, then the files of the chosen formats, and prints their paths.
+    """Writes the attributions of each line, then the files in the chosen formats, and prints their paths.
 
-    The attributions explain the lines of `target`, or the hypotheses of the search. Raises ValueError before the search
-    for settings that do not fit the run, the method or the files, and if no line has maps.
+    The attributions explain the lines of `target`, or the hypotheses of the search. Raises ValueError if no line has
+    maps and, before the search starts, for settings that do not fit the run, the method or the files.
     """
     settings = job.settings
     files = map_files(settings, job.given)

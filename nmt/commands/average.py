@@ -46,7 +46,7 @@ def average(job: Job[AverageSettings]) -> None:
 
 
 def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
-    """Writes the averaged run, with metrics.json last, scores it and adds the scores."""
+    """Writes the averaged run, its metrics.json last, then scores the run and adds the scores to that file."""
     out.clear()
     out.write_config(source.run.config())
     out.write_tokenizers(source.tokenizers, source.direction)

@@ -11,7 +11,7 @@ from nmt.runs.directory import RunDirectory
 
 
 def compare(job: Job[CompareSettings]) -> None:
-    """Prints the table and writes it to `out`, as Markdown, CSV, LaTeX, JSON and a chart."""
+    """Prints the comparison table and writes it to `out` as Markdown, CSV, LaTeX and JSON, with a chart."""
     settings = job.settings
     out = folder_to_write("out", settings.out)
     if settings.outputs:
@@ -23,7 +23,7 @@ def compare(job: Job[CompareSettings]) -> None:
 
 
 def _run_systems(runs: list[RunDirectory], device: str, split: str) -> tuple[list[System], list[list[str]]]:
-    """The runs as systems, named by their folders and the settings in which they differ, and their references."""
+    """The runs as systems, described by their folders and the settings that differ, and the references they share."""
     for run in runs:
         run.require_finished()
     columns = {"run": [str(run.path) for run in runs]}

@@ -36,10 +36,10 @@ class _File(NamedTuple):
 
 
 def download(job: Job[DownloadSettings]) -> None:
-    """Downloads the files and prints their paths; the log has the license and the citation of each corpus.
+    """Downloads the files and prints their paths; the license and citation of each known corpus are logged.
 
-    Raises ValueError for an unknown corpus or a URL that is not https, FileNotFoundError if `from` lacks a file,
-    CheckFailed if a download fails.
+    Raises ValueError for an unknown corpus or a URL that is not https, FileNotFoundError if a file is missing from the
+    folder `from`, and CheckFailed if a download fails.
     """
     settings = job.settings
     known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
@@ -49,7 +49,7 @@ def download(job: Job[DownloadSettings]) -> None:
         )
     out, copies = Path(settings.out), None if settings.copies is None else Path(settings.copies)
     if copies is not None and not copies.is_dir():
-        raise FileNotFoundError(f"from is {copies}, which is not a folder; name the folder that has the files.")
+        raise FileNotFoundError(f"from is {copies}, which is not a folder; name the folder that contains the files.")
     # Check every name before the first download.
     hub = [checked_name(name.removeprefix(_HUB)) for name in settings.what if name.startswith(_HUB)]
     names = [name for name in settings.what if not name.startswith(_HUB)]
@@ -113,17 +113,17 @@ def _check_apart(plans: list[list[_File]]) -> None:
 
 
 def _fetched(file: _File, limits: Limits) -> list[Path]:
-    """Downloads a file and extracts an archive, unless that is done already. Returns the resulting paths."""
+    """Downloads a file and extracts an archive, unless that has already been done. Returns the resulting paths."""
     if file.folder and file.folder.is_dir():
-        logger.info("%s exists already", file.folder)
+        logger.info("%s already exists", file.folder)
         return sorted(path for path in file.folder.rglob("*") if path.is_file())
     if not fetch(file.url, file.path, file.digest, limits, _progress(file.path.name)):
-        logger.info("%s exists already", file.path)
+        logger.info("%s already exists", file.path)
     return extract(file.path, file.folder, limits.most_bytes) if file.folder else [file.path]
 
 
 def _copied(file: _File, folder: Path) -> Path:
-    """Copies a file, unless it exists, from a folder that has it under its local name or under its path at the source.
+    """Copies a file, unless it exists, from a folder that has it under its local name or its path at the source.
 
     Raises FileNotFoundError if the folder has neither, and ValueError if a file differs from the published one.
     """
@@ -131,7 +131,7 @@ def _copied(file: _File, folder: Path) -> Path:
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         names = " and no ".join(dict.fromkeys([places[0].name, file.published]))
-        raise FileNotFoundError(f"{folder} has no {names}; name the folder that has the files of this corpus.")
+        raise FileNotFoundError(f"{folder} has no {names}; name the folder that contains the files of this corpus.")
     for place in (found, file.path):
         if file.digest and place.exists() and (objection := file.digest.objection(place)):
             raise ValueError(f"{objection} {'Choose another folder.' if place == found else 'Delete it first.'}")
@@ -145,7 +145,7 @@ def _copied(file: _File, folder: Path) -> Path:
 
 
 def _progress(name: str, seconds: float = 5.0) -> Progress:
-    """A function that logs the size, the rate and the time left of a download, at most once every `seconds`."""
+    """A function that logs the size, rate and remaining time of a download, at most once every `seconds`."""
     begun: list[tuple[float, int]] = []
     logged = time.monotonic()
 

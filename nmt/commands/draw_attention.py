@@ -13,8 +13,8 @@ from nmt.maps.viewer import viewed_runs, write_viewer
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     """Makes the chosen formats from one folder of maps, or one page from several folders, and prints their paths.
 
-    A folder of folders, such as a run's probes, stands for all folders in it. Raises ValueError if several folders are
-    given for something other than a page.
+    A folder that contains folders of maps, such as a run's probes, stands for all of them. Raises ValueError if several
+    folders are given for something other than a page.
     """
     settings = job.settings
     folders = [MapFolder(path) for name in settings.maps for path in map_folders(Path(name))]
@@ -33,15 +33,15 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
             f"{len(folders)} folders of maps can only be drawn as one page: add formats=[viewer], or name one folder."
         )
     if settings.out is None:
-        raise ValueError(f"out is not given; name a folder for the page of {len(folders)} folders of maps.")
+        raise ValueError(f"out is not given; name a folder for the page that shows the {len(folders)} folders of maps.")
     page = _folder_without_other_maps(settings.out, None) / "viewer.html"
     write_viewer(page, viewed_runs(folders, settings.lines))
     print(page)
 
 
 def _folder_without_other_maps(out: str, maps: Path | None) -> Path:
-    """The folder to draw into. Raises ValueError if it has other maps, whose pictures have the same names."""
+    """The folder to draw into. Raises ValueError if it holds other maps, whose pictures have the same names."""
     folder = folder_to_write("out", out)
     if (folder / MANIFEST).exists() and (maps is None or folder.resolve() != maps.resolve()):
-        raise ValueError(f"out is {folder}, which has other maps; choose another folder.")
+        raise ValueError(f"out is {folder}, which contains other maps; choose another folder.")
     return folder

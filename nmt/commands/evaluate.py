@@ -13,7 +13,7 @@ from nmt.runs.test_sets import chosen_test_set
 def evaluate(job: Job[EvaluateSettings]) -> None:
     """Prints and saves all scores with signatures and intervals, BLEU by group, perplexity and alignment error rate.
 
-    Raises CheckFailed if `expect` is given and the headline score is further than `band` from it.
+    Raises CheckFailed if `expect` is given and the headline score differs from it by more than `band`.
     """
     settings = job.settings
     runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)

@@ -23,7 +23,7 @@ MULTIHEAD = (
 
 
 class Site(NamedTuple):
-    """A model's attention site: its first layer, observed in an example."""
+    """An attention site of a model, described by its first layer as observed in an example."""
 
     name: str
     layers: int
@@ -33,11 +33,11 @@ class Site(NamedTuple):
     calls: int
     shapes: dict[str, tuple[int, ...]]
     keys_are_values: bool
-    """Whether one tensor serves as keys and values, because the scorer does not project keys."""
+    """Whether one tensor serves as both keys and values, because the scorer does not project keys."""
 
 
 def explain(job: Job[ExplainSettings]) -> None:
-    """Prints each site's formula and its reference, where its queries come from, an example's shapes, and the costs.
+    """Prints each site's formula and its source, where its queries come from, the shapes in an example, and the costs.
 
     Raises ValueError for parts that do not fit together.
     """
@@ -71,7 +71,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
             else "o = sum_i a_i v_i; query, keys and values are states, without projections.",
             "example": f"S = {source_length} source pieces, T = {target_length} target pieces: {shapes}"
             + (f", {site.calls} times, once for each {side} position" if site.calls > 1 else "")
-            + ". Axes are (batch, heads, positions, width); keys are shown as the scorer keeps them.",
+            + ". Axes are (batch, heads, positions, width); keys are shown as the scorer stores them.",
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),
         }
@@ -84,7 +84,7 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
 
 
 def observed_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
-    """The sites of a model, observed while it reads an example of one sentence pair."""
+    """The sites of a model, observed while it reads one example sentence pair."""
     layers = dict.fromkeys(model.sites, 0)
     first = {name: attentions[0] for name, attentions in model.sites.items()}
     calls: dict[Attention, list[tuple[Tensor, ...]]] = {attention: [] for attention in first.values()}
@@ -113,7 +113,7 @@ def observed_sites(model: Seq2Seq, source_length: int, target_length: int) -> li
 
 
 def _summary(part: nn.Module) -> str:
-    """The first paragraph of a part's docstring, which has its formula and source, and the part's settings."""
+    """The part's settings, and the first paragraph of its docstring, which gives the formula and its source."""
     formula = " ".join((inspect.getdoc(type(part)) or "").split("\n\n")[0].split())
     return f"{formula} Here {part.extra_repr()}." if part.extra_repr() else formula
 

@@ -9,7 +9,7 @@ from nmt.runs.load import load_run
 
 
 def export(job: Job[ExportSettings]) -> None:
-    """Writes the export to `out`, and prints how closely it matches the run, and the folder."""
+    """Writes the export to `out`, and prints how closely it matches the run, followed by the path of the folder."""
     settings, out = job.settings, Path(job.settings.out)
     check_replaceable(out, settings.overwrite)
     trained = load_run(Path(settings.run_dir), "cpu")

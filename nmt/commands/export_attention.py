@@ -14,11 +14,11 @@ from nmt.runs.provenance import described_sites
 
 
 def export_attention(job: Job[ExportAttentionSettings]) -> None:
-    """Writes the maps of each line, then the files of the chosen formats, and prints their paths.
+    """Writes the maps of each line, then the files in the chosen formats, and prints their paths.
 
-    The maps come from forced decoding of the lines of `target`, or of the hypotheses of the search. Raises
-    ValueError before the search for settings that do not fit the run or the files, and if no line has maps.
-    A pretrained encoder takes no targets and has maps only at encoder_self.
+    The maps come from forced decoding of the lines of `target`, or of the hypotheses of the search. A pretrained
+    encoder takes no targets and has maps only at encoder_self. Raises ValueError if no line has maps and, before the
+    search starts, for settings that do not fit the run or the files.
     """
     settings = job.settings
     files = map_files(settings, job.given)
@@ -30,7 +30,9 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
             # Alignments are links between a source and a target.
             formats = [name for name in formats if name != "alignments"]
         elif "alignments" in formats:
-            raise ValueError(f"formats has alignments, but {settings.run_dir} has no targets: leave alignments out.")
+            raise ValueError(
+                f"formats includes alignments, but {settings.run_dir} has no targets: leave alignments out."
+            )
         settings = settings.model_copy(update={"site": site, "formats": formats})
         export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
         return

@@ -19,23 +19,24 @@ from nmt.training.prepared import filters_of, finished_run, plain_corpora
 
 logger = logging.getLogger(__name__)
 
-_CRLF = "lines of a side that end in CR LF"
+_CRLF = "lines on either side that end in CR LF"
 # In some corpora every line has these, so no lines are listed as examples.
 _WITHOUT_EXAMPLES = ("punctuation between spaces", _CRLF)
 _LEGEND = """
-Unless a filter is off, training drops pairs with an empty side, duplicates, pairs that share a line with another split,
-pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in pieces
-and applies data.detokenize first. This table counts words and shows the files as they are. In every line, nmt composes
-letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF. It changes nothing else.
+Unless a filter is turned off, training drops pairs with an empty side, duplicates, pairs that share a line with another
+split, pairs with swapped languages, and pairs that are too long or too unequal in length. Training measures length in
+pieces and applies data.detokenize first. This table counts words and describes the files as they are. In every line,
+nmt composes letters with their marks (NFC) and cleans up control characters, spaces, U+2581 and CR LF. It changes
+nothing else.
 
-The first lines of each kind:
+The first lines with each defect:
 """
 
 
 def prepare(job: Job[PrepareSettings]) -> None:
     """Prints the report, or splits a corpus if `split.corpus` is given.
 
-    Raises the errors of nmt.train and of `split_corpus`.
+    Raises whatever nmt.train and `split_corpus` raise.
     """
     settings = job.settings
     if settings.split.corpus is None:
@@ -52,8 +53,8 @@ def _split(settings: PrepareSettings, corpus: str) -> None:
     counts = split_corpus(corpus, settings.direction, folder, valid=split.valid, test=split.test, seed=settings.seed)
     if counts["train"] < sum(counts.values()) / 2:
         logger.warning(
-            "Only %d of %d pairs are left for training: to keep more, delete %s and give a smaller split.valid and "
-            "split.test, such as 0.05.",
+            "Only %d of %d pairs are left for training: to keep more, delete %s and lower split.valid and "
+            "split.test, for example to 0.05.",
             counts["train"],
             sum(counts.values()),
             folder,

@@ -14,9 +14,9 @@ logger = logging.getLogger(__name__)
 
 
 def serve(job: Job[ServeSettings]) -> None:
-    """Prints the server's address and answers requests until it is stopped; requests already begun are then finished.
+    """Prints the server's address and answers requests until it is stopped, then finishes those already begun.
 
-    Raises ValueError if the extra 'serve' is not installed, if the address is taken, and for a file without API keys.
+    Raises ValueError if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
     """
     try:
         import uvicorn
@@ -36,7 +36,7 @@ def serve(job: Job[ServeSettings]) -> None:
         file = existing_file("api_keys", settings.api_keys)
         keys = frozenset(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
         if not keys:
-            raise ValueError(f"{file} has no API keys; write one per line.")
+            raise ValueError(f"{file} contains no API keys; write one per line.")
     gallery = Gallery(
         [Path(folder) for folder in settings.run_dirs],
         settings.device,

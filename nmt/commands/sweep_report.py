@@ -10,9 +10,9 @@ from nmt.runs.directory import RunDirectory
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
-    """Writes the comparison to the folder of the sweep, and returns it with a reason for every job without a result.
+    """Writes the comparison to the sweep's folder, and returns it with the reason for each job that has no result.
 
-    A run with different references from those of the first run has no result either.
+    A run whose references differ from those of the first run has no result either.
     """
     columns = varying_overrides(records)
     systems, without_result, references = [], {}, None
@@ -26,7 +26,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
         try:
             trained = validated(RunSettings, run.config())
             split = "test" if trained.data.test else "valid"
-            device = "cpu" if trained.trainer.accelerator == "cpu" else "auto"  # as the run was scored
+            device = "cpu" if trained.trainer.accelerator == "cpu" else "auto"  # the device on which the run was scored
             system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
         except (ValueError, FileNotFoundError) as error:

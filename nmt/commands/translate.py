@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 def translate(job: Job[TranslateSettings]) -> None:
     """Translates every line of standard input as soon as possible; an empty line stays empty.
 
-    Raises ValueError for a line that is not UTF-8, after the translations of the lines before it.
+    Raises ValueError for a line that is not UTF-8, after printing the translations of the lines before it.
     """
     if sys.stdin is None:
         raise ValueError("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
@@ -45,7 +45,7 @@ def translate(job: Job[TranslateSettings]) -> None:
         pairs: Iterator[tuple[str, str]] = ((line, "") for line in lines)
     else:
         pairs = _with_prefixes(lines, prefix_file)
-    # A person at a terminal waits for the translation of one line before writing the next.
+    # Someone at a terminal waits for each line to be translated before typing the next.
     read_ahead = 1 if sys.stdin.isatty() else settings.read_ahead
     written = FORMATS[settings.format]
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
@@ -74,7 +74,10 @@ def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator
 
 
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:
-    """Each line with the prefix on the same line of the file. Raises ValueError at the end if their numbers differ."""
+    """Pairs each line with the prefix on the same line of the file.
+
+    Raises ValueError, after the last pair, if the file has more or fewer lines than the input.
+    """
     with file.open("rb") as stream:
         prefixes = text_lines(stream, str(file))
         for line in lines:

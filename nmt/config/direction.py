@@ -9,7 +9,7 @@ LANGUAGES = {"en": "English", "vi": "Vietnamese", "de": "German", "fr": "French"
 
 @dataclass(frozen=True)
 class Direction:
-    """The codes of the source and the target language, which are also the extensions of the corpus files."""
+    """The codes of the source and target languages, which are also the extensions of the corpus files."""
 
     source: str
     target: str

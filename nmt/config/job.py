@@ -19,7 +19,7 @@ class Job(Generic[Settings]):
     given: tuple[str, ...]
     """Dotted keys that the command line set; a chosen group counts as one."""
     command: str
-    """The command line that runs it again."""
+    """The command line that runs the job again."""
     sweep_dir: Path | None
     """The folder for this job's files in a sweep; None outside of sweeps."""
 

@@ -16,12 +16,12 @@ _KINDS = {
     "dict": "a group of settings",
     "model": "a group of settings",
 }
-# Up to this many names are all listed, even if one of them is close.
+# If there are at most this many names, all of them are listed, even if one is a close match.
 _FEW = 12
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
-    """The message for a name that does not exist, with the closest choice, and all choices if few or none is close."""
+    """The message for a name that does not exist: the closest choice, and all choices if few exist or none is close."""
     # Dotted keys are compared by their last part. Parts such as _target_ are not meant for the command line.
     parts = {choice.rpartition(".")[2]: choice for choice in sorted(choices)}
     parts = {part: choice for part, choice in parts.items() if not part.startswith("_")}
@@ -47,7 +47,7 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
     place = [part for part in first["loc"] if isinstance(part, str)]
     key, value = ".".join([group] * bool(group) + place), first["input"]
     match first["type"]:
-        case "value_error":  # from one of our own checks, which names the keys
+        case "value_error":  # from one of our own checks, whose message names the keys
             return str(first["ctx"]["error"])
         case "expectation":
             return f"{key} is {written(value)}; {first['msg']}."

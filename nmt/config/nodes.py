@@ -20,7 +20,7 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 def make(node: Config, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
-    Raises ValueError if `_target_` names nothing that can be called. An error of the constructor is raised unchanged.
+    Raises ValueError if `_target_` does not name anything callable. An error from the constructor is raised unchanged.
     """
     try:
         return instantiate(node, _convert_="all", **arguments)

@@ -1,8 +1,8 @@
 """The configuration of every command: its keys, their types and ranges, and which values exclude each other.
 
-The YAML files in configs/ have the defaults. A key whose value describes an object (`model`, `optimizer`, `search` ...)
-is a Node: its own YAML file declares its arguments and their types, which `check_node` enforces, and its constructor
-checks their ranges.
+The YAML files in configs/ contain the defaults. A key whose value describes an object (`model`, `optimizer`, `search`
+...) is a Node: its own YAML file declares the object's arguments and their types, which `check_node` enforces, and the
+object's constructor checks their ranges.
 """
 
 import math
@@ -33,11 +33,11 @@ RENAMED = {
     **{f"{site}.hidden_dim": f"{site}.scorer.hidden_dim" for site in ("encoder_self", "decoder_self", "cross")},
     **{f"{site}.max_length": f"{site}.scorer.max_length" for site in ("encoder_self", "decoder_self", "cross")},
 }
-"""The current names of renamed keys, groups at a site and choices, by their former names."""
+"""The current names of renamed keys, choices and groups at a site, by their former names."""
 
 
 def expects(expectation: str) -> WrapValidator:
-    """A validator for an annotated type whose error says what was expected."""
+    """A validator for an annotated type; its error says what was expected."""
 
     def expect(value: Any, handler: Any) -> Any:
         try:
@@ -108,7 +108,7 @@ SourceTokens = Annotated[
 
 
 class Keys(BaseModel):
-    """A group of keys of a configuration; unknown keys are refused."""
+    """A group of configuration keys; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
@@ -191,12 +191,12 @@ class ContextSettings(Keys):
 
 class TokenizerSettings(Keys):
     kind: Literal["bpe", "unigram"]
-    size: Annotated[Positive | None, expects("a whole number of at least 1, or null for one that fits the corpus")]
+    size: Annotated[Positive | None, expects("a whole number of at least 1, or null for a size that fits the corpus")]
     joint: bool
 
 
 class LossValidation(Keys):
-    """Validation during training; the checkpoint with the lowest loss is the best."""
+    """Validation during training; the checkpoint with the lowest loss counts as the best."""
 
     every: Positive
     patience: Positive
@@ -233,7 +233,7 @@ class CheckpointSettings(Keys):
 
 
 class TrainerSettings(Keys):
-    """The options of Lightning's Trainer under their own names; nmt applies max_steps, max_epochs and max_time."""
+    """Lightning's Trainer options, under the same names; nmt itself applies max_steps, max_epochs and max_time."""
 
     max_steps: Limit
     max_epochs: Limit
@@ -265,7 +265,7 @@ class TrainerSettings(Keys):
         if self.limit_val_batches == 0:
             raise ValueError(
                 "trainer.limit_val_batches is 0, but only validated weights are kept: set it to null, and raise "
-                "validation.every for fewer validations."
+                "validation.every to validate less often."
             )
         if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
             raise ValueError("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
@@ -304,7 +304,7 @@ class LoopSettings(Keys):
     schedule: Node
     logger: Node
     encoder_self: Node | None = None
-    """The parts that this site uses instead of `scorer` and `normalizer`; `model` contains them resolved."""
+    """The parts that this site uses instead of `scorer` and `normalizer`; the resolved `model` contains them."""
 
     @check(mode="after")
     def check_learning_rate(self) -> "LoopSettings":
@@ -326,7 +326,7 @@ class LoopSettings(Keys):
 
 
 class RunSettings(LoopSettings):
-    """The settings of training that a run directory stores."""
+    """The training settings that a run directory stores."""
 
     start_from: Text | None
     direction: Annotated[Direction, BeforeValidator(lambda text: Direction.parse(str(text)))]
@@ -351,7 +351,7 @@ class RunSettings(LoopSettings):
     def check_context(self) -> "RunSettings":
         if self.context.sentences and self.data.concat_prob:
             raise ValueError(
-                "data.concat_prob joins unrelated pairs, which have no common document: set data.concat_prob=0, or "
+                "data.concat_prob joins unrelated pairs, which share no document: set data.concat_prob=0, or "
                 "context=none."
             )
         return self
@@ -412,8 +412,8 @@ class MaskingSettings(Keys):
     def check_sum(self) -> "MaskingSettings":
         if self.mask + self.random > 1:
             raise ValueError(
-                f"masking.mask + masking.random is {self.mask + self.random:g}; it must be at most 1; the other "
-                "selected pieces stay unchanged."
+                f"masking.mask + masking.random is {self.mask + self.random:g}; the sum must be at most 1, because the "
+                "rest of the selected pieces stay unchanged."
             )
         return self
 
@@ -434,7 +434,9 @@ class EncoderSettings(LoopSettings):
     @check(mode="after")
     def check_vocabulary(self) -> "EncoderSettings":
         if not self.tokenizer.joint:
-            raise ValueError("tokenizer.joint is false, but pretraining has one vocabulary: leave out tokenizer.joint.")
+            raise ValueError(
+                "tokenizer.joint is false, but pretraining uses one vocabulary: leave out tokenizer.joint."
+            )
         return self
 
 
@@ -599,7 +601,7 @@ class AverageSettings(Keys):
 
 
 LayerOrHead = Annotated[
-    NonNegative | Literal["all"] | None, expects("a whole number from 0, all, or null for the mean")
+    NonNegative | Literal["all"] | None, expects("a whole number of at least 0, all, or null for the mean")
 ]
 
 
@@ -662,7 +664,7 @@ class AttributeSettings(LookSettings, MapFileSettings):
     def check_method(self) -> "AttributeSettings":
         if self.method != "p_cxmi" and self.documents is not None:
             raise ValueError(
-                f"documents has no effect on method={self.method}, which explains each sentence without the earlier "
+                f"documents has no effect with method={self.method}, which explains each sentence without the earlier "
                 "ones; leave it out, or use method=p_cxmi."
             )
         if self.method == "p_cxmi":
@@ -673,7 +675,7 @@ class AttributeSettings(LookSettings, MapFileSettings):
                 )
             for key in ("contrast", "steps"):
                 if getattr(self, key) is not None:
-                    raise ValueError(f"{key} has no effect on method=p_cxmi; leave it out.")
+                    raise ValueError(f"{key} has no effect with method=p_cxmi; leave it out.")
         return self
 
 
@@ -682,7 +684,7 @@ class DrawAttentionSettings(DrawingSettings):
     lines: Annotated[
         Annotated[list[Positive], Field(min_length=1)] | None,
         BeforeValidator(_as_list),
-        expects("a list of whole numbers from 1, as in lines=[1,5], or null for all"),
+        expects("a list of line numbers, counted from 1, as in lines=[1,5], or null for all"),
     ]
     out: Text | None
 
@@ -726,7 +728,8 @@ class ExportSettings(OwnFiles):
     def check_reference(self) -> "ExportSettings":
         if self.reference is not None and len(self.reference) > 1:
             raise ValueError(
-                f"reference has {len(self.reference)} files, but an export is checked against only one: name one file."
+                f"reference names {len(self.reference)} files, but an export is checked against only one: name "
+                "one file."
             )
         return self
 
@@ -767,9 +770,13 @@ class ServeSettings(Keys):
     @check(mode="after")
     def check_lists(self) -> "ServeSettings":
         if not self.run_dirs:
-            raise ValueError("run_dirs is an empty list; name at least one run directory, or a folder of them.")
+            raise ValueError(
+                "run_dirs is an empty list; name at least one run directory, or a folder that contains runs."
+            )
         if "*" in self.allow_origins:
-            raise ValueError("allow_origins is '*', which lets every web page use the server; name the origins.")
+            raise ValueError(
+                "allow_origins is '*', which lets every web page use the server; name the allowed origins."
+            )
         return self
 
 
@@ -808,7 +815,7 @@ Settings = TypeVar("Settings", bound=Keys)
 
 
 def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """The settings with these values. Raises ValueError that describes the first invalid value in one sentence."""
+    """The settings with these values. Raises a ValueError that describes the first invalid value in one sentence."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
@@ -816,7 +823,7 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 
 
 def check_node(key: str, node: Node, default: Node) -> None:
-    """Raises ValueError for an argument that a node's YAML file does not have, or has with a different type.
+    """Raises ValueError for an argument that the node's YAML file does not declare, or declares with a different type.
 
     An argument whose default is null takes any value, because only the constructor knows its type.
     """

@@ -1,4 +1,4 @@
-"""Restricts which classes the configuration of a run directory may instantiate, because it may come from anywhere."""
+"""Restricts which classes the configuration of a run directory may instantiate, because anyone may have written it."""
 
 import pydoc
 from collections.abc import Collection, Iterator
@@ -11,17 +11,17 @@ FOR_LOADING = ("nmt.models", "nmt.attention", "nmt.decoding")
 FOR_RESUMING = (*FOR_LOADING, "nmt.training.schedules", "nmt.training.objectives", "torch.optim", *_LOGGERS)
 """Packages and classes that a resumed run instantiates."""
 
-# More values than any configuration has: a few lines of YAML can expand to a list of a billion.
+# No configuration has this many values. A limit is needed because a few lines of YAML can expand to a billion values.
 _MOST = 10_000
 _REMEDY = "it is not loaded: use a run directory written by nmt.train."
 
 
 def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = None) -> None:
-    """Checks each `_target_` in `node`, which was read from `file`, without calling any.
+    """Checks each `_target_` in `node`, which was read from `file`, without calling any of them.
 
-    Raises ValueError for a target that is neither a class nor a function of ours within `allowed`, unless the user's
-    own configuration `given` has it too. Also raises ValueError for values of types that no configuration has, and for
-    unresolved interpolations, which could become a `_target_`.
+    Raises ValueError for a target that is neither a class nor one of our own functions within `allowed`, unless the
+    user's own configuration `given` contains it too. Also raises ValueError for values of types that no configuration
+    has, and for unresolved interpolations, which could resolve to a `_target_`.
     """
     own = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
@@ -38,9 +38,9 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         name, value = waiting.pop()
         number += 1
         if number > _MOST:
-            raise ValueError(f"{file} has more than {_MOST:,} values and is not a configuration of nmt; {_REMEDY}")
+            raise ValueError(f"{file} has more than {_MOST:,} values, so it is not a configuration of nmt; {_REMEDY}")
         if type(value) is dict:
-            # A key is text too.
+            # Keys are checked too, because they are text as well.
             waiting += [(str(key), part) for key, part in value.items()] + [("", key) for key in value]
         elif type(value) is list:
             waiting += [(name, part) for part in value]

@@ -19,7 +19,7 @@ _MOST_FILES = 100_000
 # zipfile decompresses bz2 and lzma members in one piece, however large they are.
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, RuntimeError)
-# Error numbers of an OSError that mean a damaged archive: those of bad member names, and None, which decompressors use.
+# OSError numbers that mean a damaged archive: those that bad member names cause, and None, which decompressors use.
 # A full disk has a different number.
 _DAMAGED_ERRNO = {None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
@@ -77,7 +77,7 @@ def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Yields the name and the open content of each file. Read the content before asking for the next file.
+    """Yields the name of each file and a stream of its contents. Read the stream before asking for the next file.
 
     Raises ValueError for links and devices.
     """
@@ -142,7 +142,7 @@ class _SmallReads:
 
 
 def _safe_path(name: str, archive: Path) -> PurePosixPath:
-    """Returns the path of a member. Raises ValueError if it is unprintable or would leave the folder on some system."""
+    """Returns the path of a member. Raises ValueError if it is unprintable or could leave the folder on any system."""
     path = PurePosixPath(name)
     strange = not name.isprintable() or any(sign in name for sign in "\\:")
     if not path.parts or path.is_absolute() or ".." in path.parts or strange:

@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Number of source and target pieces, including EOS and the earlier pairs. The batch budget counts these."""
+        """Numbers of source and target pieces, including EOS and the earlier pairs. The batch budget counts these."""
         source, target = (
             len(side) + 1 + sum(len(pair[number]) + 1 for pair in self.earlier)
             for number, side in enumerate((self.source, self.target))
@@ -34,7 +34,7 @@ class Example(NamedTuple):
 
 
 class ContextSentences(NamedTuple):
-    """The context of a batch: the preceding sentences of its documents, each distinct pair once.
+    """The context of a batch: the sentences that precede its own in their documents, each distinct pair once.
 
     Masks are True at tokens. `target_input` begins with BOS.
     """
@@ -46,7 +46,7 @@ class ContextSentences(NamedTuple):
     rows: Int[Tensor, "batch sentences"]
     """For each sentence of the batch, the rows of its earlier sentences in document order.
 
-    A sentence that has fewer of them is padded with -1 at the start.
+    A sentence with fewer earlier sentences is padded with -1 at the start.
     """
 
     def to(self, device: torch.device) -> "ContextSentences":
@@ -104,7 +104,7 @@ def collate(examples: Sequence[Example], *, always_context: bool = False) -> Bat
 def context_sentences(earlier: Sequence[Sequence[TokenizedPair]], *, always: bool = False) -> ContextSentences | None:
     """The context of a batch from the earlier pairs of each of its sentences; None if there are no earlier pairs.
 
-    With `always`, the context is then a single empty pair that no sentence reads, so that every process of a
+    With `always`, the result is then a single empty pair that no sentence reads, so that every process of a
     distributed run computes the same parts of the model.
     """
     keys = [[(tuple(source), tuple(target)) for source, target in pairs] for pairs in earlier]

@@ -30,7 +30,7 @@ _MOST_NAMES = 10_000
 
 _SAMPLE = "sample:"
 _PACKAGE = Path(__file__).resolve().parents[1]
-# The wheel has the sample corpus inside the package; a checkout has it beside the package.
+# The wheel contains the sample corpus inside the package; in a checkout, it is beside the package.
 _SAMPLE_FOLDERS = (_PACKAGE / "_sample", _PACKAGE.parent / "data" / "sample")
 
 
@@ -62,7 +62,7 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
 
 
 def text_lines(file: ByteStream, name: str) -> Iterator[str]:
-    """The lines of a UTF-8 file without line ends and without a byte order mark at the start.
+    """The lines of a UTF-8 file, without their line ends and without a byte order mark at the start of the file.
 
     Cuts lines longer than LONGEST_LINE, with a warning. Raises ValueError with the line number for invalid UTF-8.
     """
@@ -84,7 +84,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
     Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises FileNotFoundError
-    for a missing file, ValueError for an empty file, and the errors of `text_lines`.
+    for a missing file, ValueError for an empty file, and whatever `text_lines` raises.
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}; check the path.")
@@ -98,14 +98,14 @@ def iter_lines(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of `iter_lines` as a list."""
+    """The lines that `iter_lines` yields, as a list."""
     return list(iter_lines(path))
 
 
 def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
     """Yields the unchanged lines of two files as pairs.
 
-    Raises the errors of `iter_lines`, and ValueError after the last pair if one file has more lines.
+    Raises whatever `iter_lines` raises, and ValueError after the last pair if one file has more lines.
     """
     source, target = iter_lines(source_path), iter_lines(target_path)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):
@@ -120,7 +120,7 @@ def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, s
 
 
 def read_parallel(source_path: Path, target_path: Path) -> Pairs:
-    """The pairs of `iter_parallel` as two lists."""
+    """The pairs that `iter_parallel` yields, as two lists."""
     pairs = Pairs([], [])
     for source, target in iter_parallel(source_path, target_path):
         pairs.source.append(source)
@@ -129,7 +129,7 @@ def read_parallel(source_path: Path, target_path: Path) -> Pairs:
 
 
 def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """The paths of a corpus's source and target file, whether or not they exist.
+    """The paths of a corpus's source and target files, whether or not they exist.
 
     'sample:NAME' is a part of the embedded corpus. A relative prefix is looked up in the working folder first and then
     in the checkout that this package is part of. Raises FileNotFoundError for an unknown part of the embedded corpus.
@@ -144,7 +144,7 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """The two files of an existing corpus. Raises FileNotFoundError with the folders searched and a hint."""
+    """The two files of a corpus. If one is missing, raises FileNotFoundError with the folders searched and a hint."""
     files = file_pair(prefix, direction)
     for path, language in zip(files, (direction.source, direction.target), strict=True):
         if not path.is_file():
@@ -192,24 +192,27 @@ def alignment_file(prefix: str, direction: Direction) -> Path | None:
 
 
 def iter_pairs(prefix: str, direction: Direction) -> Iterator[tuple[str, str]]:
-    """Yields the unchanged lines of a corpus as pairs. Raises the errors of `corpus_files` and `iter_parallel`."""
+    """Yields the unchanged lines of a corpus as pairs. Raises whatever `corpus_files` and `iter_parallel` raise."""
     yield from iter_parallel(*corpus_files(prefix, direction))
 
 
 def check_files(prefixes: Iterable[str], direction: Direction) -> None:
-    """Checks that every line of the corpora can be read. Raises the errors of `iter_pairs`."""
+    """Checks that every line of the corpora can be read. Raises whatever `iter_pairs` raises."""
     for prefix in prefixes:
         for _ in iter_pairs(prefix, direction):
             pass
 
 
 def read_aligned(prefix: str, direction: Direction) -> Pairs:
-    """All unchanged lines of a corpus. Raises the errors of `iter_pairs`."""
+    """All unchanged lines of a corpus. Raises whatever `iter_pairs` raises."""
     return read_parallel(*corpus_files(prefix, direction))
 
 
 def read_pairs(prefix: str, direction: Direction) -> Pairs:
-    """All lines of a corpus, normalized; none is dropped, so line n stays line n. Raises the errors of `iter_pairs`."""
+    """All lines of a corpus, normalized. None is dropped, so line n stays line n.
+
+    Raises whatever `iter_pairs` raises.
+    """
     source, target = read_aligned(prefix, direction)
     return Pairs([normalize(line) for line in source], [normalize(line) for line in target])
 
@@ -256,7 +259,7 @@ def _hint(prefix: str, direction: Direction, language: str) -> str:
             return f"; 'python -m nmt.download hub:{owner}/{name}' downloads it."
         case ["data", name, _] if (CONFIGS / "corpus" / f"{name}.yaml").is_file():
             return f"; 'python -m nmt.download {name}' downloads it."
-    return f"; a corpus PREFIX is the two files PREFIX.{direction.source} and PREFIX.{direction.target}."
+    return f"; a corpus PREFIX consists of the files PREFIX.{direction.source} and PREFIX.{direction.target}."
 
 
 def _names(folder: Path) -> list[str]:

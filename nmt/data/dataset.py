@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _FORMAT = 4
 _CHUNK = 10_000
 _LOG_EVERY = 1_000_000
-# Some pairs, such as names and numbers, have equal sides, but in a corpus of two languages far fewer than this share.
+# Some pairs, such as names and numbers, have equal sides, but between two languages their share is far below this.
 _MANY_EQUAL = 0.2
 _FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 
@@ -40,7 +40,7 @@ _FEATURES = {"source": List(Value("int32")), "target": List(Value("int32"))}
 class Report:
     """How many pairs were read, kept and dropped.
 
-    parts: number of pairs kept from each corpus, in order; source_tokens, target_tokens: number of pieces of the kept
+    parts: number of pairs kept from each corpus, in order; source_tokens, target_tokens: number of pieces in the kept
     pairs, including EOS; dropped: number of pairs dropped, by reason; changed: number of lines changed by
     normalization, by language and kind of change; same: number of kept pairs whose sides are the same text.
     """
@@ -97,7 +97,7 @@ class TrainingData(torch.utils.data.Dataset[Example]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[Example]:
-        """Reads the pairs of a batch at once. DataLoader calls this."""
+        """Reads all pairs of a batch at once. DataLoader calls this."""
         rows = self.rows[indices]
         return [Example(*parts) for parts in zip(indices, rows["source"], rows["target"], strict=True)]
 
@@ -112,13 +112,13 @@ def training_dataset(
     *,
     documents: bool = False,
 ) -> tuple[TrainingData, Report]:
-    """The tokenized training pairs of all prefixes, and the report on them.
+    """The tokenized training pairs of all prefixes, and a report on them.
 
     `exclude` lists the held-out corpora (validation and test) for the overlap filter. With `documents`, PREFIX.doc is
-    read where it exists. Pairs of such a corpus are dropped as duplicates or overlap only together with their whole
-    document, or if one of their sides is in a held-out corpus without document boundaries. The result is cached under
-    `cache_dir` by the content of all files, the tokenizers and the filters.
-    Raises the errors of `iter_pairs`, and ValueError if no pair is left.
+    read where it exists. Pairs of a corpus that has one are dropped as duplicates or overlap only together with their
+    whole document, or if one of their sides is in a held-out corpus without document boundaries. The result is cached
+    under `cache_dir`, keyed by the contents of all files, the tokenizers and the filters.
+    Raises whatever `iter_pairs` raises, and ValueError if no pair is left.
     """
     files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
     if documents:
@@ -139,7 +139,7 @@ def encode_pairs(
 ) -> list[Example]:
     """All pairs of a validation or test corpus as ids. Index n is line n; nothing is dropped.
 
-    `documents` is the document number of each pair. With it, each example has its earlier pairs in the window.
+    `documents` gives the document number of each pair; with it, each example contains its earlier pairs in the window.
     """
     sides = tokenizers.source.encode_all(pairs.source), tokenizers.target.encode_all(pairs.target)
     ids = list(zip(*sides, strict=True))

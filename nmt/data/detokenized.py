@@ -22,8 +22,8 @@ _STEM = "corpus"
 def detokenized(prefix: str, direction: Direction, cache_dir: Path) -> str:
     """Detokenizes a corpus line by line and returns the prefix of the plain-text copy.
 
-    The copy is cached under `cache_dir` by the content of the files. PREFIX.doc is copied unchanged.
-    Raises the errors of `corpus_files` and `iter_lines`.
+    The copy is cached under `cache_dir`, keyed by the contents of the files. PREFIX.doc is copied unchanged.
+    Raises whatever `corpus_files` and `iter_lines` raise.
     """
     boundaries = document_file(prefix, direction)
     digests = [file_digest(path) for path in (*corpus_files(prefix, direction), boundaries) if path]

@@ -1,4 +1,4 @@
-"""Documents: PREFIX.doc names the document of each line, and models can read a sentence with the preceding ones."""
+"""Documents: PREFIX.doc names each line's document, and models can read a sentence with those that precede it."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ class ContextWindow(NamedTuple):
     sentences: int = 0
     """Maximum number of earlier sentences; 0 for none."""
     joined: bool = False
-    """Whether the earlier source sentences are prepended to the source, each with its EOS; any model can read that."""
+    """Whether the earlier source sentences are prepended to the source, each with its EOS; any model can read this."""
     translations: bool = False
     """Whether the model also reads the earlier translations, so that a document is translated sentence by sentence."""
 
@@ -56,7 +56,7 @@ def read_documents(prefix: str, direction: Direction) -> list[int] | None:
 
 
 def check_documents(prefix: str, direction: Direction) -> bool:
-    """Whether a corpus has document boundaries. Raises the errors of `documents_of_file`."""
+    """Whether a corpus has document boundaries. Raises whatever `documents_of_file` raises."""
     path = document_file(prefix, direction)
     if path is not None:
         documents_of_file(path, sum(1 for _ in iter_lines(corpus_files(prefix, direction)[0])))
@@ -64,7 +64,7 @@ def check_documents(prefix: str, direction: Direction) -> bool:
 
 
 def documents_of_file(path: Path, lines: int) -> list[int]:
-    """The document number, from 0, of each line of a text with `lines` lines, whose documents the file at `path` names.
+    """The document number, from 0, of each of the `lines` lines of a text; the file at `path` names their documents.
 
     Raises ValueError if the file has a different number of lines, a line without a name, or a document whose lines are
     not consecutive.
@@ -74,7 +74,9 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
     last = ""
     for count, name in enumerate(iter_lines(path), start=1):
         if not name.strip():
-            raise ValueError(f"{path}, line {count} is empty; it must name the document of line {count} of the text.")
+            raise ValueError(
+                f"{path}, line {count} is empty; it must name the document that line {count} of the text belongs to."
+            )
         if name != last and name in first:
             raise ValueError(
                 f"{path}, line {count}: document '{name}' appears again; its first lines start at line {first[name]}, "
@@ -85,18 +87,21 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
         last = name
     if len(numbers) != lines:
         raise ValueError(
-            f"{path} has {len(numbers)} lines but the text has {lines}; line n must name the document of line n of the "
-            "text."
+            f"{path} has {len(numbers)} lines but the text has {lines}; line n must name the document that line n of "
+            "the text belongs to."
         )
     return numbers
 
 
 def check_named(documents: Sequence[Hashable], lines: int) -> None:
-    """Raises ValueError unless `documents` has a name for each line, and the lines of each document are consecutive."""
+    """Raises ValueError unless `documents` names each line's document and each document's lines are consecutive."""
     if isinstance(documents, str):
-        raise ValueError(f"documents must be a list with the name of each line's document, not {documents!r}.")
+        raise ValueError(f"documents must be a list that names each line's document, not {documents!r}.")
     if len(documents) != lines:
-        raise ValueError(f"There are {lines} lines but {len(documents)} documents: name the document of each line.")
+        raise ValueError(
+            f"The number of document names ({len(documents)}) differs from the number of lines ({lines}): give one "
+            "document name for each line."
+        )
     seen: set[Hashable] = set()
     for line, name in enumerate(documents):
         if (line == 0 or name != documents[line - 1]) and name in seen:
@@ -110,10 +115,10 @@ def earlier_pairs(
     window: ContextWindow,
     lines: Iterable[int] | None = None,
 ) -> list[list[TokenizedPair]]:
-    """For each of the `lines` (None: all lines), the earlier pairs of its document in the window, in document order.
+    """For each of the `lines` (None: all), the earlier pairs of its document that are in its window, in document order.
 
-    `documents` names the document of each line. The lines of a document are consecutive. Pairs with an empty source are
-    skipped.
+    `documents` names the document of each line, and the lines of a document must be consecutive. Pairs with an empty
+    source are skipped.
     """
     found = []
     for line in range(len(pairs)) if lines is None else lines:
@@ -132,7 +137,7 @@ def lengths_in_context(
 ) -> Int[np.ndarray, "pairs 2"]:
     """The lengths of both sides plus those of the earlier sentences in the window; all lengths include EOS.
 
-    The pairs of a document are consecutive. Earlier sentences add to the target length only with
+    The pairs of a document must be consecutive. Earlier sentences add to the target length only with
     `window.translations`.
     """
     total = lengths.copy()

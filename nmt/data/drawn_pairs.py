@@ -25,7 +25,7 @@ class Draw(NamedTuple):
 
 
 class SubwordSampling:
-    """Segments a training pair at random in each epoch: subword regularization.
+    """Subword regularization: segments each training pair at random, anew in every epoch.
 
     With a byte-pair model, this is BPE-dropout (Provilkov et al. 2020). With a unigram model, segmentations are sampled
     from the model (Kudo 2018). A segmentation depends only on (seed, epoch, pair, side), not on earlier draws, so a
@@ -55,7 +55,7 @@ class SubwordSampling:
 class DrawnPairs(torch.utils.data.Dataset[Example]):
     """The example of each draw: the stored pair, joined with its partner and segmented at random if configured.
 
-    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: which earlier pairs of its
+    mixing: how an epoch draws pairs and partners; sampling: how they are segmented; window: which earlier pairs of the
     document are read with each pair. Batches are planned from `lengths`, the lengths of the pairs with their context.
     With sampling, a batch may exceed its budget, because the lengths are those of the usual segmentation.
     """

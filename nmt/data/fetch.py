@@ -1,7 +1,7 @@
-"""Downloads over https only, resumed after interruptions and verified before the file gets its final name.
+"""Downloads files over https only; resumes interrupted downloads, and verifies a file before it gets its final name.
 
-pooch is no replacement: it restarts an interrupted download at the first byte, does not limit sizes, and does not
-support git's digests.
+pooch cannot replace this module: it restarts an interrupted download at the first byte, does not limit sizes, and does
+not support git's digests.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ class Limits(NamedTuple):
 
 
 def checked_address(url: str) -> str:
-    """Encodes the non-ASCII characters of an https URL. Raises ValueError for anything else."""
+    """Encodes the non-ASCII characters of an https URL. Raises ValueError if it is not an https URL."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
@@ -85,8 +85,9 @@ def fetch(
 ) -> bool:
     """Downloads a file, or returns False if it exists already. `path` never holds an incomplete file.
 
-    If all tries fail and a digest is known, the received part stays in PATH.part, and the next call continues there.
-    Raises ValueError for a URL that is not https or an existing file with a different digest, and DownloadFailed.
+    If all tries fail and a digest is known, the part received so far stays in PATH.part, and the next call resumes from
+    it. Raises ValueError for a URL that is not https or an existing file with a different digest, and DownloadFailed if
+    the file cannot be downloaded.
     """
     url = checked_address(url)
     if path.exists():
@@ -94,7 +95,7 @@ def fetch(
             raise ValueError(f"{objection} Delete it, or choose another folder with out=.")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without a digest, the part that an earlier call left might belong to a different version of the file.
+    # Without a digest, the part that an earlier call left behind might belong to a different version of the file.
     part = path.with_name(f"{path.name}.part" if digest else f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("ab") as file:
@@ -124,9 +125,9 @@ def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress:
     validator = reason = ""
     for number in range(limits.tries):
         if number:
-            logger.warning("%s was interrupted (%s); trying again.", url, reason)
+            logger.warning("The download of %s was interrupted (%s); trying again.", url, reason)
             time.sleep(limits.pause)
-        # Never join bytes of two versions of a file. Two versions may have the same weak validator.
+        # Never join bytes from two versions of a file. Two versions may have the same weak validator.
         if not verified and (not validator or validator.startswith("W/")):
             file.truncate(0)
         try:
@@ -144,7 +145,7 @@ def _receive(url: str, file: BinaryIO, verified: bool, limits: Limits, progress:
                 raise DownloadFailed(f"{url} could not be downloaded: {reason}. Check the URL.") from error
         except ConnectionError as error:
             reason = str(error)
-    resume = "continue, or add from=FOLDER to copy the corpus from a folder" if verified else "try again"
+    resume = "resume, or add from=FOLDER to copy the corpus from a folder" if verified else "try again"
     raise DownloadFailed(
         f"{url} could not be downloaded: {reason}, after {_size(file):,} bytes. Check the network connection, then run "
         f"the same command to {resume}."

@@ -41,10 +41,10 @@ class Filters:
             )
 
     def text_filter(self, held_out: Iterable[Pairs], direction: Direction) -> Callable[..., str]:
-        """Returns reason(source, target, may_repeat=False), which returns why to drop a pair, or '' to keep it.
+        """Returns a function reason(source, target, may_repeat=False) that says why to drop a pair, or '' to keep it.
 
         The reasons are 'empty', 'duplicate', 'overlap' and 'swapped'; the first one that applies is returned. With
-        may_repeat, a pair is never a duplicate. A side is a line or a whole document. Sides are compared without
+        may_repeat, no pair counts as a duplicate. A side is a line or a whole document. Sides are compared without
         normalization, so they must be normalized already. The function remembers a 16-byte digest of each pair, not its
         text.
         """
@@ -57,7 +57,7 @@ class Filters:
         def reason(source: str, target: str, may_repeat: bool = False) -> str:
             repeated = False
             if self.drop_duplicates and not may_repeat:
-                # Unambiguous: lines contain no line feed, and both sides of a document have equally many lines.
+                # Unambiguous: lines contain no line feed, and both sides of a document have the same number of lines.
                 digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=16).digest()
                 repeated = digest in seen
                 seen.add(digest)

@@ -1,4 +1,4 @@
-"""Parallel datasets of the Hugging Face Hub as aligned text files."""
+"""Downloads parallel datasets from the Hugging Face Hub as aligned text files."""
 
 import logging
 import re
@@ -38,7 +38,7 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
     """Writes each split of a dataset as one file per language, and returns all paths.
 
     Each row is a pair: either its column 'translation' maps languages to texts, or it has one column per language. Line
-    ends inside a text become a space. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded,
+    ends inside a text become spaces. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded,
     and ValueError if it lacks the configuration or a language, or has two validation splits.
     """
     codes = [languages.source, languages.target]
@@ -102,7 +102,7 @@ def _pairs(rows: Any, codes: Sequence[str], split: str) -> Iterator[list[str]]:
 
 
 def _write(pairs: Iterator[list[str]], paths: Sequence[Path]) -> None:
-    """Writes one file per side; the files get their names when all are complete."""
+    """Writes one file per side; the files get their final names once all of them are complete."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         parts = [stack.enter_context(atomic_write(path)) for path in paths]

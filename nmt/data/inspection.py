@@ -24,7 +24,7 @@ _ONLY_VIETNAMESE = re.compile("[ăđơư\u1ea0-\u1ef9]", re.IGNORECASE)
 
 @dataclass
 class Inspection:
-    """How many pairs of a corpus have each defect, and the numbers of the first lines that do, from 1."""
+    """How many pairs of a corpus have each defect, and the line numbers, from 1, of the first ones that do."""
 
     pairs: int = 0
     words: tuple[int, int] = (0, 0)
@@ -40,7 +40,7 @@ class Inspection:
 
 
 def checks(direction: Direction) -> dict[str, Check]:
-    """The checks of single pairs, by kind of defect. Swapped languages are found only if one is Vietnamese."""
+    """The checks of single pairs, by kind of defect. Swapped languages are found only if one of them is Vietnamese."""
     found: dict[str, Check] = {
         "a side is empty": lambda source, target: not (normalize(source) and normalize(target)),
         "both sides are the same": lambda source, target: source == target != "",
@@ -132,7 +132,7 @@ def _is_surely_vietnamese(line: str) -> bool:
 
 
 def _is_long_and_not_vietnamese(line: str) -> bool:
-    """Whether a line has six or more words but no Vietnamese letter. Lines of names or numbers alone are shorter."""
+    """Whether a line has six or more words but no Vietnamese letter. Lines of only names or numbers are shorter."""
     line = normalize(line)
     return len(line.split()) > 5 and not _VIETNAMESE.search(line)
 

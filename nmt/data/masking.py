@@ -29,8 +29,8 @@ _FIRST_PIECE = EOS + 1
 class Masking:
     """Which pieces of a sentence are predicted, and what the encoder reads in their place.
 
-    Of n pieces, round(share n) but at least one are predicted, as in the authors' code; EOS never is. Each is replaced
-    by MASK with probability `mask` and by a random piece with probability `random`; otherwise it is unchanged.
+    Of n pieces, round(share n), but at least one, are predicted, as in the authors' code; EOS never is. Each of them is
+    replaced by MASK with probability `mask` and by a random piece with probability `random`; otherwise it is unchanged.
     """
 
     vocabulary: int
@@ -58,7 +58,7 @@ class Masking:
 
 
 class MaskedLines(DrawnPairs):
-    """Training lines with masked pieces, which each epoch draws anew from (seed, epoch, line)."""
+    """Training lines with masked pieces, which are drawn anew in each epoch from (seed, epoch, line)."""
 
     def __init__(self, training: TrainingData, masking: Masking, seed: int, mixing: Mixing) -> None:
         super().__init__(training, mixing=mixing)

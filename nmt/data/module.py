@@ -15,7 +15,7 @@ from nmt.data.drawn_pairs import Draw, DrawnPairs
 from nmt.data.plan import Epoch, plan, plan_epoch
 
 Collate = Callable[[Sequence[Example]], Any]
-"""collate(examples) makes a batch of the examples."""
+"""collate(examples) makes a batch from the examples."""
 
 
 class Stream(Sampler[list[Draw]]):
@@ -47,12 +47,12 @@ class Stream(Sampler[list[Draw]]):
 class ResumableLoader(DataLoader[Example]):
     """A DataLoader over a Stream. Its state is the number of batches that training has received.
 
-    Batches that workers have prepared in advance do not count, so a restored loader continues with the next one.
+    Batches that workers have prepared in advance do not count, so a restored loader continues with the next batch.
     Lightning saves and restores the state of a loader that has state_dict and load_state_dict.
     """
 
     def __init__(self, data: DrawnPairs, stream: Stream, workers: int, collate: Collate = collate) -> None:
-        # Without its own generator, a DataLoader draws from the global one, so that resuming would change its state.
+        # Without its own generator, a DataLoader draws from the global one, whose state resuming would then change.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )
@@ -78,7 +78,7 @@ class TranslationData(lightning.LightningDataModule):
     pairs: the drawn training pairs; validation: the validation pairs (see `encode_pairs`); seed: determines the order;
     batch_tokens: maximum of rows x longest side of a micro-batch, including padding and EOS; max_steps: number of
     optimizer steps; accumulate: micro-batches per step; workers: number of data-loading processes; collate: makes a
-    batch of examples.
+    batch from examples.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -110,7 +110,7 @@ class TranslationData(lightning.LightningDataModule):
         )
 
     def train_dataloader(self) -> ResumableLoader:
-        """The training stream of this process. Raises the errors of `plan`."""
+        """The training stream of this process. Raises whatever `plan` raises."""
         rank, world = self._process()
         stream = Stream(partial(self._plan, world=world), self.length, rank)
         return ResumableLoader(self.pairs, stream, self.workers, self.collate)

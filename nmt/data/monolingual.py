@@ -54,8 +54,9 @@ def split_lines(
 ) -> Split:
     """Splits text files into lines for training and lines for validation.
 
-    Without `valid` files, the last `number` lines of each training file are for validation. Reads every line once, to
-    count them. Raises the errors of `iter_lines`, and ValueError if a training file has fewer than 2 x `number` lines.
+    Without `valid` files, the last `number` lines of each training file are used for validation. Reads every line once,
+    to count them. Raises whatever `iter_lines` raises, and ValueError if a training file has fewer than 2 x `number`
+    lines.
     """
     lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
     whole, held_out, excluded = (
@@ -80,8 +81,8 @@ def split_lines(
 class LineFilters:
     """Which training lines are kept: lines that are not empty and have at most `max_tokens` pieces, including EOS.
 
-    drop_duplicates: keep only the first of identical lines; drop_overlap: drop lines that are also validation lines or
-    excluded lines.
+    drop_duplicates: keep only the first of identical lines; drop_overlap: drop lines that also occur among the
+    validation or excluded lines.
     """
 
     max_tokens: int
@@ -94,8 +95,8 @@ def training_lines(
 ) -> tuple[TrainingData, str]:
     """The tokenized training lines, as pairs without a target, and a report on them.
 
-    The result is cached under `cache_dir` by the content of all files, the tokenizer and the filters. Raises the errors
-    of `iter_lines`, and ValueError if no line is left.
+    The result is cached under `cache_dir`, keyed by the contents of all files, the tokenizer and the filters. Raises
+    whatever `iter_lines` raises, and ValueError if no line is left.
     """
     parts = [[(file_digest(part.file), part.start, part.end) for part in lines] for lines in split]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])

@@ -1,4 +1,4 @@
-"""Plans the sentences of each training step, as a pure function of the seed, the epoch and the lengths."""
+"""Plans which sentences each training step reads, as a pure function of the seed, the epoch and the lengths."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,9 +22,9 @@ def plan(
 ) -> list[list[list[np.ndarray]]]:
     """The steps of an epoch: plan(...)[step][rank][micro_batch] is an array of sentence indices.
 
-    `lengths` holds the source and target length of each sentence, including EOS. Without `drawn`, an epoch has every
-    sentence once. Otherwise `drawn` lists the sentence indices of the epoch, with repetitions.
-    Rows x longest side of a micro-batch is at most `batch_tokens`. Every step has `accumulate` micro-batches on
+    `lengths` holds the source and target length of each sentence, including EOS. Without `drawn`, an epoch contains
+    every sentence once. Otherwise `drawn` lists the sentence indices of the epoch, with repetitions.
+    In each micro-batch, rows x longest side is at most `batch_tokens`. Every step has `accumulate` micro-batches on
     each of `world` ranks; the largest batches are halved until all steps are full. The steps depend only on the product
     accumulate x world, so a different number of processes divides the same steps differently.
     Raises ValueError if a sentence is longer than `batch_tokens` or there are too few sentences to fill the steps.
@@ -97,7 +97,7 @@ def plan_epoch(
     world: int = 1,
     mixing: Mixing = EVERY_PAIR_ONCE,
 ) -> Epoch:
-    """Plans an epoch whose pairs and partners are drawn as `mixing` says. Raises the errors of `plan`."""
+    """Plans an epoch whose pairs and partners are drawn as `mixing` says. Raises whatever `plan` raises."""
     rng = np.random.default_rng((seed, epoch, 1))
     drawn = mixing.drawn(rng)
     if mixing.concat_prob == 0:

@@ -27,16 +27,16 @@ _LEFT_OUT = len(PARTS)
 def split_corpus(
     prefix: str, direction: Direction, folder: Path, *, valid: int | float, test: int | float, seed: int
 ) -> dict[str, int]:
-    """Writes the pairs of a corpus to FOLDER/train, FOLDER/valid and FOLDER/test, in their order, and counts them.
+    """Writes the pairs of a corpus to train, valid and test files in `folder`, in their original order; counts them.
 
     valid, test: a number of pairs, or a share of the corpus if it is below 1. If the corpus has a PREFIX.doc, they
-    count documents instead. Held-out documents are kept whole; training documents lose the lines that are also in a
+    count documents instead. Held-out documents are kept whole; training documents lose the lines that also occur in a
     held-out one. Lines are written unchanged, with LF as the line end. PREFIX.doc and a word alignment file are split
     in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a side with a
     held-out document. The folder appears only when it is complete.
 
-    Raises FileExistsError if it exists already, the errors of `iter_pairs` and `check_documents`, and ValueError for an
-    alignment file with a different number of lines and for more held-out pairs than the corpus can give.
+    Raises FileExistsError if the folder exists already, whatever `iter_pairs` and `check_documents` raise, and
+    ValueError if an alignment file has a different number of lines or the corpus cannot provide enough held-out pairs.
     """
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")
@@ -103,7 +103,7 @@ def _leave_out_held_out_lines(parts: Int8[np.ndarray, " pairs"], hashes: UInt64[
 def _side_hashes(
     prefix: str, direction: Direction, seed: int, documents: Sequence[int] | None
 ) -> UInt64[np.ndarray, "pairs 2"]:
-    """Hashes of the normalized source and target of each pair, or document, keyed by the seed; 0 for empty text."""
+    """Hashes, keyed by the seed, of the normalized source and target of each pair or document; 0 for empty text."""
     key, hashes = str(seed).encode(), array("Q")
     numbers = count() if documents is None else documents
     for _, group in groupby(zip(iter_pairs(prefix, direction), numbers, strict=False), key=itemgetter(1)):
@@ -115,7 +115,7 @@ def _side_hashes(
 
 
 def _write_parts(path: Path, parts: Int8[np.ndarray, " pairs"], outputs: Sequence[Path]) -> None:
-    """Distributes the lines of a file to the outputs; a part without lines gets no file."""
+    """Distributes the lines of a file among the outputs; a part without lines gets no file."""
     used = set(np.unique(parts).tolist())
     with ExitStack() as stack:
         files = {

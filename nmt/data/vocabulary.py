@@ -29,11 +29,11 @@ def learned_tokenizers(
 ) -> TokenizerPair:
     """SentencePiece models for the two sides of the training corpora; see `train_tokenizer` for kind and size.
 
-    With settings.joint one model is learned from both sides, otherwise one for each side. A model is cached under
-    `cache_dir` by the content of its files and its settings; both directions share it. With `at_most`, text that
-    is too small for the requested size gets a smaller vocabulary, with a warning; two separate models then have the
-    same size.
-    Raises the errors of `corpus_files`, `iter_lines` and `train_tokenizer`.
+    With settings.joint, one model is learned from both sides, otherwise one for each side. A model is cached under
+    `cache_dir`, keyed by its settings and the contents of its files; both directions share it. With `at_most`, text
+    that is too small for the requested size gets a smaller vocabulary, with a warning; two separate models then have
+    the same size.
+    Raises whatever `corpus_files`, `iter_lines` and `train_tokenizer` raise.
     """
     kind, size = settings.kind, settings.size
     source, target = zip(*(corpus_files(prefix, direction) for prefix in prefixes), strict=True)
@@ -56,9 +56,9 @@ def learned_tokenizers(
 
 
 def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cache_dir: Path) -> Tokenizer:
-    """A SentencePiece model of all lines of some text files, cached under `cache_dir` by their content.
+    """A SentencePiece model learned from all lines of some text files, cached under `cache_dir` by their contents.
 
-    Raises the errors of `iter_lines` and `train_tokenizer`.
+    Raises whatever `iter_lines` and `train_tokenizer` raise.
     """
     # Sorted by content, so that neither the direction nor the order of the corpora changes the model.
     by_content = sorted((file_digest(path), path) for path in paths)
@@ -67,7 +67,7 @@ def learned_tokenizer(paths: Sequence[Path], *, kind: str, size: int | None, cac
 
     def fill(folder: Path) -> None:
         lines = (normalize(line) for _, path in by_content for line in iter_lines(path))
-        logger.info("Training a %s tokenizer of %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
+        logger.info("Training a %s tokenizer with %s pieces", kind, f"{USUAL_SIZE if size is None else size:,}")
         model = train_tokenizer(lines, kind=kind, size=size)
         (folder / _FILE).write_bytes(model)
 

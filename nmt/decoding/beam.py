@@ -13,7 +13,7 @@ from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, 
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
-"""Lower bound on the coverage of a source piece; with a window or sparsemax it may be 0, and log 0 is -inf."""
+"""Lower bound on the coverage of a source piece: with a window or sparsemax, coverage may be 0, and log 0 is -inf."""
 
 _NO_PROBABILITIES = (
     "Sentence {sentence} of the batch has no translation, because the model's log-probabilities are NaN or -inf; check "
@@ -84,19 +84,19 @@ class BeamSearch:
     score = log P(Y|X) / ((5 + |Y|) / 6)^alpha + beta sum_s log min(sum_t a_ts, 1).
 
     |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
-    the heads, and sum_t a_ts is at least 0.001. Each step considers the 2 x `beam_size` candidates with the highest
-    log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
-    `beam_size` of the others are continued. The search for a sentence ends at the maximum length, or when `beam_size`
-    hypotheses are finished and the best of them scores at least as high as every unfinished one does now, or when no
-    unfinished hypothesis can still enter the `n_best` (see `_done`). Therefore the best hypothesis does not depend on
-    `n_best`. Greedy search ends with the first EOS.
+    the heads, and sum_t a_ts is raised to at least 0.001. Each step considers the 2 x `beam_size` candidates with the
+    highest log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
+    `beam_size` of the others are extended further. The search for a sentence ends at the maximum length, or when
+    `beam_size` hypotheses are finished and the best of them scores at least as high as every unfinished one currently
+    does, or when no unfinished hypothesis can still enter the `n_best` (see `_done`). Therefore the best hypothesis
+    does not depend on `n_best`. Greedy search ends at the first EOS.
 
-    `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises ValueError for a setting out of
+    `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises ValueError if a setting is out of
     range.
     """
 
     revision = 2
-    """Incremented when the same settings find different translations, so that older scores are not reused."""
+    """Incremented when a change makes the same settings find different translations, so old scores are not reused."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class BeamSearch:
     ) -> Live:
         lengths = source_mask.sum(1)
         begin = lengths.new_empty(len(lengths), 0) if prefix is None else prefix
-        # Only the first beam is real at the start; the others would repeat it.
+        # At the start, only the first beam is used; the others would duplicate it.
         log_probs = torch.full((len(lengths), self.beam_size), -math.inf, device=lengths.device)
         log_probs[:, 0] = 0
         return Live(
@@ -196,7 +196,7 @@ class BeamSearch:
     def _step(
         self, model: Decodable, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory, rows: Rows
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State, Rows]:
-        """One step of the model; with a coverage penalty, attention weights are summed too."""
+        """One step of the model; if there is a coverage penalty, attention weights are summed too."""
         if not self.coverage_penalty:
             return *model.step(tokens, state, memory), rows
         log_probs, weights, state = model.attending_step(tokens, state, memory)

@@ -14,14 +14,14 @@ Scores = Float[Tensor, "sentences beams vocab"]
 class Constraints:
     """Gives the score -inf to the pieces that must not come next.
 
-    Lengths count EOS. A hypothesis has at least `min_length` pieces. Its maximum length is the smaller of `max_length`
-    and max_length_ratio * S + max_length_offset for S source pieces, but at least `min_length`, at least the length of
-    the prefix with EOS, and at most the model's limit. At the maximum length only EOS is allowed, so every hypothesis
-    is complete. No sequence of `no_repeat_ngram` pieces occurs twice (0: no limit). PAD, BOS and UNK are never
-    generated; with byte fallback no text needs UNK. The maximum length takes precedence over a forced piece of the
-    prefix, and both take precedence over all other constraints.
+    Lengths include EOS. A hypothesis has at least `min_length` pieces. Its maximum length is the smaller of
+    `max_length` and max_length_ratio * S + max_length_offset for S source pieces, but at least `min_length`, at least
+    the length of the prefix with EOS, and at most the model's limit. At the maximum length only EOS is allowed, so
+    every hypothesis is complete. No sequence of `no_repeat_ngram` pieces occurs twice (0: no limit). PAD, BOS and UNK
+    are never generated; with byte fallback no text needs UNK. The maximum length takes precedence over a forced piece
+    of the prefix, and both take precedence over all other constraints.
 
-    Raises ValueError for a setting out of range.
+    Raises ValueError if a setting is out of range.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Constraints:
         self.no_repeat_ngram = no_repeat_ngram
 
     def check_reachable(self, longest_source: int) -> None:
-        """Raises ValueError if `min_length` exceeds the maximum length for the longest source of one search."""
+        """Raises ValueError if `min_length` exceeds the maximum length for the longest source that a search accepts."""
         most = int(longest_source * self.max_length_ratio + self.max_length_offset)
         if self.min_length > most:
             raise ValueError(
                 f"search.constraints.min_length is {self.min_length}, but a source of {longest_source} pieces, the "
-                f"longest of one search, allows at most {most} (max_length_ratio x source + max_length_offset): use a "
-                f"min_length of at most {most}."
+                f"longest that a search accepts, allows at most {most} (max_length_ratio x source + "
+                f"max_length_offset): use a min_length of at most {most}."
             )
 
     def longest(

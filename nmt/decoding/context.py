@@ -9,7 +9,7 @@ from nmt.decoding.state import Decodable, Memory, State
 
 
 class InContext:
-    """A model with the context of one batch; `encode` adds the context, and all else is delegated to the model."""
+    """A model with the context of one batch; `encode` adds the context, and the model does everything else."""
 
     def __init__(self, model: Decodable, context: ContextSentences) -> None:
         self.model, self.context = model, context

@@ -37,11 +37,11 @@ class Sampling:
 
     The next piece is drawn from softmax(log p / temperature), restricted to the `top_k` most probable pieces (0: all)
     and to the smallest set of most probable pieces with a total probability of at least `top_p`. The random numbers
-    depend only on `seed`, the source and its maximum length. So a sample does not depend on the other sentences of the
-    batch (except through rounding), and equal sources get equal samples. The log_prob and the score of a sample are
-    both the model's own log-probability; the most probable sample comes first.
+    depend only on `seed`, the source and the maximum output length. So a sample does not depend on the other sentences
+    in the batch (except through rounding), and equal sources get equal samples. The log_prob and the score of a sample
+    are both the model's own log-probability; the most probable sample comes first.
 
-    Raises ValueError for a setting out of range.
+    Raises ValueError if a setting is out of range.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Sampling:
         if samples < 1:
             raise ValueError(f"search.samples is {samples}; it must be at least 1.")
         if not 0 < temperature < math.inf:
-            raise ValueError(f"search.temperature is {temperature}; it must be above 0 and finite (1: no change).")
+            raise ValueError(f"search.temperature is {temperature}; it must be above 0 and finite (1 changes nothing).")
         if top_k < 0:
             raise ValueError(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
         if not 0 < top_p <= 1:
@@ -134,7 +134,7 @@ class Sampling:
     def _draw(
         self, scores: Float[Tensor, "sentences samples vocab"], numbers: Float[Tensor, "sentences samples"]
     ) -> Int[Tensor, "sentences samples"]:
-        """Samples by inversion: the first kept piece whose cumulative probability exceeds the random number."""
+        """Samples by inversion: takes the first kept piece whose cumulative probability exceeds the random number."""
         # The batch is processed in parts, because sorting takes several times the memory of the scores.
         size = max(1, _DRAWN_AT_ONCE // scores[0].numel())
         parts = zip(scores.split(size), numbers.split(size), strict=True)

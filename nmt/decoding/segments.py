@@ -11,9 +11,9 @@ def split_line(text: str, ids: list[int], encode: Callable[[str], list[int]], lo
     """The ids of consecutive parts of `text` with at most `longest` ids each; [ids] if the line fits.
 
     `ids` is encode(text). A line that is too long is cut in two, and each part is encoded and, if it is still too long,
-    cut again. The cut is at the sentence end nearest to the middle if the middle half has one, else at the nearest
-    space in the middle half, else between two characters. Spaces at the cuts are dropped. A single character is never
-    cut.
+    cut again. The cut is at the sentence end nearest to the middle if the middle half of the line contains one, else at
+    the space nearest to the middle if the middle half contains one, else between two characters. Spaces at the cuts are
+    dropped. A single character is never cut.
     """
     if len(ids) <= longest or len(text) == 1:
         return [ids]

@@ -26,9 +26,9 @@ class Hypothesis(NamedTuple):
     ids: list[int]
     """Target pieces, without BOS and EOS."""
     log_prob: float
-    """Sum over the pieces and EOS, in nats."""
+    """The sum of the log-probabilities of the pieces and EOS, in nats."""
     score: float
-    """The value by which hypotheses are ranked: log_prob with the penalties of the search."""
+    """The value by which hypotheses are ranked: log_prob adjusted by the penalties of the search."""
 
 
 # The runtime type checks in the tests need this decorator.
@@ -89,7 +89,7 @@ class Decodable(Protocol):
 
 @runtime_checkable
 class Search(Protocol):
-    """Finds translations of a batch: beam search or sampling."""
+    """Finds translations for a batch, by beam search or by sampling."""
 
     @property
     def n_best(self) -> int:
@@ -126,7 +126,7 @@ def select_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
 
 
 def move_rows(tree: Any, rows: Int[Tensor, " rows"]) -> Any:
-    """`select_rows` in place: copies only the rows that move, and returns views of the first len(rows) rows.
+    """Like `select_rows`, but in place: copies only the rows that move, and returns views of the first len(rows) rows.
 
     Overwrites `tree`, whose leaves must not share memory. Raises ValueError for a leaf that is neither a tensor nor a
     tuple.
@@ -145,7 +145,9 @@ def _move(tree: Any, size: int, origins: Int[Tensor, " moved"], places: Int[Tens
 
 def _children(tree: Any) -> tuple[Any, ...]:
     if not isinstance(tree, tuple):
-        raise ValueError(f"Memory and State hold tensors and tuples, not {type(tree).__name__}; make it a tensor.")
+        raise ValueError(
+            f"Memory and State may contain only tensors and tuples, not {type(tree).__name__}; make it a tensor."
+        )
     return tree
 
 

@@ -1,4 +1,4 @@
-"""From lines of text to translated lines: normalize, encode, batch by length, search, decode, restore the order."""
+"""Translates lines of text: normalizes, encodes, batches by length, searches, decodes and restores the order."""
 
 import logging
 import math
@@ -63,14 +63,14 @@ class _Batch(NamedTuple):
 class Translator:
     """Translates lines of text with a model, its tokenizers and a search.
 
-    `batch_tokens` limits sentences x longest source in a batch (including padding and EOS); the limit is lower if the
-    search keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces of one search
-    (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` returns the index of
-    the best of the texts that the search found for a line; by default the first one is the best. `window` says how much
-    of a document the model reads before each line. With `workers` above 1, that many processes search batches in
-    parallel, with the model as it is when they start; the model must be on the CPU. The model runs in evaluation mode
-    and is returned to its previous mode. Raises ValueError for a number that is too small, and for more than one worker
-    on a system that cannot fork.
+    `batch_tokens` limits the number of sentences in a batch times the length of the longest source (with EOS); the
+    limit is lower if the search keeps 16 or more hypotheses per sentence. `max_source_tokens` limits the source pieces
+    of one search (including EOS); the model's own limit applies too. A longer line is cut into parts. `choose` receives
+    the texts that the search found for a line and returns the index of the best one; by default it is the first.
+    `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
+    search batches in parallel, with the model as it is when they start; the model must be on the CPU. The model runs in
+    evaluation mode and is returned to its previous mode. Raises ValueError if a number is too small, and if there is
+    more than one worker on a system that cannot fork.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class Translator:
     ) -> list[list[Translation]]:
         """All translations that the search finds for each line, best first; an empty list for an empty line.
 
-        `documents` names the document of each line; without it, or with a model that reads no context, each line is
-        translated by itself.
+        `documents` says which document each line belongs to; without it, or with a model that reads no context, each
+        line is translated by itself.
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
-        longer than `max_source_tokens` is translated in parts, which are joined by a space; a warning is logged. Raises
+        longer than `max_source_tokens` is translated in parts, which are joined by spaces; a warning is logged. Raises
         ValueError if `lines` or `prefixes` is a single string, or if their lengths differ.
         """
         if isinstance(lines, str):
@@ -130,7 +130,10 @@ class Translator:
         if isinstance(prefixes, str):
             raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
-            raise ValueError(f"{len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, '' for none.")
+            raise ValueError(
+                f"There are {len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, or '' for a line "
+                "without a prefix."
+            )
         if documents is not None:
             check_named(documents, len(lines))
         return self._translate([*zip(lines, prefixes or [""] * len(lines), strict=True)], 1, report, documents)[0]
@@ -138,7 +141,7 @@ class Translator:
     def stream(
         self, lines: Iterable[tuple[str, str]], read_ahead: int = 1024, document: bool = False
     ) -> Iterator[list[Translation]]:
-        """n_best() for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
+        """`n_best` for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
 
         With `document`, all lines up to an empty line are one document. The small first windows return the first
         translations quickly, and the larger later ones fill batches. A ValueError raised by `lines` is raised again
@@ -172,7 +175,7 @@ class Translator:
         """The hypotheses of each source, best first, each beginning with the source's prefix.
 
         Sources and prefixes are ids without EOS; `earlier` holds the pairs before each source in its document. A source
-        that is empty or too long for the model has no hypotheses.
+        that is empty or too long for the model gets no hypotheses.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         if earlier is not None and self.window.joined:
@@ -222,8 +225,8 @@ class Translator:
     ) -> tuple[list[list[Hypothesis]], list[list[TokenizedPair]]]:
         """The hypotheses of each source, and the pairs before it that the model read: sources and best translations.
 
-        `documents` names the document of each source; without it, every source is searched on its own. `before` holds
-        the last pairs of the first document if part of that document has been searched already.
+        `documents` says which document each source belongs to; without it, every source is translated on its own.
+        `before` holds the last pairs of the first document if part of that document has already been translated.
         """
         if documents is not None and self.choose and self.window.translations:
             raise ValueError(
@@ -293,7 +296,7 @@ class Translator:
         return [self._joined([*islice(found, len(line))]) for line in parts], before
 
     def _joined_source(self, source: Sequence[int], earlier: Sequence[TokenizedPair]) -> Sequence[int]:
-        """The source, preceded by as many of the sources before it as the limit of one search allows."""
+        """The source, preceded by as many of the sources before it as the limit on a single search allows."""
         for first in range(len(earlier)):
             joined = self.window(Example(0, source, [], earlier[first:])).source
             if source and len(joined) < self.max_source_tokens:

@@ -26,8 +26,8 @@ class _Worker(NamedTuple):
 class Workers:
     """`number` processes, each with one thread, that apply `work` to items.
 
-    They are forked when the first items come. They share the memory of the model with this process, but later changes
-    of the model do not reach them. They end when `close` is called, when an error is raised, when an iterator is
+    They are forked when the first items arrive. They share the memory of the model with this process, but later changes
+    to the model do not reach them. They end when `close` is called, when an error is raised, when an iterator is
     abandoned, and when this process ends for any reason. The next `map` starts new ones.
 
     Raises ValueError if `number` is below 1, or if the system cannot fork.
@@ -45,9 +45,9 @@ class Workers:
     def map(self, items: Sequence[Any]) -> Iterator[Any]:
         """The results, in the order of the items.
 
-        Raises the errors of `work`, and CheckFailed if the workers cannot be started or one of them ends.
+        Raises whatever `work` raises, and CheckFailed if the workers cannot be started or one of them ends.
 
-        Read one iterator to its end before you ask for the next.
+        Read one iterator to its end before you request the next.
         """
         try:
             if items and not self._workers:
@@ -84,7 +84,7 @@ class Workers:
 
     def _start(self) -> None:
         fork = multiprocessing.get_context("fork")
-        # Ctrl-C reaches all processes of a terminal. The workers inherit this mask, so only the parent reacts.
+        # Ctrl-C reaches every process of the terminal. The workers inherit this mask, so only the parent reacts.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             for _ in range(self.number):
@@ -116,7 +116,7 @@ def _received(worker: _Worker) -> Any:
     """The result that a worker has sent. Raises the error if the worker has sent one instead."""
     try:
         result, error = worker.connection.recv()
-    except (EOFError, OSError):  # it ended before the result, or in the middle of it
+    except (EOFError, OSError):  # it ended before it had sent the whole result
         raise _ended(worker) from None
     if error is not None:
         raise error

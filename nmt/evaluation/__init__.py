@@ -1,1 +1,1 @@
-"""Scores of translations, their significance, and signs of misleading scores."""
+"""Translation scores, tests of their significance, and signs that a score is misleading."""

@@ -1,4 +1,4 @@
-"""Scores of groups of sentences, formed by the length of the source or by its rarest word."""
+"""Scores of sentences grouped by the length of the source or by its rarest word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,13 +8,16 @@ from sacrebleu.metrics.base import Metric
 from nmt.evaluation.scores import References, Score, check_lines, corpus_scores
 
 LENGTHS = (10, 20, 30, 40, 50)
-"""The largest number of source words, separated by spaces, in each bucket; a last bucket has the longer sources."""
+"""Upper limit of each bucket in source words, separated by spaces; one more bucket holds the longer sources."""
 COUNTS = (0, 1, 4, 9, 99)
-"""The largest count in training of the source's rarest word in each bucket; a last bucket has the higher counts."""
+"""Upper limit of each bucket in training occurrences of the source's rarest word; one more holds the higher counts."""
 
 
 class Bucket(NamedTuple):
-    """The score of the sentences with `least` to `most` words, or occurrences of the rarest word (None: no limit)."""
+    """The score of the sentences with `least` to `most` words, or with that many occurrences of their rarest word.
+
+    `most` is None if there is no upper limit.
+    """
 
     least: int
     most: int | None
@@ -25,7 +28,7 @@ class Bucket(NamedTuple):
 def by_length(
     hypotheses: Sequence[str], references: References, sources: Sequence[str], metric: Mapping[str, Metric]
 ) -> list[Bucket]:
-    """The score by number of source words. Raises ValueError if the numbers of lines differ or there are none."""
+    """The score by number of source words. Raises ValueError if the numbers of lines differ or there are no lines."""
     check_lines(hypotheses, [sources], "sources")
     return _by_number(hypotheses, references, [len(source.split()) for source in sources], LENGTHS, metric)
 
@@ -39,10 +42,10 @@ def by_rarest_word(
 ) -> list[Bucket]:
     """The score by how often the source's rarest word occurs in the training corpus, according to `counts`.
 
-    Lines without words are left out. Raises ValueError if the numbers of lines differ or there are none.
+    Lines without words are left out. Raises ValueError if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, [sources], "sources")
-    # A line without words has no rarest word; -1 is in no bucket.
+    # A line without words has no rarest word; its -1 falls into no bucket.
     rarest = [min((counts.get(word, 0) for word in words_of(source)), default=-1) for source in sources]
     return _by_number(hypotheses, references, rarest, COUNTS, metric)
 

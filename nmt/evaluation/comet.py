@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2020) scores translations with a trained network; this uses the package unbabel-comet."""
+"""COMET (Rei et al. 2020) scores translations with a trained network; this module uses the package unbabel-comet."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SEED = 12345
 
 
 class Comet:
-    """A COMET model: a name on the Hugging Face hub, downloaded the first time, or the path of a checkpoint.
+    """A COMET model, given as a name on the Hugging Face hub (downloaded on first use) or as the path of a checkpoint.
 
     Checkpoints are pickles: load only those you trust. Raises ValueError if unbabel-comet is not installed or the model
     cannot be loaded.
@@ -24,8 +24,9 @@ class Comet:
     def __init__(self, model: str, gpu: bool = False) -> None:
         if importlib.util.find_spec("comet") is None:
             raise ValueError(
-                f"comet={model} needs the package unbabel-comet, which is not installed. It needs numpy below 2, so "
-                "use a separate environment: pip install '.[comet]' without constraints.txt, in the project's folder."
+                f"comet={model} needs the package unbabel-comet, which is not installed. Install it in a "
+                "separate environment, because it needs numpy below 2: in the project's folder, run "
+                "pip install '.[comet]' without constraints.txt."
             )
         from comet import download_model, load_from_checkpoint
 
@@ -40,9 +41,9 @@ class Comet:
         self.name, self.gpu = model, gpu
 
     def __call__(self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-        """The mean score of the sentences times 100, with a 95 % interval from resampling the sentences.
+        """The mean sentence score times 100, with a 95 % interval from resampling the sentences.
 
-        Raises ValueError like `corpus_scores`.
+        Raises ValueError as `corpus_scores` does.
         """
         check_lines(hypotheses, [references])
         check_lines(hypotheses, [sources], "sources")

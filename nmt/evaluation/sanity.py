@@ -7,13 +7,13 @@ from collections.abc import Sequence
 _DETACHED = re.compile(r"(?<!\S)(?:[.,!?;:]|&\w+;)(?!\S)")
 _ATTACHED = re.compile(r"\w[.,!?;:](?!\S)")
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
-_UNKNOWN = ("<unk>", "\u2047")  # the piece as text, and the sign that SentencePiece decodes it to
+_UNKNOWN = ("<unk>", "\u2047")  # the piece as text, and the character that SentencePiece decodes it to
 _SHARE = 0.05
-"""Copies of the sources and repeated lines are reported only above this share of the lines."""
+"""Copied sources and repeated lines are reported only if they exceed this share of all lines."""
 
 
 def looks_tokenized(references: Sequence[str]) -> bool:
-    """Whether punctuation marks and entities between spaces outnumber punctuation marks at the end of a word."""
+    """Whether punctuation marks and entities that stand alone outnumber marks attached to the end of a word."""
     detached = sum(len(_DETACHED.findall(line)) for line in references)
     return detached > sum(len(_ATTACHED.findall(line)) for line in references)
 
@@ -22,7 +22,9 @@ def reference_warnings(references: Sequence[str]) -> list[str]:
     """Reasons why scores against these references may be misleading, one sentence each."""
     found = []
     if looks_tokenized(references):
-        found.append("The references look tokenized: this BLEU is comparable only with BLEU on the same tokens.")
+        found.append(
+            "The references look tokenized: this BLEU is comparable only with BLEU computed on the same tokens."
+        )
     entities = sum(bool(_ENTITY.search(line)) for line in references)
     if entities:
         found.append(f"{_lines(entities, references)} of the references contain HTML entities such as &quot;.")
@@ -32,7 +34,7 @@ def reference_warnings(references: Sequence[str]) -> list[str]:
 def hypothesis_warnings(
     hypotheses: Sequence[str], sources: Sequence[str] | None, references: Sequence[str]
 ) -> list[str]:
-    """Signs of bad translations, one sentence each. Copies of the sources are found only if `sources` are given."""
+    """Signs of bad translations, one sentence each. Copied sources are detected only if `sources` is given."""
     found = []
     originals, kind = (references, "references") if sources is None else (sources, "sources")
     unknown = sum(any(sign in line for sign in _UNKNOWN) for line in hypotheses)

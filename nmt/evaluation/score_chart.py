@@ -1,4 +1,4 @@
-"""A bar chart of the scores of several systems."""
+"""A bar chart that compares the scores of several systems."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ _LONGEST = 48  # characters; longer names leave no room for the bars
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """The names, with long ones shortened in the middle; names that are then equal get a number."""
+    """The names, with long ones shortened in the middle; names that become equal are numbered."""
     half = _LONGEST // 2
     short = [name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}" for name in names]
     alike = {name for name in short if short.count(name) > 1}
@@ -21,7 +21,7 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 
 def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]], path: Path) -> None:
-    """Writes a PNG with a bar for the value of each system and its interval (low, high), the first system on top.
+    """Writes a PNG with one bar per system, the first on top; a score is a value with the ends of its interval.
 
     Raises ValueError if there are no systems, or if the numbers of names and scores differ.
     """
@@ -43,7 +43,7 @@ def score_bars(names: Sequence[str], scores: Sequence[tuple[float, float, float]
     )
     for place, (value, _, high) in enumerate(scores):
         axes.text(high, place, f"  {value:.2f}", va="center", fontsize=9, color=_INK)
-    # This font comes with matplotlib and has all Vietnamese letters.
+    # This font comes with matplotlib and covers all Vietnamese letters.
     axes.set_yticks(places, shortened(names), fontsize=9, fontfamily="DejaVu Sans", color=_INK, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, max(1.0, float(highs.max())) * 1.12)

@@ -1,6 +1,6 @@
 """Translation scores computed by sacrebleu (Post 2018), each with its signature and a confidence interval.
 
-References are one or more lists, each with one reference for every hypothesis.
+References are given as one or more lists, each with one reference per hypothesis.
 """
 
 import json
@@ -22,7 +22,7 @@ References = Sequence[Sequence[str]]
 class PlainNumbers:
     """Passes Python floats to a sacrebleu metric.
 
-    In resampling, sacrebleu passes numpy numbers, and averaging them together with a plain 0.0 fails.
+    When it resamples, sacrebleu passes numpy numbers, and averaging them together with a plain 0.0 fails.
     """
 
     def _compute_score_from_stats(self, stats: Iterable[Any]) -> Any:
@@ -42,7 +42,7 @@ class Ter(PlainNumbers, TER):
 
 
 class Score(NamedTuple):
-    """A score of a corpus, from 0 to 100; TER may exceed 100."""
+    """A corpus-level score, from 0 to 100; TER may exceed 100."""
 
     name: str
     value: float
@@ -50,10 +50,10 @@ class Score(NamedTuple):
     """Lower end of the 95 % interval from bootstrap resampling (Koehn 2004)."""
     high: float
     signature: str
-    """Only scores with equal signatures are comparable. It includes the seed and the number of resamples."""
+    """Only scores with equal signatures are comparable. A signature includes the seed and the number of resamples."""
 
     def record(self) -> dict[str, Any]:
-        """The score as plain values, rounded to the digits that are printed."""
+        """The score as plain values, rounded to the two decimals that are printed."""
         value, low, high = (round(number, 2) + 0.0 for number in (self.value, self.low, self.high))  # no -0.0
         return {"name": self.name, "value": value, "interval": [low, high], "signature": self.signature}
 
@@ -68,7 +68,7 @@ def headline_metrics(tokenized: bool) -> dict[str, Metric]:
 
 
 def all_metrics(tokenized: bool) -> dict[str, Metric]:
-    """The headline metrics and others common in papers; spBLEU only if its SentencePiece model is available."""
+    """The headline metrics and others common in papers; spBLEU is included only if its tokenizer model is available."""
     found: dict[str, Metric] = headline_metrics(tokenized)
     found |= {
         "BLEU 13a": Bleu(tokenize="13a", force=True),
@@ -92,10 +92,10 @@ def flores200_model() -> Path:
 def corpus_scores(
     hypotheses: Sequence[str], references: References, metrics: Mapping[str, Metric] | None = None
 ) -> list[Score]:
-    """Corpus-level scores by the given metrics; the default is the headline metrics for plain text.
+    """Corpus-level scores by the given metrics; the defaults are the headline metrics for plain text.
 
-    Resampling uses sacrebleu's seed: 12345, or the environment variable SACREBLEU_SEED. Raises ValueError if the
-    numbers of lines differ or there are none.
+    Resampling uses sacrebleu's seed: 12345, or the value of the environment variable SACREBLEU_SEED. Raises ValueError
+    if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, references)
     chosen = headline_metrics(tokenized=False) if metrics is None else metrics
@@ -103,7 +103,7 @@ def corpus_scores(
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
-    """chrF of each line, because BLEU of a single sentence says little. Raises ValueError like `corpus_scores`."""
+    """chrF of each line, because BLEU of a single sentence says little. Raises ValueError as `corpus_scores` does."""
     check_lines(hypotheses, references)
     return [sentence_chrf(hypothesis, *own) for hypothesis, *own in zip(hypotheses, *references, strict=True)]
 
@@ -133,7 +133,7 @@ def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name
 def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
     score = metric.corpus_score(hypotheses, references, n_bootstrap=RESAMPLES)
     signature = str(metric.get_signature())
-    # sacrebleu's only public access to its interval is JSON, which omits the interval if every resample scores 0.
+    # sacrebleu exposes its interval publicly only as JSON, which omits the interval if every resample scores 0.
     details = json.loads(score.format(width=6, signature=signature, is_json=True))
     mean, half_width = details.get("confidence_mean", 0.0), details.get("confidence_var", 0.0)
     # The interval is symmetric around the mean, so near 0 and 100 it could exceed the range of the score.

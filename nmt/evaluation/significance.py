@@ -1,4 +1,4 @@
-"""Tests whether one score is better than another by more than chance."""
+"""Tests whether the difference between two scores is due to more than chance."""
 
 import os
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from nmt.evaluation.scores import RESAMPLES, References, check_lines
 def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, metric: Metric) -> list[float]:
     """The p-value of each system against the first, from sacrebleu's paired bootstrap resampling (Koehn 2004).
 
-    p is 1 for the first system, for a score equal to the first system's, and for a single line, which has no variation.
-    Raises ValueError if the numbers of lines differ or if there are no lines.
+    p is 1 for the first system, for a score equal to the first system's, and for a single line, whose resamples are all
+    the same. Raises ValueError if the numbers of lines differ or there are no lines.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
@@ -33,14 +33,14 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
 
 
 def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: References, metric: BLEU) -> list[float]:
-    """The p-value of the mean BLEU of each setting's runs against the first setting's.
+    """For each setting, the p-value of the difference between its mean BLEU over runs and the first setting's.
 
-    settings[i][j] is the output of run j of setting i. The multi-bootstrap (Sellam et al. 2022) resamples the
-    sentences, with the same draws for all runs, and the runs of each setting, so it accounts for both sources of
-    randomness. Of n runs it draws n - 1, because drawing n would underestimate the variance of the mean of a few runs
-    (Rao & Wu 1988). p is computed by the formula of `paired_bootstrap`. With a single run per setting, which adds no
-    variation, it equals the p of `paired_bootstrap`. With two or three runs, p is still somewhat too small. Raises
-    ValueError like `paired_bootstrap`.
+    settings[i][j] is the output of run j of setting i. The multi-bootstrap (Sellam et al. 2022) resamples both
+    the sentences, with the same draws for all runs, and the runs of each setting, so it accounts for both sources of
+    randomness. From n runs it draws n - 1, because drawing n would underestimate the variance of a mean over only a few
+    runs (Rao & Wu 1988). p is computed with the same formula as in `paired_bootstrap`. With a single run per setting,
+    which adds no variation, p equals that of `paired_bootstrap`. With two or three runs, p is still somewhat too small.
+    Raises ValueError as `paired_bootstrap` does.
     """
     for runs in settings:
         for hypotheses in runs:

@@ -15,7 +15,7 @@ from nmt.files import write_bytes, write_json
 from nmt.runs.load import Trained
 
 VERSION = "1.0"
-"""The version number of every package written."""
+"""The version number given to every package."""
 ARGOS_VERSION = "1.11"
 """The version of Argos Translate with which the packages were tested, and whose source code they follow."""
 
@@ -60,7 +60,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
 
 @contextmanager
 def unpacked_model(folder: Path) -> Iterator[Path]:
-    """The CTranslate2 model of the package that `write_argos` wrote, in a temporary folder beside the package."""
+    """The CTranslate2 model in a package that `write_argos` wrote, unpacked to a temporary folder beside it."""
     [package] = folder.glob("*.argosmodel")
     with tempfile.TemporaryDirectory(dir=folder) as place, zipfile.ZipFile(package) as archive:
         archive.extractall(place)
@@ -79,15 +79,15 @@ print(argostranslate.translate.translate("One sentence.", "{source}", "{target}"
 """
 
 _DIFFERENCES = [
-    "Normalize the text to NFC, with single plain spaces, before you translate it; `nmt.translate` does this itself.",
-    "Argos Translate stops searching when as many translations are finished as the beam has hypotheses. A longer and "
-    "more probable one that is not finished by then is lost, so a translation may lack a clause. `nmt.translate` "
+    "Normalize the text to NFC with single plain spaces before you translate it; `nmt.translate` does this itself.",
+    "Argos Translate stops searching when the number of finished translations reaches the beam size. A longer and more "
+    "probable translation that is not finished by then is lost, so the result may lack a clause. `nmt.translate` "
     "continues the search.",
     "Argos Translate splits a text into sentences, here with the rules in `minisbd/`: a sentence ends after `.`, `!`, "
-    "`?` or `…` and closing quotes or brackets, if a space follows and no lowercase letter comes next. Without that "
-    "folder, Argos downloads MiniSBD's own model for the language.",
-    "Argos Translate searches with a beam of 4 hypotheses, and computes in 8-bit integers on most processors; set "
-    "`ARGOS_BEAM_SIZE` and `ARGOS_COMPUTE_TYPE=float32` in the environment to change that. Its length penalty is "
+    "`?` or `…` and up to two closing quotes or brackets, if a space follows and the character after it is not a "
+    "lowercase letter. Without that folder, Argos downloads MiniSBD's own model for the language.",
+    "Argos Translate searches with a beam of 4 hypotheses, and computes in 8-bit integers on most processors. To "
+    "change this, set `ARGOS_BEAM_SIZE` and `ARGOS_COMPUTE_TYPE=float32` in the environment. Its length penalty is "
     "always |Y|^0.2.",
     "Argos Translate replaces each underscore in a translation with a space.",
 ]

@@ -103,7 +103,7 @@ def _write_feed_forward(spec: Any, net: FeedForward) -> None:
 
 
 def _write_linear(spec: Any, *parts: Projection) -> None:
-    """Writes projections of the same input as one, with their rows stacked."""
+    """Writes projections of the same input as one projection, with their rows stacked."""
     spec.weight = _array(torch.cat([part.weight for part in parts]))
     spec.bias = _array(torch.cat([part.bias for part in parts]))
 
@@ -156,13 +156,13 @@ class CTranslate2Model:
         return self
 
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
+        """log p of each target piece and of EOS, in nats. The ids contain neither BOS nor EOS."""
         scored = self.translator.score_batch(
             [self.source_pieces_of(ids) for ids in sources],
             [self.target_pieces_of(ids) for ids in targets],
             max_batch_size=2048,
             batch_type="tokens",
-            max_input_length=0,  # no limit by CTranslate2
+            max_input_length=0,  # CTranslate2 imposes no limit
         )
         return [list(each.log_probs) for each in scored]
 
@@ -253,7 +253,7 @@ class CTranslate2Search:
     ) -> list[list[_Scored]]:
         """The hypotheses that CTranslate2 finds, with at most `most` pieces before EOS."""
         model = self.model
-        if most < 1:  # CTranslate2 writes at least one
+        if most < 1:  # CTranslate2 writes at least one piece
             return [[_Scored([], sum(row))] for row in model.forced_log_probs(sources, [[]] * len(sources))]
         found = model.translator.translate_batch(
             [model.source_pieces_of(ids) for ids in sources],
@@ -267,7 +267,7 @@ class CTranslate2Search:
             max_decoding_length=most,
             return_scores=True,
         )
-        before = [0.0] * len(sources)  # log p of the prefix, which CTranslate2 leaves out
+        before = [0.0] * len(sources)  # log p of the prefix, which CTranslate2's scores leave out
         if any(starts):
             before = [sum(each[:-1]) for each in model.forced_log_probs(sources, starts)]
         return [
@@ -282,7 +282,7 @@ class CTranslate2Search:
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[_Scored]], most: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence with the scores of our search, best first."""
-        # CTranslate2 could block these pieces, but would then change the probabilities of all others.
+        # CTranslate2 could block these pieces, but would then change the probabilities of all other pieces.
         usual = [[each for each in beam if not {PAD, UNK, BOS} & set(each.ids)] or [*beam] for beam in found]
         # Score these again: a hypothesis cut at the maximum length has no EOS, and when CTranslate2 blocks pieces, it
         # scales up the probabilities of all others.

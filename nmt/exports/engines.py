@@ -26,7 +26,7 @@ def load_with_engine(
     """The runs in these folders, and the engine that translates in place of torch; None for torch itself.
 
     An engine's export is kept in RUN/exports. It is made if it is missing or damaged, or if the run has changed. Raises
-    the errors of `load_runs` and `export_run`, and ValueError for options that the engine does not support.
+    whatever `load_runs` and `export_run` raise, and ValueError for options that the engine does not support.
     """
     if engine == "torch":
         return load_runs(paths, device, precision), None
@@ -40,7 +40,7 @@ def load_with_engine(
             "engine=torch."
         )
     if engine == "onnx" and device == "cuda":
-        raise ValueError("engine=onnx computes on the CPU, but device is cuda: use device=cpu, or another engine.")
+        raise ValueError("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
     try:
         check_extra(engine)
     except ValueError as error:
@@ -50,7 +50,7 @@ def load_with_engine(
     if opened is None:
         _check_exports_writable(trained, engine)
         with locked(trained.run.exports, wait=True):
-            opened, problem = _opened(trained, engine, precision)  # another process may have exported meanwhile
+            opened, problem = _opened(trained, engine, precision)  # another process may have exported it meanwhile
             if opened is None:
                 _export(trained, engine, precision, problem)
                 opened = open_engine(trained, engine, _folder(trained, engine, precision), precision)
@@ -89,15 +89,16 @@ def _check_exports_writable(trained: Trained, engine: str) -> None:
 def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
     """Exports the run for an engine, and logs the reason."""
     folder = _folder(trained, engine, precision)
-    # Compare on the CPU: a GPU may multiply with lower precision.
+    # Compare on the CPU, because a GPU may multiply at lower precision.
     run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
     try:
         pairs = comparison_pairs(run)
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
-            f"({error.__cause__}). Compare it on other sentence pairs: python -m nmt.export run_dir={run.run.path} "
-            f"format={engine} quantization={precision} out={folder} overwrite=true source=FILE reference=FILE"
+            f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m nmt.export "
+            f"run_dir={run.run.path} format={engine} quantization={precision} out={folder} overwrite=true source=FILE "
+            "reference=FILE"
         ) from error
     logger.info("Exporting %s to %s: %s", trained.run.path, folder, reason)
     try:

@@ -1,4 +1,4 @@
-"""Exports a run to another format: writes it, compares it with the run, and keeps the folder only if both match."""
+"""Exports a run to another format: writes the model, compares it with the run, and keeps it only if the two match."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ EXPORTER = 1
 
 
 def comparison_pairs(trained: Trained, source: str | None = None, reference: str | None = None) -> Pairs:
-    """The pairs on which an exported model is compared: the first of the user's files or the validation corpus.
+    """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
     Raises FileNotFoundError for a missing file.
     """
@@ -49,7 +49,7 @@ def comparison_pairs(trained: Trained, source: str | None = None, reference: str
 
 
 def check_replaceable(out: Path, overwrite: bool) -> None:
-    """Raises FileExistsError unless `out` has no files, or only those of an export and `overwrite` is true."""
+    """Raises FileExistsError unless `out` contains no files, or contains only an export and `overwrite` is true."""
     check_writable("out", out)
     if out.is_symlink():
         raise FileExistsError(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
@@ -87,7 +87,7 @@ def export_run(trained: Trained, format: str, out: Path, quantization: str, pair
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What a folder was exported from; empty if the record is missing or damaged."""
+    """The record of what a folder was exported from; empty if the record is missing or damaged."""
     try:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _named(out: Path) -> Iterator[None]:
-    """Adds the folder to the error of a full disk, because most libraries that write an export do not name the file."""
+    """Adds the folder's name to a full-disk error, because most libraries that write exports do not name the file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The optional packages of a format: whether they are installed and can be imported."""
+"""Checks whether the optional packages of a format are installed and can be imported."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ _PROJECT = "nmt-attention"
 
 
 def check_extra(extra: str) -> None:
-    """Raises ValueError if a package of an extra is missing, or has a version that the project does not support."""
+    """Raises ValueError if a package of an extra is missing, or if its version is not one that the project supports."""
     try:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed
@@ -30,18 +30,18 @@ def check_extra(extra: str) -> None:
 
 @contextmanager
 def importing(extra: str) -> Iterator[None]:
-    """Raises ValueError in place of the ImportError of an extra's package that is missing or broken."""
+    """Raises ValueError in place of the ImportError for a package of the extra that is missing or broken."""
     try:
         yield
     except ImportError as error:
         module = error.name or ""
-        if module.partition(".")[0] == "nmt":  # our own mistake
+        if module.partition(".")[0] == "nmt":  # a bug in nmt
             raise
         if isinstance(error, ModuleNotFoundError) and module and "." not in module:
             raise ValueError(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
         raise ValueError(
-            f"A package of {extra} cannot be imported ({error}): reinstall it, or run {_install(extra)} in a new "
-            "environment."
+            f"A package that {extra} needs cannot be imported ({error}): reinstall it, or run {_install(extra)} in a "
+            "new environment."
         ) from error
 
 

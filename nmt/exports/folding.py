@@ -16,7 +16,7 @@ from nmt.models import Transformer
 from nmt.runs.load import Trained
 
 POSITIONS = 1024
-"""Number of positions of an exported model: it reads and writes at most this many pieces, including EOS."""
+"""Number of positions in an exported model, which reads and writes at most this many pieces, including EOS."""
 
 FOLDABLE = (ScaledDot, Dot, General, NoScore)
 
@@ -29,7 +29,7 @@ class Projection(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The projections of a multi-head attention whose score is q . k / sqrt(d), with d the width of a head."""
+    """The projections of a multi-head attention whose score is q . k / sqrt(d), where d is the width of a head."""
 
     query: Projection
     key: Projection
@@ -40,13 +40,13 @@ class Folded(NamedTuple):
 def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
-    Otherwise raises ValueError with the unsupported choice, its site and a format that supports it.
+    Otherwise raises a ValueError that names the unsupported choice, its site and a format that supports it.
     """
     model = trained.model
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
         raise ValueError(
-            f"{format} supports Transformers only, and {trained.run.path} is a {type(model).__name__} model: use onnx."
+            f"{format} supports only Transformers, but {trained.run.path} is a {type(model).__name__} model: use onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
@@ -69,7 +69,7 @@ def require_no_context(trained: Trained, format: str) -> None:
 
 
 def folded(attention: MultiHeadAttention) -> Folded:
-    """The projections of an attention, with its scorer folded into those of the queries and keys.
+    """The projections of an attention, with its scorer folded into the query and key projections.
 
     For the dot score q . k and the general score q . W k, the queries are multiplied by sqrt(d), and W becomes part of
     the key projection. For scorer=none, whose score is 0, the queries are 0.

@@ -1,4 +1,4 @@
-"""The formats of nmt.export: how each is written, and how it is opened again."""
+"""The formats of nmt.export: how each one is written, and how the result is opened."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,11 +17,11 @@ class Format(NamedTuple):
     """A format of nmt.export. Its libraries are optional, so they are only imported inside its functions."""
 
     quantizations: tuple[str, ...]
-    """The number formats of its weights."""
+    """The number formats in which it can store the weights."""
     write: Callable[[Trained, Path, str], None]
-    """Writes a run to an existing folder in a number format."""
+    """Writes a run to an existing folder, with the weights in a number format."""
     open: Callable[[Trained, Path, str], Exported]
-    """Opens the exported model as its users run it."""
+    """Opens the exported model the way its users do."""
 
 
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
@@ -39,7 +39,7 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
 
 
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
-    """Opens an export with the library that its users run; for an Argos package, opens the CTranslate2 model in it.
+    """Opens an export the way its users do; for an Argos package, opens the CTranslate2 model in it.
 
     Raises ValueError if the format's packages are missing or broken.
     """
@@ -112,7 +112,7 @@ def _open_argos(trained: Trained, folder: Path, quantization: str) -> Exported:
 
 
 class _EngineExport(NamedTuple):
-    """The exported model that an engine runs."""
+    """An exported model that an engine runs."""
 
     trained: Trained
     engine: Engine

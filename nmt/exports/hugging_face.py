@@ -1,4 +1,4 @@
-"""Exports a Transformer as a folder for the library transformers: model, tokenizer, search settings, model card."""
+"""Exports a Transformer for the transformers library: model, tokenizer, search settings and model card."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,9 +34,9 @@ transformers.logging.disable_progress_bar()
 
 
 def write_hugging_face(trained: Trained, folder: Path) -> None:
-    """Writes model, tokenizer, search settings and model card to an existing folder.
+    """Writes the model, tokenizer, search settings and model card to an existing folder.
 
-    AutoModelForSeq2SeqLM and AutoTokenizer load it offline and without nmt. A post-norm model becomes a
+    AutoModelForSeq2SeqLM and AutoTokenizer load them offline and without nmt. A post-norm model becomes a
     MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises ValueError for a model that neither of
     them supports.
     """
@@ -45,7 +45,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     exported = _fresh_model(trained, model)
     weights = _weights(model)
     state = exported.state_dict()
-    # The library computes its position encodings; nmt.models.embeddings.sinusoids are the same in a different order.
+    # The library computes its own position encodings: those of nmt.models.embeddings.sinusoids in a different order.
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
         raise ValueError(
@@ -68,8 +68,8 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
 def generation_settings(trained: Trained, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The arguments of GenerationConfig that come closest to the run's search with the overrides `search`.
 
-    The library has one maximum length for all sentences; here it is the limit for the longest source of one search.
-    The library's lengths count BOS; ours do not.
+    The library has one maximum length for all sentences, so this is the run's limit for the longest source that it
+    translates without splitting. The library's lengths count BOS; ours do not.
     """
     found = make(search_config(trained.settings.search, search or {}))
     constraints = getattr(found, "constraints", None) or Constraints()
@@ -125,7 +125,7 @@ class HuggingFaceModel:
     def forced_log_probs(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int = 4096
     ) -> list[list[float]]:
-        """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
+        """log p of each target piece and of EOS, in nats. The ids contain neither BOS nor EOS."""
         examples = [Example(index, *pair) for index, pair in enumerate(zip(sources, targets, strict=True))]
         found: list[list[float]] = [[] for _ in examples]
         for indices in batches_by_length([max(example.lengths) for example in examples], batch_tokens):
@@ -141,7 +141,7 @@ class HuggingFaceModel:
         return found
 
     def translate(self, lines: Sequence[str], batch_tokens: int = 1024) -> list[str]:
-        """Translations by `generate` with the stored settings; an empty line has an empty translation."""
+        """Translates with `generate` and the stored settings; the translation of an empty line is empty."""
         texts = [normalize(line) for line in lines]
         lengths = [len(ids) if text else 0 for text, ids in zip(texts, self._ids(texts), strict=True)]
         found = [""] * len(texts)
@@ -212,7 +212,7 @@ def _fresh_model(trained: Trained, model: Transformer) -> Any:
 def _weights(model: Transformer) -> dict[str, Tensor]:
     """The weights under the names that Marian and Pegasus use.
 
-    Their position encodings have all sines first, so the dimensions of the residual stream are put into that order.
+    Their position encodings have all sines first, so the dimensions of the residual stream are put into the same order.
     """
     order = torch.cat([torch.arange(start, model.dim, 2) for start in (0, 1)])
     found: dict[str, Tensor] = {}
@@ -285,7 +285,7 @@ def _write_tokenizers(trained: Trained, folder: Path) -> None:
         "eos_token": end,
         "model_max_length": min(longest_source(trained.settings), POSITIONS),
         "clean_up_tokenization_spaces": False,
-        "split_special_tokens": True,  # '</s>' in a text is text
+        "split_special_tokens": True,  # '</s>' in a text is ordinary text
     }
     write_json(folder / "tokenizer_config.json", settings)
 
@@ -295,7 +295,7 @@ def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 _USE = """\
-Needs `pip install 'transformers>=5.24,<6' sentencepiece torch`.
+First run `pip install 'transformers>=5.24,<6' sentencepiece torch`.
 
 ```python
 import unicodedata
@@ -315,7 +315,7 @@ def _differences(trained: Trained) -> list[str]:
     search = make(trained.settings.search)
     longest = generation_settings(trained)["max_length"] - 1
     found = [
-        "The text must be in NFC with single plain spaces, as in the code above; `nmt.translate` does this itself.",
+        "Normalize the text to NFC with single plain spaces, as the code above does; `nmt.translate` does this itself.",
         f"Each line must be one sentence of at most {min(longest_source(trained.settings), POSITIONS)} pieces; "
         "`nmt.translate` splits longer lines. Skip empty lines: their translations are not empty.",
         f"A translation has at most {longest} pieces; in the run's search, the limit depends on the source length.",
@@ -327,7 +327,7 @@ def _differences(trained: Trained) -> list[str]:
             f"divides by ((5 + |Y|) / 6)^{search.length_penalty}, so the two sometimes rank hypotheses differently."
         )
     if isinstance(search, BeamSearch) and search.coverage_penalty:
-        found.append(f"`generate` has no coverage penalty; the run's search uses {search.coverage_penalty}.")
+        found.append(f"`generate` has no coverage penalty; the run's search uses one of {search.coverage_penalty}.")
     if isinstance(search, Sampling):
         found.append("`generate` samples, as the run's search does, but with different random numbers.")
     return found

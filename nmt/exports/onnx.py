@@ -55,7 +55,7 @@ class _Encoder(nn.Module):
 
 
 class _Step(nn.Module):
-    """One step of the decoder: log p of the next piece, the cross attention weights of all layers, the new State.
+    """One step of the decoder: log p of the next piece, the cross attention weights of all layers, and the new State.
 
     The State and the Memory are passed as flat tuples of tensors; `state` and `memory` are examples of their structure.
     """
@@ -80,7 +80,7 @@ class _Step(nn.Module):
 
 
 class OnnxRecurrence(Recurrence):
-    """A layer of torch's LSTM or GRU as ONNX's operator of that name, which takes the lengths of the sentences.
+    """A layer of torch's LSTM or GRU as the ONNX operator of the same name, which takes the sentence lengths.
 
     The exporter would fix torch's own layer to the length of the example input. This module can be exported but not
     run.
@@ -97,12 +97,12 @@ class OnnxRecurrence(Recurrence):
             "hidden_size": self.hidden_dim,
             "direction": "bidirectional" if network.bidirectional else "forward",
         }
-        places: tuple[int, ...]  # where ONNX's gates i o f c and z r h are among torch's gates i f g o and r z n
+        places: tuple[int, ...]  # the places of ONNX's gates i o f c or z r h among torch's i f g o or r z n
         if isinstance(network, nn.LSTM):
             self.operator, self.states, places = "LSTM", 2, (0, 3, 1, 2)
         else:
             self.operator, self.states, places = "GRU", 1, (1, 0, 2)
-            self.attributes["linear_before_reset"] = 1  # as in torch, the reset gate follows the recurrent product
+            self.attributes["linear_before_reset"] = 1  # as in torch, the reset gate multiplies the recurrent product
         suffixes = ("l0", "l0_reverse") if network.bidirectional else ("l0",)
 
         def in_order(name: str) -> Tensor:
@@ -232,7 +232,7 @@ def _write(
 
 
 def _described(values: Sequence[Any]) -> list[dict[str, Any]]:
-    """Name, type and shape of each input or output; an axis of variable size has a name instead of a number."""
+    """Name, type and shape of each input or output; a variable-size axis has a name instead of a number."""
     return [
         {
             "name": value.name,
@@ -269,7 +269,7 @@ def _round_to_int8(file: Path) -> None:
 
 @contextmanager
 def quiet_exporter() -> Iterator[None]:
-    """Silences messages about the exporter itself, on which a user cannot act."""
+    """Silences messages about the exporter itself, because users can do nothing about them."""
     # They concern torchvision's operators, which no model here uses, and tracing failures, which an error reports.
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
     levels = [logger.level for logger in loggers]
@@ -341,12 +341,12 @@ def _named(tree: Any, name: str) -> dict[str, Tensor]:
 
 
 def _lengthened(leaf: Tensor, positions: int) -> Tensor:
-    """Keys or values (rows, heads, n, _) with more positions; other tensors unchanged."""
+    """Keys or values (rows, heads, n, _) padded with more positions; other tensors are returned unchanged."""
     return nn.functional.pad(leaf, (0, 0, 0, positions)) if leaf.ndim == 4 else leaf
 
 
 def _axes(tree: Any, rows: str, positions: str) -> tuple[dict[int, str], ...]:
-    """The names of each tensor's axes of variable size; only keys, values and masks have positions."""
+    """The names of each tensor's variable-size axes; only keys, values and masks have positions."""
     return tuple(
         {0: rows, 2: positions}
         if leaf.ndim == 4

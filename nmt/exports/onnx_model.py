@@ -16,7 +16,7 @@ from nmt.exports.onnx import DESCRIPTION, LAYOUT
 
 
 class Memory(NamedTuple):
-    """The encoder graph's outputs: the step graph's inputs that are the same at every step, and the first State."""
+    """The encoder graph's outputs: the step graph's inputs that stay the same at every step, and the first State."""
 
     parts: tuple[Tensor, ...]
     first: tuple[Tensor, ...]
@@ -27,9 +27,9 @@ State = tuple[Tensor, ...]
 
 
 class OnnxModel:
-    """The graphs that `nmt.exports.onnx.write_onnx` wrote to a folder: a Decodable on the CPU.
+    """The graphs that `nmt.exports.onnx.write_onnx` wrote to a folder, as a Decodable on the CPU.
 
-    Tensors are passed to ONNX Runtime and back without a copy. `threads` is the number of threads of one operator.
+    Tensors are passed to ONNX Runtime and back without a copy. Each operator may use up to `threads` threads.
     Raises DamagedExport if a file is missing or cannot be read.
     """
 

@@ -1,4 +1,4 @@
-"""Checks whether an exported model matches its run, by the forced log-probabilities and translations of both."""
+"""Checks whether an exported model matches its run, by comparing their forced log-probabilities and translations."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -43,11 +43,11 @@ class Exported(Protocol):
         ...
 
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """log p of each target piece and of EOS, in nats; ids without BOS and EOS."""
+        """log p of each target piece and of EOS, in nats. The ids contain neither BOS nor EOS."""
         ...
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """The best translation of each line by `comparison_search`."""
+        """The best translation of each line, found with the settings of `comparison_search`."""
         ...
 
 
@@ -80,13 +80,13 @@ class Parity(NamedTuple):
         )
         if found > bound:
             raise CheckFailed(
-                f"The exported model does not match the run: the {which} difference of a log-probability is "
+                f"The exported model does not match the run: the {which} difference in log-probability is "
                 f"{found:.3g} nats, but {quantization} allows at most {bound:g}. Nothing was written."
             )
 
 
 def comparison_search(trained: Trained) -> Mapping[str, Any]:
-    """The search with which translations are compared, in the form that `build_translator` takes.
+    """The search that finds the translations to compare, in the form that `build_translator` takes.
 
     It is the run's beam search without a coverage penalty, which not every format supports. For a run that samples, it
     is the default beam search with the run's constraints.
@@ -99,7 +99,7 @@ def comparison_search(trained: Trained) -> Mapping[str, Any]:
 
 
 def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
-    """Compares the run and its export on sentence pairs, leaving out pairs that are too long for one of them.
+    """Compares the run and its export on sentence pairs, leaving out pairs that are too long for either.
 
     Raises ValueError if no pair is left.
     """
@@ -127,9 +127,9 @@ def compare(trained: Trained, exported: Exported, sources: Sequence[str], refere
 def log_prob_differences(
     trained: Trained, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[int, list[float]]:
-    """|difference of log p| of each target piece and EOS, in nats, by the index of the pair; ids without BOS and EOS.
+    """The absolute difference in log p of each target piece and of EOS, in nats, by the index of the pair.
 
-    Pairs too long for one of the models are left out.
+    The ids contain neither BOS nor EOS. Pairs that are too long for one of the models are left out.
     """
     limits = (exported.max_source or math.inf, exported.max_target or math.inf)
     kept = [

@@ -31,7 +31,7 @@ _REACH = 8
 
 
 class _SentenceEnds(nn.Module):
-    """MiniSBD's scores of three classes for each character: inside a token, end of a token, end of a sentence.
+    """Scores each character for MiniSBD's three classes: inside a token, end of a token, end of a sentence.
 
     Every character is a separate token, because only the ends of sentences matter.
     """
@@ -53,7 +53,7 @@ class _SentenceEnds(nn.Module):
     def forward(
         self, units: Int[Tensor, "batch length"], features: Float[Tensor, "batch length 1"]
     ) -> Float[Tensor, "batch length 3"]:
-        """`units` are ids of characters; the only feature is whether a character is a capital letter."""
+        """`units` are character ids; the only feature is whether a character is a capital letter."""
         length = units.shape[1]
         padded = F.pad(units, (_REACH, _REACH))
         padded = padded.masked_fill(padded == _PAD, _SPACE)
@@ -73,7 +73,7 @@ class _SentenceEnds(nn.Module):
 
 
 def write_sentence_splitter(file: Path, language: str) -> None:
-    """Writes a graph that ends a sentence after . ! ? … and closing quotes or brackets, if a space follows.
+    """Writes a graph that ends a sentence after . ! ? … and up to two closing quotes or brackets, if a space follows.
 
     No sentence ends before a lowercase letter, after an initial such as J. in J. Smith, or after one of ABBREVIATIONS.
     """

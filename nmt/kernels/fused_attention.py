@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def prefers_fused(queries: Tensor, dropout: float) -> bool:
-    """Whether to use the fused kernel instead of the explicit formula (docs/reference/speed.md has timings of both).
+    """Whether to use the fused kernel instead of the explicit formula (docs/reference/speed.md gives timings of both).
 
     On a GPU it is always used, but on the CPU only in float32 and without dropout: with dropout, torch falls back to
     the explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower. An

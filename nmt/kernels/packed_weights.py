@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_WEIGHTS = 2**17
-"""Smaller layers are as fast without packing, or faster (docs/lab_notebook.md)."""
+"""Layers with fewer weights are at least as fast without packing (docs/lab_notebook.md)."""
 
 _ROWS = 40
-"""The number of input rows for which oneDNN chooses the layout: eight sentences with five hypotheses each."""
+"""oneDNN chooses the layout for this number of input rows: eight sentences with five hypotheses each."""
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
@@ -19,9 +19,10 @@ Layer = TypeVar("Layer", bound=nn.Module)
 class PackedLinear(nn.Linear):
     """A linear layer that also holds a packed copy of its weight, which it uses whenever gradients are disabled.
 
-    A search step has few rows, so a product takes about as long as reading the weights, and torch's float32 product
-    rearranges them at every call. The result is that of `layer` up to the rounding of its sums. The packed copy is not
-    a parameter, and does not follow later changes of the weight. A deep copy is a plain linear layer.
+    A search step has few input rows, so a product takes about as long as reading the weights, and torch's float32
+    product rearranges the weights at every call. The output equals that of `layer` up to the rounding of sums. The
+    packed copy is not a parameter, and later changes to the weight do not reach it. A deep copy is a plain linear
+    layer.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
@@ -40,7 +41,7 @@ class PackedLinear(nn.Linear):
 
 
 class PackedLSTMCell(nn.LSTMCell):
-    """An LSTM cell with packed weights, like `PackedLinear`."""
+    """An LSTM cell with packed weights; see `PackedLinear`."""
 
     def __init__(self, cell: nn.LSTMCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
@@ -67,7 +68,7 @@ class PackedLSTMCell(nn.LSTMCell):
 
 
 class PackedGRUCell(nn.GRUCell):
-    """A GRU cell with packed weights, like `PackedLinear`."""
+    """A GRU cell with packed weights; see `PackedLinear`."""
 
     def __init__(self, cell: nn.GRUCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
@@ -92,10 +93,10 @@ class PackedGRUCell(nn.GRUCell):
 
 
 def pack_weights(model: nn.Module) -> None:
-    """Replaces the large linear layers and recurrent cells of a model on a CPU by packed ones.
+    """Replaces the large linear layers and recurrent cells of a model on a CPU with packed ones.
 
-    Only for a model whose weights do not change any more. Does nothing where oneDNN cannot multiply packed weights of
-    the model's dtype.
+    The weights of the model must not change afterwards. Does nothing if oneDNN cannot multiply by packed weights of the
+    model's dtype.
     """
     packed: dict[nn.Module, nn.Module] = {}
     for name, layer in list(model.named_modules(remove_duplicate=False)):
@@ -118,7 +119,7 @@ def _can_pack(weight: Tensor) -> bool:
     return weight.dtype == torch.float32
 
 
-# torch has no public function that multiplies packed weights. Its compiler generates calls of these two.
+# torch has no public functions that pack weights and multiply by them. Its compiler generates calls to these two.
 
 
 def _pack(weight: Tensor) -> Tensor:
@@ -130,7 +131,7 @@ def _product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _with_parameters(into: Layer, layer: nn.Module, parameters: dict[str, nn.Parameter]) -> Layer:
-    """`into` with these parameters and the mode, training or evaluation, of `layer`."""
+    """Gives `into` these parameters, and the mode of `layer` (training or evaluation), and returns it."""
     for name, parameter in parameters.items():
         setattr(into, name, parameter)
     return into.train(layer.training)

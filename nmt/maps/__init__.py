@@ -1,1 +1,1 @@
-"""Attention maps as arrays and files, and the pictures, tables and page made of them."""
+"""Attention maps as arrays and files, and the pictures, tables and page made from them."""

@@ -17,7 +17,7 @@ class LocalWindow:
     center: Float[np.ndarray, "layers heads rows"]
     """p_t, the source position at the center of the window, from 0."""
     allowed: Bool[np.ndarray, "layers heads rows columns"]
-    """|s - p_t| <= D; weights outside are 0."""
+    """Where |s - p_t| <= D; all other weights are 0."""
     prior: Float[np.ndarray, "layers heads rows columns"] | None
     """The Gaussian g(s) around p_t, over all columns; None for local-m, which has none."""
 
@@ -27,7 +27,7 @@ class AttentionMap:
     """The weights of one sentence pair at one site, from attention or from an attribution method.
 
     At a decoder site, row t is step t, which reads `inputs[t]` and predicts `outputs[t]`. In the encoder, both are
-    the source piece. The columns are what the rows attend to: pieces, or whole earlier sentences.
+    the same source piece. The columns are what the rows attend to: pieces, or whole earlier sentences.
     """
 
     site: str
@@ -44,11 +44,11 @@ class AttentionMap:
     local: LocalWindow | None = None
     """None if the model has no local window at this site."""
     attribution: Float[np.ndarray, "layers heads rows columns"] | None = None
-    """Signed attributions, whose absolute values divided by their sum in each row are the weights; None for attention.
+    """Signed attributions; the weights are their absolute values divided by their sum in each row. None for attention.
 
-    At 'context', the absolute values are divided by the largest one of the map instead.
+    At 'context', the absolute values are divided by the largest one in the map instead.
 
-    They are in nats, except for value zeroing, which gives cosine distances.
+    Attributions are in nats, except for value zeroing, which gives cosine distances.
     """
 
 
@@ -71,7 +71,7 @@ class SentenceMaps:
     target_pieces: list[str]
     maps: list[AttentionMap]
     score: float | None = None
-    """The search's score of the target, its log-probability with the penalties; None for a given target."""
+    """The search's score of the target, which is its log-probability with the penalties; None for a given target."""
     earlier: Sequence[EarlierPair] = ()
     """The earlier pairs of its document that the model read."""
 

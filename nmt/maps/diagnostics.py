@@ -13,7 +13,9 @@ from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, Sentence
 Heads = Float[np.ndarray, "layers heads"]
 
 UNIFORM, SINK, CONSTANT = 0.99, 0.95, 0.02
-"""A head is dead at or above this uniformity, at or above this weight on BOS and EOS, or at or below this variation."""
+"""A head is dead if its uniformity is at least UNIFORM, its weight on BOS and EOS is at least SINK, or its variation is
+at most CONSTANT.
+"""
 
 
 class Measures(NamedTuple):
@@ -103,7 +105,7 @@ def measure(item: AttentionMap) -> Measures:
 
 
 def head_entropies(weights: Float[np.ndarray, "layers heads rows columns"]) -> Heads:
-    """Only the entropy of `Measures`; NaN for a head without any weight."""
+    """The entropy of `Measures` alone; NaN for a head without any weight."""
     shares, used = _shares(weights)
     return np.where(used.any(-1), _mean(_entropies(shares), used), np.nan)
 
@@ -146,7 +148,7 @@ def per_head(found: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
 
 
 def worst_first(found: Sequence[HeadDiagnostics], name: str) -> list[HeadDiagnostics]:
-    """Sorted by a measure, the worst first. Raises ValueError for an unknown measure."""
+    """Sorts diagnostics by a measure, worst first. Raises ValueError for an unknown measure."""
     if name not in Measures._fields:
         raise ValueError(unknown("measure", name, Measures._fields))
     return sorted(found, key=lambda each: each.values[name], reverse=name not in WORSE_IS_LESS)

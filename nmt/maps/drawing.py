@@ -1,4 +1,4 @@
-"""Pictures, tables, alignments, diagnostics and the page that are made from a folder of attention maps."""
+"""Makes pictures, tables, alignments, diagnostics and the viewer's page from a folder of attention maps."""
 
 import csv
 import logging
@@ -53,7 +53,7 @@ class Drawing:
             for key, value in (("layer", self.settings.layer), ("head", self.settings.head)):
                 number = self.sites[site][f"{key}s"]
                 if isinstance(value, int) and value >= number:
-                    there = f"{key}s 0 to {number - 1}" if number > 1 else f"one {key}, 0"
+                    there = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
                     raise ValueError(f"{key} is {value}; {site} has {there}: choose one, or leave it out for the mean.")
 
     @property
@@ -75,7 +75,10 @@ class Drawing:
         return Choice(self.settings.row, layer, head)
 
     def sites_of(self, sentence: SentenceMaps) -> list[str]:
-        """The selected sites where a sentence has maps: a document's first sentence has none of earlier sentences."""
+        """The selected sites where a sentence has maps.
+
+        The first sentence of a document has none at the sites that attend to earlier sentences.
+        """
         there = {item.site for item in sentence.maps}
         return [site for site in self.drawn_sites if site in there]
 
@@ -84,7 +87,7 @@ class Drawing:
         return labeled(sentence.site(site), self.settings.row, words=self.settings.words)
 
     def look(self, site: str, line: int, rank: int, detail: str) -> Look:
-        """How a picture of a site looks. A picture for print has no title, because it has a caption."""
+        """How a picture of a site looks. A picture for print has no title, because it will have a caption."""
         which = f"line {line}" if rank == 1 else f"line {line}, translation {rank}"
         method = self.sites[site].get("method")
         shown = f"{site} attention" if method is None else method.replace("_", " ")
@@ -94,9 +97,9 @@ class Drawing:
 
 
 def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
-    """Writes the chosen formats for all lines, or for some, and yields the text to print: paths, and a table.
+    """Writes the chosen formats for all lines or the given ones, and yields the text to print: the paths and a table.
 
-    Alignments always cover all lines. Raises ValueError for lines without maps, and if no picture can be drawn.
+    Alignments always cover all lines. Raises ValueError if a line has no maps, and if no picture can be drawn.
     """
     wanted = folder.lines if lines is None else lines
     formats = drawing.settings.formats
@@ -109,7 +112,7 @@ def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | 
     if "viewer" in formats:
         write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
         yield str(out / "viewer.html")
-    # Last, because it fails if the width is too small for every picture.
+    # Pictures come last, because drawing them fails if the width is too small for every picture.
     if kinds := [kind for kind in PICTURES if kind in formats]:
         yield from _pictures(folder, drawing, out / "pictures", wanted, kinds)
 
@@ -193,7 +196,7 @@ def _tables(folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[i
 
 
 def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[str]:
-    """Writes the words and links of each input line's best translation, line by line; empty for lines without maps."""
+    """Writes the words and links of each input line's best translation, line by line; lines without maps are empty."""
     found: dict[int, dict[str, str]] = {}
     for sentence in folder.sentences():
         if sentence.rank == 1:
@@ -210,7 +213,7 @@ def _alignments(folder: MapFolder, drawing: Drawing, target: Path) -> Iterator[s
 
 
 def _diagnostics(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
-    """Writes three tables: the drawn maps and all heads at the drawn sites, by sentence, and the mean of each head."""
+    """Writes three tables: the drawn maps and all heads at the drawn sites, for each sentence, and the heads' means."""
     drawn: list[HeadDiagnostics] = []
     every: list[HeadDiagnostics] = []
     for sentence in folder.sentences(lines):

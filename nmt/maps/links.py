@@ -58,8 +58,8 @@ class Rates(NamedTuple):
 def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
-    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError, and ValueError that
-    names the file and line of an invalid link.
+    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError if it does not exist,
+    and a ValueError that names the file and line of an invalid link.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
@@ -85,7 +85,7 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
     """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
     A are the predicted, S the sure and P the possible links of the whole corpus. Raises ValueError if the numbers of
-    sentences differ, and if there is neither a predicted nor a sure link.
+    sentences differ, or if there is neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
         raise ValueError(
@@ -107,7 +107,7 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
 
 
 def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> frozenset[Link]:
-    """Links each target word to the source word of largest weight (Luong et al. 2015, section 5.4).
+    """Links each target word to the source word with the largest weight (Luong et al. 2015, section 5.4).
 
     A target word without any weight on the source gets no link.
     """
@@ -122,7 +122,7 @@ def threshold_links(weights: Float[np.ndarray, "target_words source_words"], lea
 
 
 def diagonal_links(source_words: int, target_words: int) -> frozenset[Link]:
-    """A baseline that uses only the lengths: links each target word to the source word at its relative position."""
+    """A baseline that uses lengths only: links each target word to the source word at the same relative position."""
     stretch = (source_words - 1) / max(1, target_words - 1)
     return frozenset((int(j * stretch + 0.5), j) for j in range(target_words))
 
@@ -143,9 +143,9 @@ def table(
     target_pieces: Sequence[Sequence[str]],
     gold: Sequence[Alignment],
 ) -> dict[Choice, Rates]:
-    """The rates of the argmax links for every row, layer and head, for the mean of each layer and for the mean of all.
+    """The rates of the argmax links for every choice: each row for each head, each layer's mean and the overall mean.
 
-    Each argument has one item for each sentence pair. Raises ValueError if there are no maps.
+    Each argument contains one item for each sentence pair. Raises ValueError if there are no maps.
     """
     if not weights:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Attention maps on disk: manifest.json and one .npz for each sentence, as in docs/reference/map_format.md."""
+"""Attention maps on disk: manifest.json and one .npz for each sentence; see docs/reference/map_format.md."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
-    """A complete folder of maps. Raises FileNotFoundError without a manifest and ValueError if it is damaged."""
+    """A complete folder of maps. Raises FileNotFoundError without a manifest, and ValueError for a damaged manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,19 +62,19 @@ class MapFolder:
         return sorted({entry["line"] for entry in self.manifest["sentences"]})
 
     def number(self, lines: Iterable[int]) -> int:
-        """The number of sentences in some lines; a line with several translations counts once for each."""
+        """The number of sentences on the given lines; a line counts once for each of its translations."""
         wanted = set(lines)
         return sum(entry["line"] in wanted for entry in self.manifest["sentences"])
 
     def sentences(self, lines: Iterable[int] | None = None) -> Iterator[SentenceMaps]:
-        """The maps of all sentences, or of some lines, sorted by line and rank and read one at a time.
+        """The maps of all sentences, or of those on the given lines, sorted by line and rank and read one at a time.
 
-        Raises ValueError for a line without maps, and for a missing or damaged file.
+        Raises ValueError if a line has no maps, and if a file is missing or damaged.
         """
         wanted = set(self.lines if lines is None else lines)
         if missing := sorted(wanted - set(self.lines)):
             raise ValueError(
-                f"{self.path} has no maps of line {missing[0]}; it has maps of {len(self.lines)} lines from "
+                f"{self.path} has no maps for line {missing[0]}; it has maps for {len(self.lines)} lines from "
                 f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: choose one of these."
             )
         for entry in self.manifest["sentences"]:
@@ -124,7 +124,7 @@ def map_folders(path: Path) -> list[Path]:
 def write_maps(
     folder: Path, sentences: Iterable[SentenceMaps], sites: Mapping[str, Any], made_from: Mapping[str, Any]
 ) -> MapFolder:
-    """Writes maps as they come, in any order, and the manifest last: a folder with a manifest is complete.
+    """Writes maps as they arrive, in any order, and the manifest last: a folder with a manifest is complete.
 
     `sites` describes each site, `made_from` the run and its input; both are copied into the manifest. Maps already in
     the folder are replaced once all new ones are written. Raises ValueError if the old manifest is damaged or

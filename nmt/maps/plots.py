@@ -14,9 +14,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-# Comes with matplotlib and has all Vietnamese letters.
+# Comes with matplotlib and covers all Vietnamese letters.
 _FONT = "DejaVu Sans"
-# Magma reversed is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
+# Reversed magma is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
 _STOPS = np.linspace(0, 1, 16)[2:]
 _COLORS = LinearSegmentedColormap.from_list(
     "attention", [(0.0, "white"), *zip(_STOPS, colormaps["magma_r"](0.9 * _STOPS), strict=True)]
@@ -25,7 +25,7 @@ _FEW, _MANY = 20, 60
 _INK = "#333333"
 # A large grid is drawn at a lower resolution, so that it fits into memory.
 _DPI, _MOST_PIXELS = 160, 12_000
-# The smallest legible font size in print, in points and in inches. A labeled cell is at least as large.
+# The smallest legible font size in print, in points and in inches. A labeled cell is at least that large.
 _PRINT = 6.0
 _LETTER = _PRINT / 72
 _GRID_CELL, _LARGEST, _SMALLEST = 0.115, 0.34, 0.01
@@ -43,7 +43,7 @@ class Look(NamedTuple):
     columns: str = "source"
     """The name of the columns."""
     width: float | None = None
-    """Width of the whole picture in inches, for print in 6-point letters; None for as large as the map needs."""
+    """Width of the whole picture in inches, for print with 6-point letters; None makes it as wide as the map needs."""
     max_weight: float | None = None
     """The weight of the darkest color, to make pictures comparable; None for the largest weight in the picture."""
 
@@ -60,7 +60,7 @@ class Picture:
         self._box = box
 
     def save(self, path: Path) -> None:
-        """Writes .png, .svg or .pdf, by the path's extension; the same picture gives the same bytes."""
+        """Writes a .png, .svg or .pdf file, depending on the extension; the same picture gives the same bytes."""
         kind = path.suffix.removeprefix(".")
         # By default, PDF and SVG files contain the current date.
         metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
@@ -81,10 +81,10 @@ def heat_map(
     target_labels: Sequence[str],
     look: Look,
 ) -> Picture:
-    """Draws one map: the source at the top, the target at the left, a square cell for each pair, white at weight 0.
+    """Draws one map: the source along the top, the target down the left side, and a square cell for each pair.
 
-    Longer sentences have smaller cells. Raises ValueError if the labels do not fit the map, if it is empty, and if the
-    width is too small.
+    A cell of weight 0 is white. Longer sentences get smaller cells. Raises ValueError if the labels do not fit the map,
+    if the map is empty, or if the width is too small.
     """
     _check_labels(weights.shape, source_labels, target_labels)
     share = min(max((max(weights.shape) - _FEW) / (_MANY - _FEW), 0.0), 1.0)
@@ -94,8 +94,8 @@ def heat_map(
     if size.cell < _LETTER:
         least = _least_width(weights[None, None], labels, look, _Size(_LETTER, _PRINT))
         raise ValueError(
-            f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with letters of "
-            f"{_PRINT:.0f} points; use at least {least}."
+            f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with "
+            f"{_PRINT:.0f}-point letters; use at least {least}."
         )
     return Picture(figure, look.width)
 
@@ -108,8 +108,8 @@ def heat_map_grid(
 ) -> Picture:
     """Draws the maps of all heads of a site: a row of maps for each layer, with one color scale.
 
-    The outer maps are labeled if a given width has room for that. Raises ValueError if the labels do not fit the maps,
-    if these are empty, and if the width is too small.
+    The maps in the first row and in the first column are labeled, unless the given width is too small for that. Raises
+    ValueError if the labels do not fit the maps, if the maps are empty, or if the width is too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
     labels = source_labels, target_labels
@@ -119,7 +119,7 @@ def heat_map_grid(
     if size.cell < _SMALLEST:
         least = _least_width(weights, labels, look, _Size(_SMALLEST, 0.0))
         raise ValueError(
-            f"{weights.shape[1]} maps of {weights.shape[3]} columns beside each other do not fit into {look.width} "
+            f"{weights.shape[1]} maps of {weights.shape[3]} columns side by side do not fit into {look.width} "
             f"inches; use at least {least}."
         )
     return Picture(figure, look.width)
@@ -129,7 +129,7 @@ def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_lab
     if tuple(shape) != (len(target_labels), len(source_labels)) or 0 in shape:
         raise ValueError(
             f"A map of shape {tuple(shape)} does not fit {len(target_labels)} target and {len(source_labels)} source "
-            "labels: it needs a row per target and a column per source label, at least one of each."
+            "labels: it needs one row for each target label and one column for each source label, at least one of each."
         )
 
 
@@ -139,12 +139,12 @@ def _fitted(
     look: Look,
     size: _Size,
 ) -> tuple[Figure, _Size]:
-    """The figure in that size, or with the largest cells that its width allows; the cell size is 0 if none fit."""
+    """The figure in the given size, or with the largest cells that the width allows; their size is 0 if none fit."""
     figure = _figure(weights, labels, look, size)
     if look.width is None:
         return figure, size
-    # Only the cells shrink with the width, so one step nearly solves for their size. Slanted labels that overhang on
-    # the right, and text measured in whole pixels, take more steps.
+    # Only the cells shrink with the width, so one step nearly solves for their size. More steps are needed because
+    # slanted labels overhang on the right, and because text is measured in whole pixels.
     fitting = figure, size._replace(cell=0.0)
     for _ in range(12):
         room = look.width - figure.get_tightbbox().width - 2 * _PAD
@@ -174,12 +174,12 @@ def _figure(
     look: Look,
     size: _Size,
 ) -> Figure:
-    """The maps side by side and below each other; labels, names and the color bar are drawn outside of them."""
+    """The maps side by side and below each other; labels, names and the color bar are drawn around them."""
     layers, heads, rows, columns = weights.shape
     across, down = size.cell * columns, size.cell * rows
     gap = 0.12, 0.06 + 1.5 * _LETTER
     wide, high = heads * (across + gap[0]) - gap[0], layers * (down + gap[1]) - gap[1]
-    # Text is measured at the resolution of the figure, so it must be that of the picture.
+    # Text is measured at the resolution of the figure, which must therefore be that of the picture.
     figure = Figure(figsize=(wide, high), dpi=min(_DPI, _MOST_PIXELS / max(wide, high)))
     FigureCanvasAgg(figure)
     most = look.max_weight or max(float(weights.max()), 1e-6)

@@ -40,9 +40,9 @@ class Recorder:
         self.layers: dict[str, dict[int, _Layer]] = defaultdict(dict)
 
     def __call__(self, site: str, layer: int, weights: Float[Tensor, "batch heads queries keys"], view: View) -> None:
-        """Records a layer's weights and local window. Raises ValueError if the layer has been recorded before."""
+        """Records a layer's weights and local window. Raises ValueError if the layer has already been recorded."""
         if layer in self.layers[site]:
-            raise ValueError(f"Layer {layer} of {site} was recorded before: use a new Recorder for each forward pass.")
+            raise ValueError(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
         shown = _array(weights)
         center = allowed = prior = None
         if view.center is not None:
@@ -60,8 +60,8 @@ class Recorder:
     ) -> list[AttentionMap]:
         """The maps of one sentence of the batch at every recorded site, including EOS but without padding.
 
-        `earlier` holds the earlier sentences of its document that the model read; if there are none, the sites of
-        earlier sentences are left out. The local window is left out if only some layers of a site have one.
+        `earlier` holds the earlier sentences of its document that the model read; if there are none, the sites that
+        attend to earlier sentences are left out. The local window is left out if only some layers of a site have one.
         """
         labels = site_labels(source_pieces, target_pieces, earlier)
         maps = []
@@ -85,7 +85,7 @@ class Recorder:
         return maps
 
     def _columns_of(self, site: str, earlier: Sequence[EarlierPair]) -> list[int]:
-        """The columns of a sentence's own earlier sentences, which come last among those of the batch."""
+        """The columns of a sentence's own earlier sentences: the last ones, because padding comes first."""
         place, _, level = site.rpartition("_")
         places = self.layers[f"{place}_sentences"][0].weights.shape[-1]
         first = places - len(earlier)

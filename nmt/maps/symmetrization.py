@@ -21,7 +21,7 @@ def union(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link
 
 
 def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> frozenset[Link]:
-    """The intersection, grown (Koehn et al. 2003, section 3; `final-and` as in Moses).
+    """Grows the intersection (Koehn et al. 2003, section 3; `final-and` as in Moses).
 
     grow-diag repeatedly adds links of the union that touch an accepted link, even diagonally, and whose source or
     target word has no link yet. final-and then adds the links of the forward direction, and after them those of the
@@ -53,7 +53,7 @@ SYMMETRIZATIONS: dict[str, Callable[[frozenset[Link], frozenset[Link]], frozense
 
 
 def all_links(weights: Float[np.ndarray, "target_words source_words"], threshold: float) -> dict[str, frozenset[Link]]:
-    """The links of a word map, by the names in LINKS: argmax in each direction, threshold, and symmetrizations."""
+    """The links of a word map, keyed by the names in LINKS: argmax both ways, threshold, and the symmetrizations."""
     forward = argmax_links(weights)
     backward = frozenset((source, target) for target, source in argmax_links(weights.T))
     symmetrized = {name: symmetrize(forward, backward) for name, symmetrize in SYMMETRIZATIONS.items()}
@@ -75,5 +75,5 @@ def _by_target(link: Link) -> Link:
 
 
 def _unlinked(link: Link, links: set[Link]) -> tuple[bool, bool]:
-    """Whether its source word has no link, and whether its target word has none."""
+    """Whether the link's source word still has no link, and whether its target word still has none."""
     return all(i != link[0] for i, _ in links), all(j != link[1] for _, j in links)

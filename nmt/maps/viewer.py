@@ -1,4 +1,4 @@
-"""The attention viewer: a page of one or more runs that opens from disk and needs no network."""
+"""The attention viewer: a page that shows one or more runs, opens from disk and needs no network."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ _STEPS = 255
 # Rounding in bfloat16 or over a long sum can raise a weight above 1.
 _SLACK = 0.01
 _LABEL_WIDTH = 60
-# JSON inside <script> must not contain an end tag or a comment; older browsers read the last two as line ends.
+# JSON inside <script> must not contain an end tag or a comment; older browsers treat the last two as line ends.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -41,11 +41,11 @@ class ViewedRun(NamedTuple):
     name: str
     """The name on the page: the run's path, or 'step 400'."""
     sentences: Iterable[SentenceMaps]
-    """The sentences, read once and one at a time. Line and rank identify the same sentence in several runs."""
+    """The sentences, read once and one at a time. Line and rank identify the same sentence across runs."""
 
 
 def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None) -> list[ViewedRun]:
-    """Folders of maps as the runs of one page, with distinct names. Warns if a line differs between folders."""
+    """Turns folders of maps into the runs of one page, with distinct names. Warns if a line differs between folders."""
     names = []
     for folder in folders:
         made_from = folder.manifest["made_from"]
@@ -78,7 +78,7 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
 
     Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are computed
     from the exact weights. Only one sentence is in memory at a time. Raises ValueError, and leaves no file, if there
-    are no runs, if a run has no sentences or one of them twice, if a sentence has no maps, and for weights not in
+    are no runs, if a run has no sentences or contains one twice, if a sentence has no maps, or if a weight is not in
     [0, 1].
     """
     if not runs:
@@ -124,8 +124,8 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
     low, high = item.weights.min(initial=0), item.weights.max(initial=0)
     if not (low >= 0 and high <= 1 + _SLACK):
         raise ValueError(
-            f"The weights of line {line} of run '{run}' at {item.site} go from {low:g} to {high:g}; the viewer shows "
-            "weights from 0 to 1, so pass weights after the normalizer."
+            f"The weights of line {line} of run '{run}' at {item.site} range from {low:g} to {high:g}; the viewer "
+            "shows weights from 0 to 1, so pass weights after the normalizer."
         )
     steps = np.rint(item.weights.clip(0, 1) * _STEPS).astype(np.uint8)
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)

@@ -1,4 +1,4 @@
-"""From pieces to words: turns attention between pieces into attention between space-separated words."""
+"""Turns attention between pieces into attention between space-separated words."""
 
 import re
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def merge_pieces(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def text_of(pieces: Sequence[str]) -> str:
-    """The text of some pieces: U+2581 is a space, and byte pieces (<0xC4>) are decoded as UTF-8."""
+    """The text that the pieces form: U+2581 is a space, and byte pieces (<0xC4>) are decoded as UTF-8."""
     joined = b"".join(
         bytes.fromhex(match[1]) if (match := _BYTE.fullmatch(piece)) else piece.encode() for piece in pieces
     )
@@ -61,7 +61,7 @@ def text_of(pieces: Sequence[str]) -> str:
 
 
 def spaced(pieces: Sequence[str]) -> str:
-    """The words of some pieces, separated by spaces: word i of an alignment is the i-th of them, from 0.
+    """The words that the pieces form, separated by spaces; word i of an alignment is the i-th of them, from 0.
 
     A model may generate any byte, so white space within a word and an empty word are written as U+2581.
     """
@@ -80,7 +80,7 @@ def word_map(
     target_pieces: Sequence[str],
     row: PieceRow,
 ) -> Float[np.ndarray, "*stack target_words source_words"]:
-    """Attention of target words to source words: the sum over a word's source pieces, the mean over its target pieces.
+    """Attention of target words to source words: summed over a source word's pieces, averaged over a target word's.
 
     `weights` has a row for each target piece and EOS, and a column for each source piece and EOS. The EOS column is
     dropped without renormalization. Row t predicts piece t and reads piece t - 1, so the row that reads piece t is row
@@ -90,7 +90,7 @@ def word_map(
     if weights.shape[-2:] != (rows + 1, columns + 1):
         raise ValueError(
             f"A map of {weights.shape[-2]} rows and {weights.shape[-1]} columns does not fit {rows} target and "
-            f"{columns} source pieces: it must have one more of each, for EOS."
+            f"{columns} source pieces: it must have one row and one column more, for EOS."
         )
     start = 1 if row == "reads" else 0
     sums = _membership(source_pieces)

@@ -44,7 +44,7 @@ class Bahdanau(RecurrentSeq2Seq):
 
     queries: ClassVar = {
         "encoder_self": lstmn_query("source"),
-        "cross": "s_{t-1}, the decoder state before y_{t-1} is read; the context is then an input of the step to s_t",
+        "cross": "s_{t-1}, the decoder state before y_{t-1} is read; the context is then an input to the step to s_t",
     }
 
     def __init__(

@@ -49,12 +49,12 @@ class Attending(nn.Module, ABC):
     """A model with attention: a translation model, or an encoder alone."""
 
     queries: ClassVar[Mapping[str, str]]
-    """A description of the queries of each site that the class can have, in the order of computation."""
+    """Describes the queries at each site that the class can have; the sites are in the order of computation."""
 
     @property
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        """The attention of each layer at each site that this model has, in the order of `queries`."""
+        """The Attention modules of all layers, for each site that this model has, in the order of `queries`."""
 
     @property
     def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
@@ -92,7 +92,10 @@ class Seq2Seq(Attending):
     """The source embeddings; `encode` passes their vectors to `encode_embedded`."""
 
     output: nn.Linear
-    """Maps the features of `decode` to logits. It is separate so that training can skip padding and store no logits."""
+    """Maps the features that `decode` returns to logits.
+
+    It is separate so that training can skip padding and need not store the logits.
+    """
 
     def forward(
         self,
@@ -116,7 +119,7 @@ class Seq2Seq(Attending):
     ) -> Any:
         """The Memory of the sources: projected keys and values, and the mask.
 
-        `context` holds the sentences before them in their documents, which only a DocumentModel reads.
+        `context` holds the sentences that precede the sources in their documents; only a DocumentModel reads them.
         """
         return self.encode_embedded(self.source_embedding(source), source_mask, watch, context)
 
@@ -127,9 +130,9 @@ class Seq2Seq(Attending):
         watch: Watch | None = None,
         context: ReadableContext | None = None,
     ) -> Any:
-        """Like `encode`, but takes embeddings before dropout, not ids; they need not be rows of `source_embedding`.
+        """Like `encode`, but takes embeddings (before dropout) instead of ids.
 
-        Raises ValueError for a `context` that the model cannot read.
+        They need not be rows of `source_embedding`. Raises ValueError for a `context` that the model cannot read.
         """
         if context is not None:
             raise ValueError(f"{type(self).__name__} reads single sentences; use a DocumentModel for documents.")
@@ -140,7 +143,7 @@ class Seq2Seq(Attending):
     def annotate(
         self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
     ) -> tuple[Annotations, Any]:
-        """The encoder's state at each source position, and whatever else the decoder starts from."""
+        """The encoder's state at each source position, and whatever else the decoder needs to start."""
 
     @abstractmethod
     def remember(self, annotations: Annotations, source_mask: SourceMask, first: Any) -> Any:

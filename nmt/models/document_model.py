@@ -1,4 +1,4 @@
-"""A sentence model for documents: attention to earlier sentences follows its encoder, its decoder, or both."""
+"""A sentence model for documents: its encoder, its decoder or both are followed by attention to earlier sentences."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,13 +25,13 @@ class Memory(NamedTuple):
 class DocumentModel(Seq2Seq):
     """A sentence model whose states also attend to earlier sentences (Miculicich et al. 2018, section 3).
 
-    With `at` encoder, the annotations attend to the annotations of earlier source sentences before the decoder reads
-    them. With `at` decoder, the inputs of the output layer attend to the corresponding inputs of earlier target
-    sentences, which are the references in training and the model's own translations in search. With `at` both, both
-    attend. The states of earlier sentences are computed by the sentence model alone. A sentence without earlier
-    sentences gets exactly the probabilities of the sentence model.
+    With `at=encoder`, the annotations attend to the annotations of earlier source sentences before the decoder reads
+    them. With `at=decoder`, the inputs of the output layer attend to the corresponding inputs of earlier target
+    sentences, which are the references in training and the model's own translations in search. With `at=both`, both
+    the encoder and the decoder attend. The states of earlier sentences are computed by the sentence model alone. If
+    there are no earlier sentences, the probabilities are exactly those of the sentence model.
 
-    The paper uses the states of the decoder's last layer; here they are the inputs of the output layer, which
+    Where the paper uses the states of the decoder's last layer, this model uses the inputs of the output layer, which
     `advance_features` returns. Deviation: gradients also flow into the states of the earlier sentences.
     """
 
@@ -164,6 +164,6 @@ class DocumentModel(Seq2Seq):
 
 
 def _watches(watch: Watch | None, place: str) -> tuple[Any, Any]:
-    """The watch for the words and the watch for the sentences; None if `watch` is None."""
+    """The watch for the words and the watch for the sentences; both are None if `watch` is None."""
     words, sentences = (watch and partial(watch, f"{place}_{level}", 0) for level in ("words", "sentences"))
     return words, sentences

@@ -1,4 +1,4 @@
-"""Dropout probabilities of a model: a default, which can be overridden for each place."""
+"""Dropout probabilities of a model: a default that can be overridden at each place."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 DIRECTION_STD = 0.01 / math.sqrt(3)
-"""Initial standard deviation of the entries of vectors whose direction alone matters (FixNorm).
+"""Initial standard deviation of the entries of vectors for which only the direction matters (FixNorm).
 
-It is the standard deviation of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019). Vectors this short change
-their direction by a large angle in one optimizer step.
+It is the standard deviation of U(-0.01, 0.01), as in the code of Nguyen & Salazar (2019). Vectors this short turn by a
+large angle in a single optimizer step.
 """
 
 
 class VocabularySizes(NamedTuple):
-    """The vocabulary sizes of the two sides; `joint`: both sides share one tokenizer."""
+    """The vocabulary sizes of the two sides; `joint` is True if both sides share one tokenizer."""
 
     source: int
     target: int
@@ -26,7 +26,7 @@ class VocabularySizes(NamedTuple):
 
 
 def token_embeddings(vocabulary: VocabularySizes, dim: int, std: float = 1.0) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embedding tables of both sides, drawn from N(0, std^2); the same table if the vocabulary is joint."""
+    """The embedding tables of both sides, drawn from N(0, std^2); one shared table if the vocabulary is joint."""
     target = _table(vocabulary.target, dim, std)
     return target if vocabulary.joint else _table(vocabulary.source, dim, std), target
 
@@ -51,7 +51,7 @@ class _RowsOfLength(nn.Module):
 
 
 def with_rows_of_length(*modules: nn.Embedding | nn.Linear, length: float = 1.0) -> None:
-    """Reparametrizes each row of `weight` as length * w / |w| with a trained w.
+    """Reparametrizes each row of `weight` as length * w / |w|, where w is trained.
 
     With length 1 this is FixNorm (Nguyen & Salazar 2019). Nguyen & Chiang (2018) also fix the norm of the output
     layer's input, as ScaleNorm does. Modules that share a weight still share it afterwards.

@@ -1,4 +1,4 @@
-"""Hierarchical attention: to the words of each earlier sentence, then to the sentences (Miculicich et al. 2018)."""
+"""Hierarchical attention, to the words of each earlier sentence and then to the sentences (Miculicich et al. 2018)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,12 +21,12 @@ class EarlierSentences(NamedTuple):
 
 
 class HierarchicalAttention(nn.Module):
-    """h'_t = l * h_t + (1 - l) * d_t: mixes a state h_t with d_t from earlier sentences (Miculicich et al. 2018).
+    """h'_t = l * h_t + (1 - l) * d_t: mixes a state h_t with the document's context d_t (Miculicich et al. 2018).
 
     s^j = MultiHead_w(h_t, H^j) over the words of earlier sentence j; d_t = FFN(MultiHead_s(h_t, [s^1 ... s^k])) over
     the sentences; l = sigmoid(W [h_t; d_t] + b). The query projections of the heads serve as the paper's f_w and f_s.
-    b is initialized to 2, so that a model that continues from a sentence model starts close to it. Without an earlier
-    sentence, h'_t = h_t.
+    b is initialized to 2, so that a model initialized from a sentence model starts out close to it. If there is no
+    earlier sentence, h'_t = h_t.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class HierarchicalAttention(nn.Module):
         watch_words: SiteWatch | None = None,
         watch_sentences: SiteWatch | None = None,
     ) -> Float[Tensor, "batch queries dim"]:
-        """The new states.
+        """Returns the new states.
 
         `watch_sentences` receives the weights of the sentences, (batch, heads, queries, sentences). `watch_words`
         receives those of all their words, (batch, heads, queries, sentences x words): a word's weight within its
@@ -81,7 +81,7 @@ class HierarchicalAttention(nn.Module):
         watch = (lambda weights, view: of_words.append(weights)) if watch_words else None
         summaries = self.words(repeated, memory, seen, watch=watch).unflatten(0, (batch, number)).transpose(1, 2)
 
-        # Every query has its own summaries of the sentences, so each becomes a row of its own.
+        # Every query has its own summaries of the sentences, so each query becomes a row of its own.
         there = earlier.mask.any(dim=-1)
         seen = there.repeat_interleave(queries, dim=0)[:, None, None, :]
         own = self.sentences.project(summaries.flatten(0, 1))

@@ -15,7 +15,7 @@ _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
 
 def default(model: Attending) -> None:
-    """Keeps the initial weights: torch's in linear layers and recurrent networks, the model's own in embeddings."""
+    """Keeps torch's initial weights in linear layers and recurrent networks, and the model's own in embeddings."""
 
 
 @torch.no_grad()
@@ -48,8 +48,8 @@ def small(model: Attending, dim: int) -> None:
     """N(0, 2 / (dim + 4 dim)) for all linear layers and gates of a model of width `dim` (Nguyen & Salazar 2019,
     SmallInit).
 
-    This is the variance of Glorot & Bengio for a feed-forward net with 4 dim hidden units; here all layers use it.
-    Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
+    This is the variance that Glorot & Bengio give for a feed-forward net with 4 dim hidden units; here all layers use
+    it. Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
     ValueError if `dim` is not positive.
     """
     _check_positive("dim", float(dim))

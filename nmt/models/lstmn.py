@@ -35,16 +35,16 @@ class Recurrence(nn.Module, ABC):
 
 
 class LSTMN(Recurrence):
-    """An LSTM that continues from a weighted mean of all its past states (Cheng et al. 2016, section 3.1).
+    """An LSTM whose previous state is a weighted mean of all its past states (Cheng et al. 2016, section 3.1).
 
     s = normalizer(score(q_t, h_i)) over i < t with q_t = W_q [x_t; h~_{t-1}] (equations 4 and 5);
     [h~_t; c~_t] = sum_i s_i [h_i; c_i] (equation 6); h_t, c_t = LSTMCell(x_t, (h~_t, c~_t)) (equations 7 to 9).
 
     With the additive scorer this is the paper's score v . tanh(W_h h_i + W_x x_t + W_h~ h~_{t-1}), in which [W_x W_h~]
-    is the scorer's query matrix times W_q. With all the weight on t - 1, it is an ordinary LSTM. The first position has
-    no past: its h~ and c~ are the initial state. Every position stores its past for the gradient, so training memory
-    grows with the square of the length. Under autocast, everything is computed in the dtype of the inputs, because c~
-    would otherwise lose digits at every step.
+    is the scorer's query matrix times W_q. If all the weight is on t - 1, this is an ordinary LSTM. The first position
+    has no past: its h~ and c~ are the initial state. Every position keeps its past for the backward pass, so training
+    memory grows with the square of the length. Under autocast, everything is computed in the dtype of the inputs,
+    because c~ would otherwise lose digits at every step.
     """
 
     def __init__(self, attention: Callable[..., Attention], input_dim: int, hidden_dim: int) -> None:
@@ -68,7 +68,7 @@ class LSTMN(Recurrence):
         position: Int[Tensor, " rows"],
         watch: SiteWatch | None = None,
     ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"], Tape]:
-        """Reads one input per row; returns h_t, c_t and the tape extended by them.
+        """Reads one input per row; returns h_t, c_t and a tape to which they have been added.
 
         `previous` is the initial state for rows at position 0, and is not used for other rows. `watch` receives the
         weights of the positions 0 to t, where position t itself has weight 0.
@@ -117,7 +117,7 @@ class LSTMN(Recurrence):
 
 
 def lstmn_query(side: str) -> str:
-    """The query of an LSTMN that reads the source or the target, in words."""
+    """Describes the query of an LSTMN that reads the source or the target."""
     return (
         f"a projection of [x_t; h~_{{t-1}}], where x_t is the layer's input at {side} position t and h~_{{t-1}} its "
         "previous mean of past states; attending to the layer's states before t"
@@ -143,7 +143,10 @@ class WatchedRows:
         self._views.append(view)
 
     def joined(self) -> tuple[Tensor, View]:
-        """The weights of all queries, (batch, heads, queries, keys), and their view; missing keys are blocked."""
+        """The weights of all queries, (batch, heads, queries, keys), and their view.
+
+        Keys that a query did not have are blocked.
+        """
         size = self._weights[-1].shape[-1]
         weights = torch.cat([F.pad(row, (0, size - row.shape[-1])) for row in self._weights], dim=2)
         return weights, View.join([view.widened(size) for view in self._views])

@@ -24,7 +24,7 @@ class MaskedTransformer(Attending):
     The model is the encoder of `Transformer`, with the same parameter names, and an output layer that shares its
     weights with the embeddings. As in the paper, the output layer reads the encoder's states directly; the authors'
     code has one more layer in between. Position encodings are sinusoidal, and there are no segment embeddings. The
-    arguments are the same as for `Transformer`. Raises ValueError for a vocabulary that is not joint.
+    arguments have the same meaning as in `Transformer`. Raises ValueError if the vocabulary is not joint.
     """
 
     queries: ClassVar = {"encoder_self": Transformer.queries["encoder_self"]}

@@ -94,7 +94,10 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     @abstractmethod
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        """The input of the output layer; separate from `advance`, so that all time steps can be computed at once."""
+        """The input of the output layer.
+
+        This is separate from `advance` so that it can be computed for all time steps at once.
+        """
 
 
 def repeat_rows(state: Any, times: int) -> Any:
@@ -113,8 +116,8 @@ def annotate(
 ) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
     """The outputs and final states of a GRU, LSTM or Recurrence over sentences of the given lengths (a CPU tensor).
 
-    Packing lets the backward direction start at each sentence's last piece instead of its padding. `watch` receives
-    the weights of an LSTMN.
+    Packing lets the backward direction start at each sentence's last piece instead of its padding. If the network is an
+    LSTMN, `watch` receives its weights.
     """
     if isinstance(network, Recurrence):
         return network(embedded, lengths, watch)
@@ -144,16 +147,16 @@ def attend_to(
 
 
 def check_kind(name: str, kind: str, kinds: Sequence[str]) -> None:
-    """Raises ValueError if the argument `name` has a value `kind` that is not one of `kinds`."""
+    """Raises ValueError if `kind`, the value of the argument `name`, is not one of `kinds`."""
     if kind not in kinds:
         raise ValueError(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
 
 
 def direction_dim(encoder_dim: int) -> int:
-    """The width of one direction of a bidirectional encoder with annotations of width `encoder_dim`.
+    """The width of each direction of a bidirectional encoder whose annotations have width `encoder_dim`.
 
     Raises ValueError if `encoder_dim` is odd.
     """
     if encoder_dim % 2:
-        raise ValueError(f"encoder_dim is {encoder_dim}; it must be even, because the two directions share it.")
+        raise ValueError(f"encoder_dim is {encoder_dim}; it must be even, because each direction gets half of it.")
     return encoder_dim // 2

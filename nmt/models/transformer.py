@@ -35,7 +35,7 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """The keys and values of the pieces read so far for each decoder layer, and their number in each row."""
+    """The keys and values of the pieces read so far, for each decoder layer, and the number of these pieces per row."""
 
     self_attention: tuple[KeysValues, ...]
     position: Int[Tensor, " rows"]
@@ -44,11 +44,11 @@ class State(NamedTuple):
 class Transformer(Seq2Seq):
     """Encoder and decoder stacks of equal depth; both read sqrt(dim) E x + PE (Vaswani et al. 2017, section 3).
 
-    E are the embeddings (section 3.4) and PE sinusoidal position encodings (section 3.5). The output layer shares its
-    weights with the target embeddings, and a joint vocabulary shares them with the source embeddings (section 3.4).
+    E are the embeddings (section 3.4) and PE the sinusoidal position encodings (section 3.5). The output layer shares
+    its weights with the target embeddings and, if the vocabulary is joint, with the source embeddings (section 3.4).
 
     `norm` is the paper's layer norm or another norm from nmt.models.norms. The paper uses post-norm; `norm_first`
-    selects pre-norm, with one more norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the
+    selects pre-norm, with an extra norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the
     output layer too (Nguyen & Salazar 2019). Deviations that most implementations share: the projections of the heads
     have biases, and dropout is also applied to attention weights and inside the feed-forward net. `dropout_at`
     overrides `dropout` at the places named in `Dropouts`.

@@ -22,8 +22,8 @@ Norm = Callable[[int], nn.Module]
 
 
 class Dropouts(NamedTuple):
-    """Dropout probabilities of the embeddings plus positions (section 5.4), the attention weights, the inner layer of
-    the feed-forward net, and the output of each sub-layer before it is added (section 5.4).
+    """Dropout probabilities of the sums of embeddings and position encodings (section 5.4), the attention weights, the
+    inner layer of the feed-forward net, and the output of each sub-layer before it is added to the input (section 5.4).
     """
 
     embedding: float
@@ -33,7 +33,7 @@ class Dropouts(NamedTuple):
 
 
 class Sublayer(nn.Module):
-    """norm(x + dropout(f(x))), the paper's residual connection around f, or with pre-norm x + dropout(f(norm(x)))."""
+    """norm(x + dropout(f(x))), the paper's residual connection around f, or x + dropout(f(norm(x))) with pre-norm."""
 
     def __init__(self, norm: Norm, dim: int, dropout: float, norm_first: bool) -> None:
         super().__init__()
@@ -91,8 +91,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention over the pieces so far, cross attention over the source, then the feed-forward net.
 
-    The three steps are separate methods, because their queries have different shapes in search: one query per row in
-    self-attention, and the beams of a sentence as queries in cross attention.
+    The three steps are separate methods, because their queries have different shapes in search: in self-attention, each
+    row has one query; in cross attention, the beams of a sentence are the queries.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ def with_positions(embedded: Inputs, positions: Int[Tensor, "*batch n"], dropout
 def encoded(
     x: Inputs, source_mask: Bool[Tensor, "batch n"], layers: Iterable[nn.Module], norm: nn.Module, watch: Watch | None
 ) -> Inputs:
-    """The states of a stack of EncoderLayers, after the norm at its end."""
+    """The output of a stack of EncoderLayers, after its final norm."""
     mask = source_mask[:, None, None, :]
     for index, layer in enumerate(layers):
         x = layer(x, mask, watch and partial(watch, "encoder_self", index))

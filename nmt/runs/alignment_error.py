@@ -1,6 +1,7 @@
-"""The alignment error rate of a run: argmax links of its cross attention in forced decoding of the references.
+"""The alignment error rate of a run, measured on argmax links of its cross attention.
 
-An attribution (nmt.runs.attribution_maps) is measured in the same way.
+The attention comes from forced decoding of the references.
+Attributions (nmt.runs.attribution_maps) are measured in the same way.
 """
 
 import logging
@@ -41,18 +42,18 @@ class Gold(NamedTuple):
 
 
 class Links(NamedTuple):
-    """How the argmax links of the chosen row, layer and head agree with the gold alignments."""
+    """How well the argmax links of the chosen row, layer and head agree with the gold alignments."""
 
     rates: Rates
     choice: Choice
     reason: str
     """How the choice was made."""
     diagonal: Rates
-    """The rates of links along the diagonal, which depend only on the lengths."""
+    """The rates of links along the diagonal, which depend only on the sentence lengths."""
     table: dict[Choice, Rates]
-    """The rates of every choice."""
+    """The rates for every choice."""
     valid_table: dict[Choice, Rates]
-    """The rates of every choice on the validation split; empty if that split has no alignments."""
+    """The rates for every choice on the validation split; empty if that split has no alignments."""
 
     @property
     def note(self) -> str:
@@ -69,7 +70,7 @@ class Maps(NamedTuple):
 
 
 def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
-    """Reads the alignments of pairs with normalized sources. Raises ValueError if they do not fit the sentences."""
+    """Reads the alignments of pairs whose sources are normalized. Raises ValueError if they do not fit the pairs."""
     pairs = Pairs(pairs.source, [normalize(line) for line in pairs.target])
     alignments = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     check_links(path, alignments, pairs.source, pairs.target)
@@ -77,15 +78,15 @@ def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
 
 
 def gold_file(trained: Trained, prefix: str) -> Path | None:
-    """The gold alignments beside a corpus of a run, if there are any.
+    """The file of gold alignments next to one of the run's corpora, or None if there is none.
 
-    None for a detokenized corpus, because alignments count the words of the file.
+    Also None for a corpus that is detokenized, because alignments refer to the words in the file.
     """
     return None if trained.settings.data.becomes_plain(prefix) else alignment_file(prefix, trained.direction)
 
 
 def read_valid_gold(trained: Trained) -> Gold | None:
-    """The validation split of a run with its alignments; None if it has none.
+    """A run's validation split with its alignments, or None if it has no alignments.
 
     Raises FileNotFoundError if the split itself is missing, because the error rate depends on the choice made on it.
     """
@@ -93,8 +94,8 @@ def read_valid_gold(trained: Trained) -> Gold | None:
     absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
     if absent:
         raise FileNotFoundError(
-            f"{absent[0]} does not exist. It belongs to the run's data.valid, on which the map for the alignment error "
-            "rate is chosen; run the command in the folder where the run was trained, or copy the file."
+            f"{absent[0]} does not exist. It belongs to the run's data.valid, which is used to choose the map for the "
+            "alignment error rate; run the command in the folder where the run was trained, or copy the file."
         )
     path = gold_file(trained, prefix)
     return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
@@ -103,7 +104,7 @@ def read_valid_gold(trained: Trained) -> Gold | None:
 def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
     """AER, precision and recall against `gold`, for the row, layer and head with the lowest AER on `valid`.
 
-    Without `valid`, the row that predicts, the last layer and the mean of its heads are used.
+    Without `valid`, it uses the row that predicts the piece, the last layer and the mean of its heads.
     """
     return chosen_links(*cross_maps(trained, gold, valid, batch_tokens))
 
@@ -111,9 +112,9 @@ def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_toke
 def cross_maps(
     trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int, make_maps: MakeMaps = forced_maps
 ) -> tuple[Maps, Maps | None]:
-    """The maps of the sentences and of the validation split, which are one object if both are the same.
+    """The maps of the sentences and of the validation split, which are the same object if both sets are the same.
 
-    The second is None if `valid` is. `make_maps` makes maps of attention or of an attribution.
+    The second is None if `valid` is None. `make_maps` makes the maps, either of attention or of an attribution.
     """
     maps = _maps(trained, gold, batch_tokens, make_maps)
     if valid is None or valid == gold:
@@ -122,7 +123,7 @@ def cross_maps(
 
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
-    """The rates of the row, layer and head chosen on the maps of the validation split, if there are any."""
+    """The rates for the row, layer and head that score best on the validation maps, if there are any."""
     found, of_valid = table(*maps), table(*valid) if valid else {}
     sides = zip(maps.source_pieces, maps.target_pieces, strict=True)
     diagonal = rates([diagonal_links(*(len(merge_pieces(side)) for side in pair)) for pair in sides], maps.gold)
@@ -137,7 +138,7 @@ def chosen_links(maps: Maps, valid: Maps | None) -> Links:
 
 
 def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rates | None]:
-    """The rates of each kind of links of the chosen map; None if there are no such links and no sure gold links."""
+    """The rates of each kind of link in the chosen map; None for a kind without links if no gold link is sure."""
     sentences = zip(maps.weights, maps.source_pieces, maps.target_pieces, strict=True)
     links = [all_links(chosen_map(*sentence, choice), threshold) for sentence in sentences]
     sure = any(gold.sure for gold in maps.gold)
@@ -155,7 +156,7 @@ def _maps(trained: Trained, gold: Gold, batch_tokens: int, make_maps: MakeMaps) 
     found = sorted(made, key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(
-            "The alignment error rate leaves out %d of %d pairs, because a side is empty or too long for the model.",
+            "The alignment error rate leaves out %d of %d pairs, because one side is empty or too long for the model.",
             len(gold.alignments) - len(found),
             len(gold.alignments),
         )

@@ -1,4 +1,4 @@
-"""The pieces that a run finds most likely at each position of a translation."""
+"""The pieces that a run considers most likely at each position of a translation."""
 
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ class Choice(NamedTuple):
 def alternatives(trained: Trained, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
     """The `number` most likely pieces at each position of a target, EOS included, best first.
 
-    Source and target are ids without BOS and EOS. Raises the errors of `forced_log_probs`, and ValueError if
-    `number` is below 1.
+    Source and target are ids without BOS and EOS. Raises whatever `forced_log_probs` raises, and ValueError
+    if `number` is below 1.
     """
     if number < 1:
         raise ValueError(f"number is {number}; it must be at least 1.")

@@ -1,13 +1,13 @@
-"""Attributions: how much each source piece matters for each target piece, to compare with attention.
+"""Attributions: how much each source piece matters for each target piece, for comparison with attention.
 
-Every method except value zeroing explains f_t = log p(y_t | y_<t, x), in nats, of a given target, or with a contrast
-f_t = log p(y_t | y_<t, x) - log p(contrast | y_<t, x) (Yin & Neubig 2022). The baseline of the methods that change the
-input is the zero embedding; positions are kept. UNK would be no baseline: the tokenizer has a piece for every byte, so
-training sees UNK only if word dropout, SimCut or masked pretraining hides pieces. Otherwise its embedding keeps its
-random initial values.
+Every method except value zeroing explains f_t = log p(y_t | y_<t, x) of a given target, in nats. With a contrast, it
+explains f_t = log p(y_t | y_<t, x) - log p(contrast | y_<t, x) (Yin & Neubig 2022). Methods that change the input use
+the zero embedding as their baseline; positions are kept. UNK would not be a suitable baseline: the tokenizer has a
+piece for every byte, so training sees UNK only if word dropout, SimCut or masked pretraining hides pieces. Otherwise
+the embedding of UNK keeps its random initial values.
 
-All methods return an array (batch, target, source) that is exactly 0 at padding. One pass through the model has at most
-`rows` variants of sentences, or the unchanged sentences of the batch.
+All methods return an array (batch, target, source) that is exactly 0 at padding. One pass through the model processes
+at most `rows` variants of sentences, or the unchanged sentences of the batch.
 """
 
 import logging
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 Attributions = Float[Tensor, "batch target source"]
 BeforePass = Callable[[], None]
-"""Called before each pass through the model; what it raises ends the computation."""
+"""Called before each pass through the model; an exception that it raises ends the computation."""
 Method = Callable[[Seq2Seq, Batch, int], Attributions]
 """method(model, batch, rows) expects the batch on the model's device."""
 
 STEPS = 8
 _TOLERANCE = 0.01
-# An interval of at most this width is not halved: f jumps inside it, as at the edge of a local window.
+# An interval this narrow is not halved again: f jumps inside it, for example at the edge of a local window.
 _NARROWEST = 2**-10
 
 
@@ -70,7 +70,7 @@ def gradient_x_input(
 
 
 class _Interval(NamedTuple):
-    """The points alpha e of a sentence's embeddings e with alpha from `start` to `start + width`."""
+    """The points alpha e for a sentence's embeddings e, with alpha running from `start` to `start + width`."""
 
     sentence: int
     start: float
@@ -78,7 +78,7 @@ class _Interval(NamedTuple):
 
 
 class _Integrated(NamedTuple):
-    """An interval, the integral over it, and by how much the sum over source pieces misses the difference of f_t."""
+    """An interval, the integral over it, and how far the sum over source pieces is from the difference of f_t."""
 
     interval: _Interval
     integral: Float[Tensor, "target source"]
@@ -95,10 +95,11 @@ def integrated_gradients(
 ) -> Attributions:
     """a_tj = e_j . integral of df_t / de_j at alpha e over alpha in [0, 1] (Sundararajan et al. 2017, equation 1).
 
-    The sum over j is f_t(e) - f_t(0); for an interval of alpha, it is the difference of f_t between its ends. Each
-    interval is integrated by a Gauss-Legendre rule with `steps` nodes. As long as the errors of a piece sum to more
-    than 1 % of f_t(e) - f_t(0) and to more than 0.01 nats, the intervals with the largest errors are halved. Logs a
-    warning where f jumps, because no rule can integrate over a jump. One pass has at least `steps` rows.
+    The sum over j is f_t(e) - f_t(0); for an interval of alpha, it is the difference of f_t between the ends of the
+    interval. Each interval is integrated by a Gauss-Legendre rule with `steps` nodes. As long as the errors of a target
+    piece sum to more than 1 % of f_t(e) - f_t(0) and to more than 0.01 nats, the intervals with the largest errors are
+    halved. Logs a warning if f jumps, because no rule can integrate across a jump. One pass through the model has at
+    least `steps` rows.
     """
     question = _Question(model, batch, contrast, before_pass)
     sentences = question.sentences
@@ -127,15 +128,15 @@ def integrated_gradients(
     if (missed > tolerated).any():
         logger.warning(
             "Integrated gradients should sum to differences of log-probabilities but miss them by up to %.2f nats, "
-            "because the model's output jumps, as at the edge of a local window; use method=occlusion, which is not "
-            "affected.",
+            "because the model's output jumps, for example at the edge of a local window; use method=occlusion, which "
+            "is not affected.",
             float(missed.max()),
         )
     return found
 
 
 def _integrals(question: _Question, intervals: Sequence[_Interval], steps: int) -> Iterator[_Integrated]:
-    """The Gauss-Legendre rule in each interval."""
+    """Applies the Gauss-Legendre rule to each interval."""
     batch = question.batch
     device = batch.source.device
     roots, weights = (torch.from_numpy(each).to(device) / 2 for each in np.polynomial.legendre.leggauss(steps))
@@ -166,10 +167,11 @@ def occlusion(
 
 @torch.no_grad()
 def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePass = _go_on) -> Attributions:
-    """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, for the input o_t of the output layer.
+    """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, where o_t is the input of the output layer.
 
     Value zeroing (Mohebbi et al. 2023, section 3) for cross attention: the values v_j of source position j are zeroed
-    in every decoder layer, at every step. Everything else that the decoder receives, such as its first state, is kept.
+    in every decoder layer, at every step. Everything else that the decoder receives, such as its initial state, stays
+    the same.
     """
     size = batch.source.shape[1]
 
@@ -187,7 +189,7 @@ def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePa
     found = torch.zeros(*intact.shape[:2], size, dtype=intact.dtype, device=intact.device)
     for some in batch.source_mask.nonzero().split(rows):
         chosen, column = some.unbind(dim=1)
-        # Half the squared distance of unit vectors is 1 - cos, without cancellation.
+        # Half the squared distance between unit vectors is 1 - cos, computed without cancellation.
         distance = (features(chosen, one_hot(column, size)) - intact[chosen]).square().sum(dim=-1) / 2
         found[chosen, :, column] = distance
     return _without_padding(found, batch)
@@ -230,7 +232,7 @@ def _f_at(
 def _f(
     model: Seq2Seq, features: Float[Tensor, "*rows width"], target: Int[Tensor, "*rows"], contrast: int | None
 ) -> Float[Tensor, "*rows"]:
-    """f_t of the features that `decode` returned."""
+    """f_t, computed from the features that `decode` returned."""
     logits = model.output(features)
     log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
     found: Tensor = log_probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""Attributions of sentence pairs as maps, in the form of the cross attention of one layer and head."""
+"""Attributions of sentence pairs as maps, in the same form as the cross attention of one layer and head."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -44,20 +44,22 @@ def chosen_method(
     steps: int | None = None,
     before_pass: BeforePass | None = None,
 ) -> Method:
-    """The method of that name; `steps` is for integrated gradients, `before_pass` is called before each pass.
+    """The method with that name; `steps` is for integrated gradients, and `before_pass` is called before each pass.
 
-    Raises ValueError for an unknown name, a contrast that is not one piece of the target vocabulary, and for settings
-    and a precision that the method cannot use.
+    Raises ValueError for an unknown name, for a contrast that is not one piece of the target vocabulary, and for
+    settings or a precision that the method cannot use.
     """
     if name not in METHODS:
         raise ValueError(unknown("method", name, METHODS))
     if name in _GRADIENTS and trained.precision == "int8":
-        raise ValueError(f"method={name} needs gradients, which precision=int8 does not have; use precision=float32.")
+        raise ValueError(
+            f"method={name} needs gradients, which precision=int8 does not support; use precision=float32."
+        )
     settings: dict[str, Any] = {}
     if contrast is not None:
         if name == "value_zeroing":
             raise ValueError(
-                "method=value_zeroing has no contrast, because it compares vectors; leave out contrast, or use "
+                "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
                 "method=occlusion."
             )
         settings["contrast"] = contrast_id(trained.tokenizers.target, contrast)
@@ -67,7 +69,7 @@ def chosen_method(
                 f"steps has no effect with method={name}; leave it out, or use method=integrated_gradients."
             )
         if steps < 1:
-            raise ValueError(f"steps is {steps}; it must be at least 1, such as {STEPS}.")
+            raise ValueError(f"steps is {steps}; it must be at least 1, and the default is {STEPS}.")
         settings["steps"] = steps
     if before_pass is not None:
         settings["before_pass"] = before_pass
@@ -75,16 +77,17 @@ def chosen_method(
 
 
 def map_maker(trained: Trained, method: str) -> MakeMaps:
-    """The function that makes maps of ATTENTION or of an attribution method. Raises ValueError like `chosen_method`."""
+    """The function that makes the maps of ATTENTION or of an attribution. Raises ValueError as `chosen_method` does."""
     return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
 
 
 def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """What earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
 
-    The map is at the site 'context': the column of an earlier sentence is log p(y_t | all of them) minus log p(y_t |
-    the others), and the last one, 'all', is the P-CXMI, log p(y_t | all of them) minus log p(y_t | none). The weights
-    are the absolute values divided by the largest one of the map. A pair without earlier ones has no map.
+    The map belongs to the site 'context'. The column of an earlier sentence is log p(y_t | all earlier sentences) minus
+    log p(y_t | all the others), and the last column, 'all', is the P-CXMI, log p(y_t | all earlier sentences) minus
+    log p(y_t | none). The weights are the absolute values divided by the largest one in the map. A pair without earlier
+    sentences has no map.
     """
     for pair in pairs:
         number = len(pair.earlier)
@@ -130,10 +133,10 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
 def attribution_maps(
     trained: Trained, pairs: Sequence[IdPair], batch_tokens: int, method: Method
 ) -> Iterator[SentenceMaps]:
-    """The map of each pair, long pairs first; a pair with an empty side, or too long for the model, has none.
+    """The map of each pair, longest first; a pair that has an empty side or is too long for the model has none.
 
-    Each map is one layer and head at the site 'cross'. Its weights are |a_tj| / sum_j |a_tj| of the attributions a;
-    a row of zeros stays 0.
+    Each map belongs to the site 'cross' and has one layer and head. Its weights are |a_tj| / sum_j |a_tj|, where a are
+    the attributions; a row of zeros stays 0.
     """
     pairs = [pair for pair in pairs if pair.source and pair.target]
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]

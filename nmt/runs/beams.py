@@ -13,7 +13,7 @@ from nmt.runs.sentence_pair import check_length
 
 
 class Beam(NamedTuple):
-    """A hypothesis that is not finished."""
+    """An unfinished hypothesis."""
 
     ids: list[int]
     log_prob: float
@@ -33,7 +33,7 @@ def watched_search(
 ) -> list[Hypothesis]:
     """The hypotheses for a source, best first. Source, prefix and hypotheses are ids without BOS and EOS.
 
-    `settings` replace some of the search's settings. Raises ValueError if the source is empty or too long, and if the
+    `settings` override some of the search's settings. Raises ValueError if the source is empty or too long, or if the
     run's search is not a beam search.
     """
     histories: list[list[int]] = []

@@ -15,8 +15,9 @@ from nmt.runs.sentence_pair import check_index, forced_log_probs
 class Cells(NamedTuple):
     """One row of a map at one site, layer and head, and what it was computed from.
 
-    context = sum_i weights[i] values[i], weights = normalizer(scores) over the allowed columns, times the prior if a
-    local window multiplies it; scores[i] = score(query, keys[i]).
+    scores[i] = score(query, keys[i]), weights = normalizer(scores) over the allowed columns, and
+    context = sum_i weights[i] values[i]. A local-p window multiplies the weights by its prior; if it renormalizes, it
+    adds the log of the prior to the scores instead.
     """
 
     scorer: str
@@ -31,14 +32,14 @@ class Cells(NamedTuple):
     keys: list[list[float]]
     """After the scorer's projection, one for each column."""
     vector: list[float] | None
-    """v of the additive and the concat score, v . tanh(query + key); None for the others.
+    """v in the additive and concat scores, v . tanh(query + key); None for other scorers.
 
-    The other scores are query . key, except the location score, which depends only on the query and the column.
+    Their score is query . key, except for the location score, which depends only on the query and the column.
     """
     scores: list[float]
     allowed: list[bool]
     log_prior: list[float] | None
-    """log g of a local-p window; None for the others."""
+    """log g of a local-p window; None for other windows."""
     weights: list[float]
     values: list[list[float]]
     context: list[float]
@@ -47,7 +48,7 @@ class Cells(NamedTuple):
 def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
-    Raises ValueError for a site, layer, head or row that does not exist, and the errors of `forced_log_probs`.
+    Raises ValueError for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
     """
     sites = trained.model.sentence_sites
     if site not in sites:
@@ -89,7 +90,7 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
 
 
 def _calls(trained: Trained, attention: Attention, source: list[int], target: list[int]) -> list[Any]:
-    """The arguments of each call of an attention while the model reads a sentence pair."""
+    """The arguments of each call to an Attention while the model reads a sentence pair."""
     seen: list[Any] = []
 
     def keep(module: Any, arguments: tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The comparison of systems: a table of scores, a table of means over seeds, and the significance of differences."""
+"""Compares systems: a table of scores, a table of means over seeds, and the significance of differences."""
 
 import json
 import logging
@@ -28,10 +28,10 @@ _SCORES = ("BLEU", "chrF2", "TER")
 
 
 class System(NamedTuple):
-    """A run or a file of translations, with its scores as in scores.json; a run also has its metrics."""
+    """A run or a file of translations, with its scores as in scores.json and, for a run, its metrics."""
 
     settings: dict[str, str]
-    """What distinguishes it from the others."""
+    """What distinguishes it from the other systems."""
     hypotheses: list[str]
     scores: dict[str, Any]
     metrics: dict[str, Any]
@@ -58,14 +58,14 @@ def run_system(
 ) -> tuple[System, list[list[str]]]:
     """A run as a system, and its references. The run is evaluated unless its scores are up to date.
 
-    Raises the errors of `load_run`, and ValueError if its references are not the given ones.
+    Raises whatever `load_run` raises, and ValueError if the run's references differ from the given ones.
     """
     run = load_run(path, device)
     test_set = split_test_set(run, split)
     if references is not None and test_set.references != references:
         raise ValueError(
             f"{path} has different references for {split} than the first run. Translate the same file with both runs "
-            "and compare outputs=[A,B]."
+            "and compare the translations with outputs=[A,B]."
         )
     file = test_set.out / "scores.json"
     made_with = json.loads(file.read_text(encoding="utf-8")).get("made_with") if file.is_file() else None
@@ -78,9 +78,10 @@ def run_system(
 
 
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
-    """The systems of files of translations, scored against one or more reference files, and these references.
+    """Scores files of translations against one or more reference files; returns the systems and the references.
 
-    Raises FileNotFoundError, and ValueError if a file and a reference have different numbers of lines.
+    Raises FileNotFoundError if a file is missing, and ValueError if a file and a reference have different numbers of
+    lines.
     """
     files = [existing_file("reference", name) for name in references]
     lines_of = {file: read_lines(file) for file in files}
@@ -108,7 +109,7 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
 
 
 def _normalization_warnings(lines: Sequence[str]) -> list[str]:
-    """A warning about lines that normalization would change: decomposed letters, for example, match no reference."""
+    """A warning if normalization would change any lines: decomposed letters, for example, match no reference."""
     changed = sum(bool(changes(line)) for line in lines)
     if not changed:
         return []
@@ -125,15 +126,15 @@ def report(
     out: Path,
     without_result: Mapping[str, str] | None = None,
 ) -> str:
-    """The comparison as Markdown. Writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
+    """Returns the comparison as Markdown, and writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
-    gives the reason for each job that has no row. Raises ValueError if the BLEU scores are not comparable.
+    gives the reason why a job has no row. Raises ValueError if the BLEU scores are not comparable.
     """
     of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
     if len(of_tokens) > 1:
         raise ValueError(
-            "Some systems have BLEU of tokens and others BLEU of plain text, which are not comparable. Compare their "
+            "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "
             "translations instead: outputs=[A,B] reference=FILE."
         )
     metric: Any = headline_metrics(of_tokens.pop())["BLEU"]
@@ -186,13 +187,13 @@ def report(
 
 
 def system_table(systems: Sequence[System], p_values: Sequence[float] | None = None) -> Table:
-    """One row per system, with p against the first one. Columns without any value are left out."""
+    """One row per system, with its p-value against the first system. Columns without any values are left out."""
     p_cells = ["" for _ in systems] if p_values is None else _p_cells(p_values)
     return _table([(system.settings, _figures(system, p)) for system, p in zip(systems, p_cells, strict=True)])
 
 
 def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Table:
-    """One row per setting: its number of seeds, its means, and p of its mean BLEU against the first setting's."""
+    """One row per setting: its number of seeds, its means, and the p-value of its mean BLEU against the first one's."""
     rows = []
     for setting, p in zip(settings, _p_cells(p_values), strict=True):
         means = _means(setting)
@@ -202,7 +203,7 @@ def setting_table(settings: Sequence[Setting], p_values: Sequence[float]) -> Tab
 
 
 def by_setting(systems: Sequence[System]) -> list[Setting]:
-    """The systems grouped by everything but their seed; empty if no settings were run with several seeds."""
+    """The systems grouped by their settings other than the seed; empty if no settings were run with several seeds."""
     groups: dict[tuple[tuple[str, str], ...], list[System]] = {}
     for system in systems:
         own = tuple((key, value) for key, value in system.settings.items() if key not in _OF_ONE_RUN)
@@ -219,7 +220,7 @@ def _table(rows: Sequence[tuple[Mapping[str, str], Mapping[str, Cell]]]) -> Tabl
 
 
 def _p_cells(p_values: Sequence[float]) -> list[Cell]:
-    """The cells of p; the first row, with which the others are compared, has none."""
+    """The cells of the column p, which is empty in the first row because the others are compared with it."""
     return ["", *(Number(p, ".3f") for p in p_values[1:])]
 
 
@@ -284,7 +285,7 @@ def _notes(systems: Sequence[System], p_values: Sequence[float], method: str) ->
 
 
 def _sentences(systems: Sequence[System], references: Sequence[Sequence[str]]) -> Table:
-    """chrF of each sentence in each system, with the first reference."""
+    """chrF of each sentence for each system, next to the first reference."""
     columns = [sentence_scores(system.hypotheses, references) for system in systems]
     rows: list[list[Cell]] = [
         [Number(number, "d"), *(Number(round(chrf, 2), ".2f") for chrf in values), reference]

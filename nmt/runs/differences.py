@@ -1,4 +1,4 @@
-"""What differs between configurations: the first columns of a comparison."""
+"""The settings that differ between configurations, for the first columns of a comparison."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NOT_COMPARED = ("run_dir", "resume", "overwrite", "cache_dir", "logger", "check
 
 
 def differences(configs: Sequence[Config]) -> dict[str, list[str]]:
-    """The keys whose values differ between the configurations that have them, with the printed value in each.
+    """The keys whose values differ between the configurations that have them, with the value printed for each.
 
     An object is printed as the name of its YAML file, such as `dot`. A key that the sites of a model inherit from the
     whole configuration, such as the scorer, appears once.
@@ -41,7 +41,7 @@ def _printed(key: str, value: Any) -> str:
 
 
 def _number(printed: str) -> float | str:
-    """The number that a text denotes, so that 1 and 1.0 are equal; other text stays as it is."""
+    """The number that a text stands for, so that 1 and 1.0 compare equal; other text is returned unchanged."""
     try:
         value = float(printed)
     except ValueError:
@@ -55,7 +55,7 @@ def _words() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(CONFIGS.glob("*/*.yaml")):
         node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        # Scorers, normalizers and norms are under a key with the group's name, so that a site can have its own.
+        # Scorers, normalizers and norms are nested under the name of their group, so that a site can have its own.
         target = (node.get(path.parent.name) or node).get("_target_")
         if target:
             found.setdefault(target, path.stem)

@@ -22,10 +22,12 @@ _FOLDERS = ("checkpoints", "logs", "evaluation", "probes", "exports")
 
 
 class RunDirectory:
-    """config.yaml, tokenizer.model (or one for each language), model.safetensors, metrics.json, logs/, checkpoints/."""
+    """Contains config.yaml, tokenizer.model (or one per language), model.safetensors, metrics.json, logs/ and
+    checkpoints/.
+    """
 
     PARTS: ClassVar[tuple[str, ...]] = ("model", "search", "direction", "data")
-    """Keys that every configuration of such a run has."""
+    """Keys that the configuration of every such run contains."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,11 +44,11 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether training has ended: the best weights are saved and scored."""
+        """Whether training has ended, with the best weights saved and scored."""
         return self.started and self.weights.is_file() and self.metrics().get("finished", False)
 
     def state(self) -> tuple[bytes, ...]:
-        """The content of config.yaml and metrics.json, which changes when a command writes to the run."""
+        """The contents of config.yaml and metrics.json, which change when a command trains or replaces the run."""
         files = (self.path / name for name in (_CONFIG, _METRICS))
         return tuple(file.read_bytes() for file in files if file.is_file())
 
@@ -62,11 +64,12 @@ class RunDirectory:
             )
         if not (self.path / _METRICS).is_file() and self.weights.is_file():
             raise FileNotFoundError(
-                f"{self.path} has no {_METRICS}: copy it from the run, with {_CONFIG} and the tokenizer files."
+                f"{self.path} has no {_METRICS}: copy it from the original run, together with {_CONFIG} and the "
+                "tokenizer files."
             )
         if not self.metrics().get("finished", False):
             raise ValueError(
-                f"The run in {self.path} is not finished; continue it with "
+                f"The run in {self.path} is not finished; resume it with "
                 f"'python -m nmt.{'pretrain' if self.pretrained else 'train'} run_dir={self.path} resume=true'."
             )
         if not self.weights.is_file():
@@ -83,7 +86,7 @@ class RunDirectory:
                 f"{self.path} holds {state}; choose another run_dir, or set overwrite=true to delete it."
             )
         if not self.started and self.path.exists() and not self._is_free():
-            raise FileExistsError(f"{self.path} exists and is not a run directory; choose another run_dir.")
+            raise FileExistsError(f"{self.path} exists but is not a run directory; choose another run_dir.")
 
     def _is_free(self) -> bool:
         """Whether the folder is empty, except for the config.yaml.part of a run that was killed at its start."""
@@ -105,13 +108,16 @@ class RunDirectory:
 
     @property
     def pretrained(self) -> bool:
-        """Whether the folder holds a run of nmt.pretrain, finished or not. Raises ValueError if the file is damaged."""
+        """Whether the folder holds a run of nmt.pretrain, finished or not.
+
+        Raises ValueError if config.yaml is damaged.
+        """
         return self.started and _MASKING in self._stored()
 
     def config(self) -> dict[str, Any]:
         """The stored configuration.
 
-        Raises ValueError if the file is damaged, or configures something else, such as a pretrained encoder.
+        Raises ValueError if the file is damaged, or if it configures something else, such as a pretrained encoder.
         """
         config = self._stored()
         self._check_kind(config)
@@ -131,7 +137,7 @@ class RunDirectory:
             )
 
     def _stored(self) -> dict[str, Any]:
-        """The content of config.yaml; empty if it is not a dictionary."""
+        """The contents of config.yaml; empty if it is not a dictionary."""
         file = self.path / _CONFIG
         try:
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -145,10 +151,10 @@ class RunDirectory:
             write_bytes(self.path / name, model)
 
     def tokenizers(self, direction: Direction | None, metrics: Mapping[str, Any]) -> TokenizerPair:
-        """The stored tokenizers; one object for both sides if they are joint.
+        """The stored tokenizers; the same object for both sides if they are joint.
 
-        Raises FileNotFoundError if a file is missing, ValueError if it is damaged or not the one recorded in the run's
-        metrics: with the wrong tokenizer, a model translates into garbage.
+        Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or is not the one recorded in the
+        run's metrics, because a model with the wrong tokenizer produces garbage.
         """
         recorded = metrics.get("tokenizers", {})
         joint = _JOINT in recorded if recorded else (self.path / _JOINT).is_file()
@@ -160,7 +166,7 @@ class RunDirectory:
             if name in recorded and file_digest(file) != recorded[name]:
                 raise ValueError(
                     f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "
-                    "run's own back, or train the run again."
+                    "run's own file back, or train the run again."
                 )
             loaded.append(Tokenizer.load(file))
         return TokenizerPair(loaded[0], loaded[-1])
@@ -170,7 +176,7 @@ class RunDirectory:
         write_json(self.path / _METRICS, metrics)
 
     def metrics(self) -> dict[str, Any]:
-        """The content of metrics.json; empty before it is written. Raises ValueError if it is not a run's record."""
+        """The contents of metrics.json; empty before it is written. Raises ValueError if it is not a run's record."""
         file = self.path / _METRICS
         if not file.is_file():
             return {}
@@ -191,13 +197,13 @@ class EncoderDirectory(RunDirectory):
     def _check_kind(self, config: Mapping[str, Any]) -> None:
         if "search" in config:
             raise ValueError(
-                f"{self.path} holds a translation model, not a pretrained encoder: continue it with 'python -m "
+                f"{self.path} holds a translation model, not a pretrained encoder: resume it with 'python -m "
                 f"nmt.train run_dir={self.path} resume=true', or choose another run_dir."
             )
 
 
 def tokenizer_hashes(tokenizers: TokenizerPair, direction: Direction | None) -> dict[str, str]:
-    """SHA-256 of each tokenizer file, by its name in the run directory; metrics.json has it under 'tokenizers'."""
+    """SHA-256 of each tokenizer file by its name in the run directory, which metrics.json stores under 'tokenizers'."""
     files = _tokenizer_files(tokenizers, direction)
     return {name: hashlib.sha256(model).hexdigest() for name, model in files.items()}
 
@@ -208,7 +214,7 @@ def _tokenizer_files(tokenizers: TokenizerPair, direction: Direction | None) -> 
 
 
 def _tokenizer_names(direction: Direction | None) -> list[str]:
-    """One name for each side of a direction; without a direction there is only a joint vocabulary."""
+    """One file name for each side of a direction; without a direction, there is only a joint vocabulary."""
     if direction is None:
         return [_JOINT]
     return [f"tokenizer.{language}.model" for language in (direction.source, direction.target)]

@@ -18,7 +18,7 @@ from nmt.text import TokenizerPair
 
 
 class Encoder(NamedTuple):
-    """A finished run of nmt.pretrain in memory; its source and target tokenizers are the same."""
+    """A finished run of nmt.pretrain, loaded into memory; its source and target tokenizers are the same."""
 
     run: EncoderDirectory
     settings: EncoderSettings
@@ -38,7 +38,7 @@ def load_encoder(path: Path, device: str) -> Encoder:
     """The pretrained encoder in a folder.
 
     Raises FileNotFoundError or ValueError if the folder holds no finished encoder, if its files do not belong together,
-    and for a device that cannot be used.
+    or if the device cannot be used.
     """
     place = choose_device(device)
     run = EncoderDirectory(path)

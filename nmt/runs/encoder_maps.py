@@ -1,4 +1,4 @@
-"""Attention maps of sentences in a pretrained encoder: one recorded forward pass over the whole sentences."""
+"""Attention maps of a pretrained encoder, from one recorded forward pass over whole sentences."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from nmt.runs.forced_maps import IdPair
 
 
 def encoder_maps(encoder: Encoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    """The maps of each source at encoder_self, long sentences first; no piece is masked, and targets are not read."""
+    """The maps of each source at encoder_self, longest sentences first; no piece is masked, and targets are ignored."""
     waiting = sorted(pairs, key=lambda pair: len(pair.source), reverse=True)
     while waiting:
         number = max(1, batch_tokens // (len(waiting[0].source) + 1))

@@ -1,4 +1,4 @@
-"""The evaluation of a run on a test set: translations, scores, perplexity, alignment error, and warnings."""
+"""Evaluates a run on a test set: translations, scores, perplexity, alignment error, and warnings."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     """Empty if the training corpus is not available."""
     links: Links | None
     perplexity: Perplexity
-    """The perplexity of the first references."""
+    """The perplexity of the first list of references."""
     sentences_per_second: float
 
 
@@ -54,10 +54,10 @@ def evaluate_runs(
     engine: Engine | None = None,
     workers: int = 1,
 ) -> Evaluation:
-    """Translates and scores a test set, logs warnings, and writes the results to the folder of the test set.
+    """Translates and scores a test set, logs warnings, and writes the results to the test set's output folder.
 
     The files are hypotheses.txt, sentences.tsv, sentences.jsonl and scores.json. An ensemble has no alignment error
-    rate. COMET, perplexity and warnings use the first references.
+    rate. COMET, perplexity and warnings use only the first list of references.
     """
     translator = build_translator(
         runs, search, batch_tokens, max_source_tokens, minimum_bayes_risk, engine=engine, workers=workers
@@ -95,7 +95,7 @@ def evaluate_runs(
 
 
 def score_test_split(trained: Trained) -> list[Score]:
-    """Evaluates a run on its test split and returns the scores, or no scores if it has no test split."""
+    """Evaluates a run on its test split and returns the scores, or an empty list if it has no test split."""
     if "test" not in trained.settings.data.held_out:
         return []
     logger.info("Scoring the test split")
@@ -131,7 +131,10 @@ def conditions(
     minimum_bayes_risk: bool = False,
     engine: Engine | None = None,
 ) -> dict[str, Any]:
-    """The conditions of the scores. `made_with` is a hash of these, the weights, the sources and the references."""
+    """The conditions under which the scores were computed.
+
+    `made_with` is a hash of these and of what they were applied to, such as the weights, sources and references.
+    """
     found = {
         "search": search_config(runs[0].settings.search, search or {}),
         "minimum_bayes_risk": minimum_bayes_risk,
@@ -202,7 +205,7 @@ def _save(test_set: TestSet, found: Evaluation, made_under: Mapping[str, Any]) -
 
 
 def _save_sentences(test_set: TestSet, hypotheses: Sequence[str]) -> None:
-    """Writes one row per line, as a table and as JSON; only the JSON has the references."""
+    """Writes one row per line, as a table and as JSON; only the JSON contains the references."""
     rows = [
         {"line": number, "chrF2": round(chrf, 2), "source": source, "hypothesis": hypothesis, "references": references}
         for number, (chrf, source, hypothesis, *references) in enumerate(

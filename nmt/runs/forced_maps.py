@@ -1,4 +1,4 @@
-"""Attention maps of sentence pairs by forced decoding: one recorded forward pass over (source, target)."""
+"""Attention maps of sentence pairs, from forced decoding: one recorded forward pass over (source, target)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,19 +16,19 @@ class IdPair(NamedTuple):
     """A source line and one of its targets, as ids without BOS and EOS."""
 
     line: int
-    """From 1."""
+    """Counted from 1."""
     rank: int
     """1 for the given or best translation, 2 for the second best, ..."""
     source: Sequence[int]
     target: Sequence[int]
     score: float | None = None
-    """The score in the search that found the target."""
+    """The score of the target in the search that found it."""
     earlier: Sequence[TokenizedPair] = ()
-    """The pairs that come before it in its document and that the run reads."""
+    """The earlier pairs of the same document that the run reads."""
 
 
 MakeMaps = Callable[[Trained, Sequence[IdPair], int], Iterator[SentenceMaps]]
-"""make_maps(trained, pairs, batch_tokens) yields the maps of each pair, in any order; some may have none."""
+"""make_maps(trained, pairs, batch_tokens) yields the maps of each pair, in any order; some pairs may have none."""
 
 
 def first_ranked(
@@ -42,7 +42,7 @@ def first_ranked(
 
 
 def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
-    """The maps of each pair, long pairs first; a pair with an empty side, or too long for the model, has none."""
+    """The maps of each pair, longest first; a pair that has an empty side or is too long for the model has none."""
     pairs = [pair for pair in pairs if pair.source and pair.target]
     examples = [
         trained.window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)

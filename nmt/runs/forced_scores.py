@@ -21,15 +21,15 @@ logger = logging.getLogger(__name__)
 class Perplexity(NamedTuple):
     """exp(-sum of log P(target | source) / units), with the end of each sentence counted as one unit.
 
-    Perplexities per piece are comparable only between models with the same tokenizers; those per word (between spaces)
-    and per character always are.
+    Perplexities per piece are comparable only between models with the same tokenizers; those per word (words are
+    separated by spaces) and per character are always comparable.
     """
 
     piece: float
     word: float
     character: float
     lines: int
-    """The number of lines included: those with a log-probability."""
+    """The number of lines included, which are those with a log-probability."""
 
     def record(self) -> dict[str, float | None]:
         """For JSON: None in place of NaN and infinity."""
@@ -45,9 +45,9 @@ def readable_batches(
 ) -> Iterator[tuple[list[int], Batch]]:
     """Batches of pairs of similar length, each with the indices of its pairs. Pairs are ids without BOS and EOS.
 
-    Pairs that are too long for the model of a run are left out: a location scorer has weights for a limited number of
-    pieces, including EOS. `earlier` has, for each pair, the pairs before it that the runs read; without it, each
-    pair is read by itself.
+    Pairs that are too long for one of the models are left out: a location scorer has weights for a limited number of
+    pieces, including EOS. `earlier` lists, for each pair, the pairs before it that the runs read; without it,
+    each pair is read by itself.
     """
     limits = [
         min(run.model.max_source or math.inf for run in runs),
@@ -72,11 +72,11 @@ def log_probs(
     batch_tokens: int = 4096,
     documents: Sequence[Hashable] | None = None,
 ) -> list[float]:
-    """log P(target | source) of each pair of lines, in nats, EOS included; several runs are an ensemble.
+    """log P(target | source) of each pair of lines, in nats, EOS included; several runs form an ensemble.
 
-    If `documents` names the document of each line, the runs also read the earlier pairs of the same document. A pair
-    that is too long for the model gets NaN, with a warning. Raises ValueError if the numbers of lines differ, and if
-    the model computes NaN.
+    If `documents` says which document each line belongs to, the runs also read the earlier pairs of the same document.
+    A pair that is too long for the model gets NaN, with a warning. Raises ValueError if the numbers of lines differ, or
+    if the model computes NaN.
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
@@ -103,7 +103,7 @@ def log_probs_of_ids(
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
         for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
             if math.isnan(value):
-                raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check its weights.")
+                raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
             found[index] = value
     unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
     if unread:

@@ -1,4 +1,4 @@
-"""Interventions on the attention of a finished run: what it translates, and how likely each piece is, after a change.
+"""Interventions on a finished run's attention: how the run translates, and how likely each piece is, after a change.
 
 `intervened` changes the attention and leaves the trained weights as they are. `intervene` compares one sentence with
 and without the change.
@@ -30,11 +30,11 @@ from nmt.text import normalize
 
 @dataclass(frozen=True)
 class Intervention:
-    """A change of the attention at one site.
+    """A change to the attention at one site.
 
     `change` replaces weights, and may be limited to a head and to some steps. The other fields change all heads and
-    steps: `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` is D of the window,
-    which becomes a local-m window if the attention is global.
+    steps: `temperature` divides the scores, `normalizer` turns them into weights, and `half_width` sets D of the
+    window; a global window becomes a local-m window.
     """
 
     change: Change | None = None
@@ -58,7 +58,7 @@ class Intervention:
 
 
 class Decoded(NamedTuple):
-    """A translation, with its log-probabilities and the attention maps of its forced decoding."""
+    """A translation, with its log-probabilities and the attention maps from forced decoding."""
 
     text: str
     ids: list[int]
@@ -112,8 +112,8 @@ def intervene(
     """Translates a sentence with and without interventions; `target` replaces the translation found without them.
 
     Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
-    every step of a beam search. Raises ValueError if the source or the target is empty or too long for the model, and
-    the errors of `intervened`.
+    every step of a beam search. Raises whatever `intervened` raises, and ValueError if the source or the target is
+    empty or too long for the model.
     """
     with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
         pass
@@ -132,7 +132,7 @@ def intervene(
 
 
 def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
-    """A translation with its log-probabilities and maps. Raises the errors of `forced_log_probs`."""
+    """A translation with its log-probabilities and maps. Raises whatever `forced_log_probs` raises."""
     recorder = Recorder()
     log_probs = forced_log_probs(trained, source, target, recorder)
     chosen = log_probs[torch.arange(len(log_probs)), torch.tensor([*target, EOS_ID])]
@@ -143,7 +143,7 @@ def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
 
 
 def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
-    """The attentions that an intervention changes."""
+    """The Attention modules that an intervention changes."""
     sites = model.sentence_sites
     if intervention.site not in sites:
         raise ValueError(unknown("attention site", intervention.site, list(sites)))
@@ -178,7 +178,7 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     if intervention.half_width is not None:
         if intervention.site != "cross":
             raise ValueError(
-                f"half_width needs a local window, which only cross attention has, not {intervention.site}."
+                f"half_width needs a local window, which only cross attention can have, not {intervention.site}."
             )
         parts["window"] = _window(attention.window, intervention.half_width)
     return parts

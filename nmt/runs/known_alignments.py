@@ -31,7 +31,7 @@ _NUMBER, _MOST_WORDS = 12, 11
 
 
 class AlignedPair(NamedTuple):
-    """A sentence, its translation, and the alignment of their words, which are separated by spaces."""
+    """A sentence, its translation, and the alignment of their space-separated words."""
 
     source: str
     target: str
@@ -39,7 +39,7 @@ class AlignedPair(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The links of one sentence pair according to the grammar, a run's attention, the diagonal and a person."""
+    """The links of one sentence pair according to the grammar, a run's attention, the diagonal and a user."""
 
     source_words: list[str]
     target_words: list[str]
@@ -48,7 +48,7 @@ class Agreement(NamedTuple):
     gold: Alignment
     links: dict[str, frozenset[Link]]
     """'model' links each target word to the source word with the largest weight, 'diagonal' depends only on the
-    lengths, and 'guess' has the person's links, if there are any.
+    lengths, and 'guess' contains the user's links, if there are any.
     """
     rates: dict[str, Rates]
     """How well each entry of `links` agrees with `gold`."""
@@ -61,7 +61,7 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
         return ()
     path = alignment_file(_CORPUS, direction)
     if path is None:
-        raise FileNotFoundError(f"The embedded corpus has no alignments for {direction}; install nmt-attention again.")
+        raise FileNotFoundError(f"The embedded corpus has no alignments for {direction}; reinstall nmt-attention.")
     gold = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     texts = [[normalize(line) for line in iter_lines(file)] for file in corpus_files(_CORPUS, direction)]
     pairs = map(AlignedPair, *texts, gold)
@@ -70,7 +70,7 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
 
 
 def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
-    """How well the map that `choice` selects, and a guess, agree with the alignment of a pair.
+    """How well the map that `choice` selects, and a guess, agree with the known alignment of a pair.
 
     Raises ValueError for a layer or head that the run does not have, and for a link outside of the pair.
     """
@@ -79,7 +79,7 @@ def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequen
         if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
             raise ValueError(
                 f"The link {i}-{j} does not fit {len(source_words)} source and {len(target_words)} target words; "
-                "count words from 0 and write the source first."
+                "count words from 0 and write the source word first."
             )
     tokenizers = trained.tokenizers
     source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)

@@ -57,14 +57,14 @@ class Trained(NamedTuple):
 
 
 def build_model(model: Node, tokenizers: TokenizerPair, context: Node | None = None) -> Seq2Seq:
-    """The model with fresh weights, for vocabularies of the tokenizers' sizes, and the document model around it."""
+    """A model with fresh weights, for vocabularies of the tokenizers' sizes; `context` makes it a document model."""
     sizes = VocabularySizes(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     sentence = make(model)(vocabulary=sizes)
     return sentence if context is None else make(context)(sentence)
 
 
 def context_window(settings: RunSettings) -> ContextWindow:
-    """The earlier sentences that the model of these settings reads."""
+    """The earlier sentences that a model with these settings reads."""
     context = settings.context
     return ContextWindow(
         context.sentences,
@@ -76,8 +76,8 @@ def context_window(settings: RunSettings) -> ContextWindow:
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     """The finished run in a folder.
 
-    Raises FileNotFoundError or ValueError if the folder holds none, if its files do not belong together, and for a
-    device or a precision that cannot be used.
+    Raises FileNotFoundError or ValueError if the folder holds no finished run, if its files do not belong
+    together, or if the device or the precision cannot be used.
     """
     place = choose_device(device)
     check_precision(precision, place)
@@ -95,8 +95,8 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         make(settings.search)
     except TypeError as error:
         raise ValueError(
-            f"{path / 'config.yaml'} does not describe a model and a search of this version of nmt ({error}): train "
-            "the run again."
+            f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "
+            f"({error}): train the run again."
         ) from error
     try:
         safetensors.torch.load_model(model, run.weights)
@@ -123,7 +123,7 @@ def save_weights(model: Attending, path: Path) -> None:
 
 @contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Turns an error of safetensors while it writes a file into the underlying OSError."""
+    """Turns an error that safetensors raises while writing a file into the underlying OSError."""
     try:
         yield
     except SafetensorError as error:
@@ -136,7 +136,8 @@ def system_errors(path: Path) -> Iterator[None]:
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:
     """The finished runs in these folders, which translate as an ensemble if there are several.
 
-    Raises the errors of `load_run`, and ValueError if their directions, vocabularies or contexts differ.
+    Raises whatever `load_run` raises, and ValueError if there are no folders, or if the runs' directions, vocabularies
+    or contexts differ.
     """
     runs = [load_run(Path(path), device, precision) for path in paths]
     if not runs:
@@ -145,7 +146,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
     for other in runs[1:]:
         if _must_agree(other) != _must_agree(first):
             if other.direction != first.direction:
-                differ = f"they translate {other.direction} and {first.direction}; use runs of one direction."
+                differ = f"they translate {other.direction} and {first.direction}; use runs with the same direction."
             elif other.window != first.window:
                 differ = "they read different numbers of earlier sentences; use runs with the same context."
             else:
@@ -155,7 +156,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; 'auto' is the GPU if there is one. Raises ValueError if it is not available."""
+    """The device with that name; 'auto' is the GPU if there is one. Raises ValueError if it is not available."""
     if name not in DEVICES:
         raise ValueError(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
     available = torch.cuda.is_available()

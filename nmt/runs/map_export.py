@@ -1,4 +1,4 @@
-"""Writes the maps of the lines of a file to a folder, with pictures, tables and a page."""
+"""Writes the maps of each line of a file to a folder, with pictures, tables and a page."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
 
-# This many pictures take minutes, and the page is slow to open.
+# Drawing this many pictures takes minutes, and the page is slow to open.
 _MANY = 1000
 
 
@@ -38,7 +38,7 @@ class MapFiles(NamedTuple):
 
 
 def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
-    """The files that the settings name; `given` are the keys that the command line set.
+    """The files that the settings name; `given` are the keys that were set on the command line.
 
     Raises FileNotFoundError for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
     both a target and search settings are given.
@@ -62,7 +62,7 @@ def export_maps(
     make_maps: MakeMaps,
     made_by: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the maps that `make_maps` makes of each line, then draws them, and prints the paths of all files.
+    """Writes the maps that `make_maps` makes for each line, then draws them, and prints the paths of all files.
 
     The targets are the lines of the target file or the hypotheses of the search. `made_by` is added to the manifest's
     `made_from`. Raises ValueError if no line has maps.
@@ -90,9 +90,9 @@ def export_maps(
 
 
 def export_encoder_maps(encoder: Encoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
-    """Like `export_maps`, for a pretrained encoder, which reads the lines of a file without targets.
+    """Like `export_maps`, for a pretrained encoder, which reads source lines without targets.
 
-    Raises ValueError for a target file, and if no line has maps.
+    Raises ValueError if a target file is given, or if no line has maps.
     """
     if files.target is not None:
         raise ValueError(f"target is {files.target}, but {encoder.run.path} is a pretrained encoder: leave out target.")
@@ -125,7 +125,7 @@ def _write_and_draw(
     made_from: Mapping[str, Any],
     make_maps: Callable[[Sequence[IdPair]], Iterator[SentenceMaps]],
 ) -> None:
-    """Writes and draws the maps of all readable pairs; `limits` has the longest input of the model for each side."""
+    """Writes and draws the maps of all readable pairs; `limits` gives the longest input of the model for each side."""
     source, _, out = files
     reasons = [_why_left_out(pair, limits, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
@@ -134,8 +134,8 @@ def _write_and_draw(
         raise ValueError(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
     if len(pairs) > _MANY and drawing.settings.formats:
         logger.warning(
-            "Drawing %d sentence pairs takes a long time and makes a large page: formats=[] writes only the maps, from "
-            "which nmt.draw_attention can draw single lines.",
+            "Drawing %d sentence pairs takes a long time and makes a large page: use formats=[] to write only the "
+            "maps, from which nmt.draw_attention can draw individual lines.",
             len(pairs),
         )
 
@@ -161,7 +161,7 @@ def _write_and_draw(
 
 
 def _check_free(out: Path, *, overwrite: bool) -> None:
-    """Raises FileExistsError for maps that must not be replaced, and ValueError for another program's manifest."""
+    """Raises FileExistsError for maps that must not be replaced, and ValueError for a damaged or foreign manifest."""
     if not (out / MANIFEST).exists():
         return
     try:
@@ -173,7 +173,7 @@ def _check_free(out: Path, *, overwrite: bool) -> None:
         ) from error
     if not overwrite:
         raise FileExistsError(
-            f"out is {out}, which has maps already; choose another folder, or replace them with overwrite=true."
+            f"out is {out}, which already contains maps; choose another folder, or replace them with overwrite=true."
         )
 
 
@@ -192,7 +192,7 @@ def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> li
 
 
 def _why_left_out(pair: IdPair, limits: Mapping[str, int | None], max_tokens: int) -> str:
-    """Why a pair gets no maps, or ''. Lengths are limited because maps grow with the product of both lengths."""
+    """Why a pair gets no maps, or ''. Lengths are limited because a map grows with their product."""
     sides = {"source": pair.source, "target": pair.target}
     for side, limit in limits.items():
         ids = sides[side]

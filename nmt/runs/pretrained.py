@@ -1,4 +1,4 @@
-"""Finished runs in Python: text in; text, numbers and arrays out."""
+"""Finished runs in Python: text goes in; text, numbers and arrays come out."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -36,11 +36,11 @@ class Pretrained:
     ) -> list[str]:
         """The best translation of each line, beginning with the line's prefix; '' for an empty line.
 
-        `documents` names the document of each line: a run with context also reads the earlier lines of the same
-        document. `search` is 'beam' or 'sampling' with its defaults; without it, the run's stored search is used.
-        `settings` override settings of the search, such as beam_size=1 or samples=32. With `minimum_bayes_risk` the
-        best translation is the one most similar to the others by chrF. Raises ValueError for an argument that cannot be
-        used.
+        `documents` says which document each line belongs to: a run with context also reads the earlier lines of the
+        same document. `search` is 'beam' or 'sampling', each with its default settings; without it, the run's stored
+        search is used. `settings` override settings of the search, such as beam_size=1 or samples=32. With
+        `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. Raises ValueError for
+        an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:
@@ -57,7 +57,7 @@ class Pretrained:
         search: str | None = None,
         **settings: Any,
     ) -> list[list[Translation]]:
-        """Several translations of each line (n_best=5) with their log_prob and score, best first."""
+        """Several translations of each line, such as five with n_best=5, and their log_prob and score, best first."""
         begins = None if prefixes is None else _strings("prefixes", prefixes)
         if documents is not None:
             self.runs[0].require_context("documents")
@@ -68,8 +68,8 @@ class Pretrained:
     ) -> list[float]:
         """log P(target | source) of each pair of lines, in nats; NaN for a pair too long for the model.
 
-        If `documents` names the document of each line, a run with context also reads the earlier pairs of the same
-        document.
+        If `documents` says which document each line belongs to, a run with context also reads the earlier pairs of the
+        same document.
         """
         if documents is not None:
             self.runs[0].require_context("documents")
@@ -102,12 +102,12 @@ class Pretrained:
     ) -> list[list[AttentionMap]]:
         """How much each source piece matters for each target piece: one map per pair, with one layer and head.
 
-        `attribution` holds signed values of shape (1, 1, target + 1, source + 1), EOS included, and `weights` their
-        absolute values divided by the sum of each row. `method` is gradient_x_input, integrated_gradients, occlusion or
-        value_zeroing (nmt.runs.attribution). All but value_zeroing, which compares vectors, explain log p of each
-        target piece, in nats. With `contrast`, one piece of the target vocabulary, they explain log p of the target
-        piece minus log p of the contrast. `steps` is for integrated_gradients. `targets` and pairs without a map are
-        handled as in `attend`. Raises ValueError for an argument that cannot be used, and for an ensemble.
+        `attribution` holds signed values of shape (1, 1, target + 1, source + 1), EOS included, and `weights` holds
+        their absolute values divided by the sum of each row. `method` is gradient_x_input, integrated_gradients,
+        occlusion or value_zeroing (nmt.runs.attribution). All but value_zeroing, which compares vectors, explain log p
+        of each target piece, in nats. With `contrast`, one piece of the target vocabulary, they explain log p of the
+        target piece minus log p of the contrast. `steps` is for integrated_gradients. `targets` and pairs without a map
+        are handled as in `attend`. Raises ValueError for an argument that cannot be used, and for an ensemble.
         """
         run = self._single()
         chosen = chosen_method(run, method, contrast, steps)
@@ -123,10 +123,11 @@ class Pretrained:
         prefix: str = "",
         **settings: Any,
     ) -> Comparison:
-        """The translation of a line, its log-probabilities and maps, with and without changes of the attention.
+        """The translation of a line, its log-probabilities and maps, with and without changes to the attention.
 
-        `target` replaces the translation without the changes; both begin with `prefix`. `settings` override some
-        of the search's settings. Raises ValueError for a change that the model cannot make, and for an ensemble.
+        `target` replaces the translation without the changes; both translations begin with `prefix`. `settings`
+        override some of the search's settings. Raises ValueError for a change that the model cannot make, and for an
+        ensemble.
         """
         run = self._single()
         source, begin = run.tokenizers.source.encode(normalize(line)), run.tokenizers.target.encode(normalize(prefix))
@@ -179,7 +180,7 @@ def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
 
 
 def _strings(name: str, lines: Any) -> list[str]:
-    """The lines as a list. Raises ValueError for a single string, and for anything but strings."""
+    """The lines as a list. Raises ValueError for a single string, and for anything that does not consist of strings."""
     if isinstance(lines, str) or not isinstance(lines, Iterable):
         raise ValueError(f"{name} must be a list of strings, not {lines!r}.")
     strings = list(lines)

@@ -1,4 +1,4 @@
-"""Describes the origin of attention maps for their manifest."""
+"""Describes where attention maps come from, for their manifest."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
 
 
 def described_attribution(method: str, contrast: str | None) -> dict[str, dict[str, Any]]:
-    """The site of a map that holds attributions: one layer and head, whose rows are the predicted pieces."""
+    """The site of an attribution map, with one layer and head; its rows are the predicted pieces."""
     if method == "p_cxmi":
         asks = "log p of the piece that the step predicts, given the earlier sentences, minus log p without them"
         place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "earlier sentences"}
@@ -64,7 +64,7 @@ def described_run(run: RunDirectory, model: Attending, direction: Direction | No
 
 
 def described_files(source: Path, target: Path | None) -> dict[str, Any]:
-    """The input and the target file; without a target file, the search found the targets."""
+    """The input file and the target file; without a target file, the targets come from the search."""
     return {
         "input": str(source),
         "input_sha256": file_digest(source),

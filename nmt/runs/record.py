@@ -91,7 +91,7 @@ def peak_memory_mib() -> int | None:
 
 
 def print_run(path: Path, scores: Sequence[Score]) -> None:
-    """Prints the run directory and the first scores on the test split."""
+    """Prints the run directory and the first two scores on the test split."""
     print(path)
     for score in scores[:_PRINTED]:
         print(f"test {score}")

@@ -1,4 +1,4 @@
-"""References: read unchanged, with warnings about those that make scores misleading."""
+"""Reads references unchanged, and warns about those that may make scores misleading."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def read_references(prefix: str, direction: Direction, detokenize: bool = False) -> Pairs:
     """The normalized source lines of a corpus and its unchanged references; logs warnings about the references.
 
-    With `detokenize`, the sources are detokenized. Raises the errors of `nmt.data.corpus.read_aligned`.
+    With `detokenize`, the sources are detokenized. Raises whatever `nmt.data.corpus.read_aligned` raises.
     """
     pairs = read_aligned(prefix, direction)
     warn_of_references(file_pair(prefix, direction)[1], pairs.target)
@@ -40,14 +40,14 @@ def _warn_of_swapped(prefix: str, pairs: Pairs, direction: Direction) -> None:
 
 
 def is_tokenized(said: bool | None, references: Sequence[str]) -> bool:
-    """Whether BLEU uses the references' own tokens: `said` (data.tokenized), or if that is None, how they look."""
+    """Whether BLEU uses the references' own tokens: `said` (data.tokenized), or how they look if it is None."""
     return looks_tokenized(references) if said is None else bool(said)
 
 
 def warn_of_references(path: Path, references: Sequence[str]) -> None:
     """Logs a warning if these references may make scores misleading, and another if normalization would change them.
 
-    Hypotheses are normalized, references are not.
+    Hypotheses are normalized; references are not.
     """
     for sentence in reference_warnings(references):
         logger.warning("%s: %s", path, sentence)

@@ -24,10 +24,10 @@ class Engine(NamedTuple):
     name: str
     precision: str
     device: str
-    """Where it computes: cpu or cuda."""
+    """Where it runs: cpu or cuda."""
     model: Decodable
     with_search: Callable[[Search], Search]
-    """Returns the engine's version of a search. Raises ValueError for a search that the engine lacks."""
+    """Returns the engine's version of a search. Raises ValueError for a search that the engine does not support."""
     forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
     """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
 
@@ -44,12 +44,12 @@ def build_translator(
 ) -> Translator:
     """The translator of a run, or of several as an ensemble; `engine` replaces the models.
 
-    `search` is as in `search_config`, and changes the first run's search; `max_source_tokens` defaults to
-    `longest_source`. With `minimum_bayes_risk` the best translation of a line is the one most similar to the others by
-    chrF. `observe` receives every step of our beam search; sampling and the searches of engines are not observed.
-    `workers` is the number of processes that search side by side. Raises ValueError for `minimum_bayes_risk` with a
-    search that finds only one translation, for a min_length that no source allows, for a search that the engine lacks,
-    and for several workers with an engine, on a GPU or with `observe`.
+    `search` changes the first run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
+    With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
+    receives every step of this package's own beam search; sampling and the searches of engines are not observed.
+    `workers` is the number of processes that search in parallel. Raises ValueError for `minimum_bayes_risk` with a
+    search that finds only one translation, for a min_length that no source allows, for a search that the engine does
+    not support, and for several workers with an engine, on a GPU or with `observe`.
     """
     first = runs[0]
     model: Decodable = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
@@ -69,7 +69,7 @@ def build_translator(
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
         raise ValueError(
-            "minimum_bayes_risk=true chooses among several translations, but the search finds 1: add "
+            "minimum_bayes_risk=true chooses among several translations, but the search finds only 1: add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
     choose = partial(consensus.minimum_bayes_risk, utility=sentence_chrf) if minimum_bayes_risk else None
@@ -83,7 +83,7 @@ def longest_source(settings: RunSettings) -> int:
 
 
 def named_search(name: str) -> Node:
-    """The search of that name in configs/search, with its defaults. Raises ValueError for an unknown name."""
+    """The search with that name in configs/search, with its defaults. Raises ValueError for an unknown name."""
     nodes = {
         file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
     }
@@ -95,7 +95,8 @@ def named_search(name: str) -> Node:
 
 
 def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") -> Node:
-    """The search that `asked` describes, or else the stored search with those settings of `asked` that are not None.
+    """The search that `asked` describes in full, or the stored search updated with the settings in `asked` that are not
+    None.
 
     Raises ValueError for a setting that the stored search does not have, or whose type differs.
     """

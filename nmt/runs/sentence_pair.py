@@ -1,4 +1,4 @@
-"""One sentence and a run: the run's own translation, and its log-probabilities of a given one.
+"""A run applied to one sentence: its own translation, and its log-probabilities of a given translation.
 
 Sources, targets and prefixes are ids without BOS and EOS.
 """
@@ -26,7 +26,7 @@ def best_translation(
 ) -> list[int]:
     """The translation that the run's search ranks first; it begins with `prefix`.
 
-    `settings` replace some of the search's settings; `observe` receives every step of a beam search. Raises ValueError
+    `settings` override some of the search's settings; `observe` receives every step of a beam search. Raises ValueError
     if the source is empty or too long.
     """
     check_length("source", source, trained.model.max_source)
@@ -51,7 +51,7 @@ def forced_log_probs(
 
 
 def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
-    """Raises ValueError for fewer than `least` pieces, or for more than `most` with EOS; None means no limit."""
+    """Raises ValueError for fewer than `least` pieces, or for more than `most` including EOS; None means no limit."""
     if len(ids) < least:
         raise ValueError(f"The {name} is empty; write a sentence.")
     if most is not None and len(ids) >= most:
@@ -61,5 +61,5 @@ def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1
 def check_index(name: str, index: int | None, number: int, site: str) -> None:
     """Raises ValueError unless a layer, head or row is one of the `number` that a site has; None stands for all."""
     if index is not None and not 0 <= index < number:
-        there = f"{name}s 0 to {number - 1}" if number > 1 else f"one {name}, 0"
+        there = f"{name}s 0 to {number - 1}" if number > 1 else f"only {name} 0"
         raise ValueError(f"{name} is {index}; {site} has {there}.")

@@ -21,20 +21,20 @@ logger = logging.getLogger(__name__)
 class TestSet:
     """What is scored: normalized sources, unchanged references, and gold alignments if there are any."""
 
-    __test__ = False  # pytest collects classes of this name
+    __test__ = False  # pytest would otherwise collect this class because of its name
 
     sources: list[str]
     references: list[list[str]]
     """One or more lists, each with a reference for every source."""
     gold: Gold | None
     valid_gold: Gold | None
-    """The validation split with its alignments, on which row, layer and head are chosen."""
+    """The validation split with its alignments, which is used to choose the row, layer and head."""
     out: Path
     """The folder for translations and scores."""
     tokenized: bool
     """Whether the references are tokenized already, so that BLEU is computed on their own tokens."""
     documents: list[int] | None = None
-    """The number of each line's document, if the run reads context and the boundaries are known."""
+    """The document number of each line, if the run reads context and the document boundaries are known."""
 
     def __post_init__(self) -> None:
         for lines in self.references:
@@ -55,12 +55,13 @@ def chosen_test_set(
 ) -> TestSet:
     """The user's own files if a source is given, else a split of the run's corpus.
 
-    `documents` is a file that names the document of each line of the user's source.
+    `documents` is a file that says which document each line of the user's source belongs to.
 
-    Raises ValueError if `out` is not writable, and the errors of `split_test_set` and `own_test_set`.
+    Raises ValueError if `out` is not writable, and whatever `split_test_set`, `own_test_set` and `documents_to_read`
+    raise.
     """
     if source is None:
-        chosen = split_test_set(trained, split, out, " For files of your own use source=FILE reference=FILE.")
+        chosen = split_test_set(trained, split, out, " For your own files, use source=FILE reference=FILE.")
     else:
         chosen = own_test_set(trained, source, reference or [], alignment, out)
         chosen = replace(chosen, documents=documents_to_read(trained, documents, len(chosen.sources)))

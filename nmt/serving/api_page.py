@@ -1,4 +1,4 @@
-"""The OpenAPI description of the HTTP interface at /openapi.json, and its page at /docs, which works offline."""
+"""The OpenAPI description of the HTTP interface at /openapi.json, and a page for it at /docs, which works offline."""
 
 from importlib import resources
 from pathlib import Path
@@ -20,11 +20,11 @@ FILES = {
 }
 """The path and media type of each file of the page, by name."""
 
-SUMMARY = "Translation and attention of trained runs."
+SUMMARY = "Translates with trained runs and shows their attention."
 DESCRIPTION = """
 Programs written for [LibreTranslate](https://docs.libretranslate.com/) or DeepL can use the first two groups unchanged.
 The lab's own interface shows what a run attends to. Every error is a JSON object
-whose `error` is one sentence; in DeepL's interface, `message` repeats it.
+whose `error` field contains one sentence; in DeepL's interface, `message` repeats it.
 
 If the server requires an API key, send it as `Authorization: Bearer KEY`, as `Authorization: DeepL-Auth-Key KEY`, as
 `api_key` in the query string, or, in LibreTranslate's interface, as `api_key` in the body.

@@ -26,13 +26,13 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-"""Headers of every response."""
+"""The headers added to every response."""
 
 router = APIRouter(tags=["monitoring"])
 
 
 def application(service: Service) -> FastAPI:
-    """The FastAPI application of a service; the service's batcher starts and stops with it."""
+    """The FastAPI application for a service. It starts and stops the service's batcher."""
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
@@ -45,7 +45,7 @@ def application(service: Service) -> FastAPI:
     for each in (libretranslate.router, libretranslate.deepl, lab.router, page.router, api_page.router, router):
         app.include_router(each)
     described = api_page.description(app)
-    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documentation says
+    app.openapi = lambda: described  # type: ignore[method-assign]  # as FastAPI's documentation suggests
     app.add_middleware(Around, metrics=app.state.metrics, limits=service.limits)
     if service.access.origins:
         origins = list(service.access.origins)
@@ -63,7 +63,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=failures(403))
 async def prometheus(request: Request, service: ThisService) -> PlainTextResponse:
-    """The server's metrics in the format of Prometheus."""
+    """The server's metrics in Prometheus's text format."""
     if service.access.metrics_token is not None:
         check_secret(request, None, frozenset({service.access.metrics_token}))
     text = generate_latest(request.app.state.metrics.registry)
@@ -71,7 +71,7 @@ async def prometheus(request: Request, service: ThisService) -> PlainTextRespons
 
 
 def _error(request: Request, text: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    """An error as every interface expects it; DeepL's clients read `message`."""
+    """An error response that clients of every interface understand; DeepL's clients read `message`."""
     body = {"error": text, "message": text} if request.url.path.startswith("/v2/") else {"error": text}
     return JSONResponse(body, status, headers)
 
@@ -109,11 +109,11 @@ ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     Unavailable: _unavailable,
     Exception: _failed,
 }
-"""The handler of each kind of error."""
+"""The handler for each type of exception."""
 
 
 class Metrics:
-    """The metrics at /metrics."""
+    """The metrics served at /metrics."""
 
     def __init__(self, batcher: Batcher) -> None:
         self.registry = CollectorRegistry()
@@ -158,7 +158,7 @@ class Around:
                 raise HTTPException(408, f"The body took more than {seconds:g} s to arrive.") from error
             read, arriving = read + len(message.get("body", b"")), message.get("more_body", False)
             if read > most:
-                raise HTTPException(413, f"The body has more than {most} bytes; send less at once.")
+                raise HTTPException(413, f"The body is larger than {most} bytes; send less text per request.")
             return message
 
         async def answered(message: Message) -> None:
@@ -173,7 +173,7 @@ class Around:
         try:
             await self.app(scope, limited, answered)
         finally:
-            # Label with the route, not the path: clients can request any path, so there would be no limit on labels.
+            # Label with the route, not the path: clients can request any path, so there could be any number of labels.
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
             self.metrics.requests.labels(path, str(status)).inc()

@@ -1,4 +1,4 @@
-"""One thread runs the models for all requests. A batch has sentences of similar length for the same run and search."""
+"""One thread runs the models for all requests. A batch contains sentences of similar length for one run and search."""
 
 import asyncio
 import math
@@ -18,13 +18,13 @@ from nmt.serving.gallery import Gallery
 T = TypeVar("T")
 
 _BYTES_PER_PIECE = 4
-"""Assumed UTF-8 bytes per source piece, to estimate the size of a batch. The Translator applies the exact limit."""
+"""UTF-8 bytes assumed per source piece to estimate the size of a batch. The Translator applies the exact limit."""
 
 _ALIKE = 4
 """A sentence joins a batch only if its length and that of the first sentence differ by at most this factor."""
 
 _SHARE_TO_WAIT = 0.05
-"""How long a batch may wait for the clients just answered, as a fraction of the previous batch's time."""
+"""How long a batch may wait for the clients just answered, as a fraction of the time that the previous batch took."""
 
 
 class Full(Exception):  # noqa: N818
@@ -65,10 +65,10 @@ class Batcher:
     """Does the computation for all requests in one thread. At most `max_waiting` sentences or other computations wait.
 
     A batch consists of the sentence that has waited longest and others of similar length, with at most about
-    `batch_tokens` pieces. Before it is formed, the batcher waits `batch_window` seconds for more sentences. It also
-    gives the clients just answered, which would otherwise miss the batch, up to a twentieth of the previous batch's
-    time. A sentence whose request is canceled before its batch begins costs nothing. A computation ends at its next
-    step when all its requests have been canceled.
+    `batch_tokens` pieces. Before it is formed, the batcher waits `batch_window` seconds for more sentences. Clients
+    that have just been answered would otherwise miss the batch, so the batcher also waits for them, for up to a
+    twentieth of the time that the previous batch took. A sentence whose request is canceled before its batch begins
+    costs nothing. A computation ends at its next step when all its requests have been canceled.
     """
 
     def __init__(self, gallery: Gallery, batch_tokens: int, batch_window: float, max_waiting: int) -> None:
@@ -81,12 +81,12 @@ class Batcher:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
-        self._wanted: Callable[[], bool] = lambda: True  # whether a client still waits for the thread's result
+        self._wanted: Callable[[], bool] = lambda: True  # whether a client is still waiting for the thread's result
         self._last: tuple[Task, Trained, Translator] | None = None  # reused for batches of the same task
 
     @property
     def load(self) -> float:
-        """The sentences and computations in the queue divided by `max_waiting`; one large request can exceed 1."""
+        """The queued sentences and computations, divided by `max_waiting`; a large request can raise it above 1."""
         return self._number_waiting / self.max_waiting
 
     @property
@@ -106,7 +106,7 @@ class Batcher:
     async def translate(
         self, task: Task, sentences: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[list[Translation]]:
-        """The translations of each sentence, best first. Raises Full, and the errors of a Translator."""
+        """The translations of each sentence, best first. Raises Full, and whatever a Translator raises."""
         self._check_room(len(sentences))
         loop = asyncio.get_running_loop()
         new = [
@@ -122,7 +122,7 @@ class Batcher:
                 each.done.cancel()
 
     async def compute(self, run: str, action: Callable[[Trained], T]) -> T:
-        """The result of an action on a run, computed between two batches. Raises Full, and the errors of the action."""
+        """The result of an action on a run, computed between batches. Raises Full, and whatever the action raises."""
         self._check_room(1)
         self._computing += 1
         left = threading.Event()
@@ -214,7 +214,7 @@ class Batcher:
         return batch
 
     def _load(self, run: str) -> Trained:
-        """The run from the gallery."""
+        """Loads the run from the gallery."""
         if self._last and not self.gallery.is_loaded(run):
             self._last = None  # otherwise it would keep a model in memory that the gallery drops
         return self.gallery.load(run)

@@ -26,10 +26,10 @@ _SECONDS_TO_RETRY = 2.0
 
 
 class Unavailable(Exception):  # noqa: N818
-    """The run cannot be loaded now; the log has the reason."""
+    """The run cannot be loaded now; the log gives the reason."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The run {name} cannot be loaded now; the server's log has the reason.")
+        super().__init__(f"The run {name} cannot be loaded now; see the server's log for the reason.")
 
 
 class Offered(NamedTuple):
@@ -41,10 +41,10 @@ class Offered(NamedTuple):
 
 
 class Gallery:
-    """Finished runs by name. At most `max_models` are in memory; the least recently used one is dropped.
+    """Finished runs by name. At most `max_models` are kept in memory; beyond that, the least recently used is dropped.
 
-    Each folder is a finished run, or contains runs at any depth, of which unfinished ones are skipped. The name of a
-    run is the end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
+    Each folder is a finished run, or contains runs at any depth; unfinished ones are skipped. A run is named by the
+    end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
     nmt.exports.engines.
 
     Raises FileNotFoundError if a folder contains no finished run, and ValueError if `max_models` is below 1.
@@ -81,18 +81,18 @@ class Gallery:
     def export_all(self) -> None:
         """Exports the runs that have no export for the engine yet, so that no request has to wait for an export.
 
-        Raises the errors of `load_with_engine`, including the error for a run that the engine does not support.
+        Raises whatever `load_with_engine` raises, including the error for a run that the engine does not support.
         """
         if self.engine != "torch":
             for run in self.offered.values():
                 load_with_engine([run.path], self.device, self.precision, self.engine)
 
     def preload(self, name: str) -> None:
-        """Loads a run before it is requested. Raises the errors of `load_run`."""
+        """Loads a run before it is requested. Raises whatever `load_with_engine` raises."""
         self._loaded[name] = self._read(name)
 
     def load(self, name: str) -> Trained:
-        """The loaded run. It is loaded again if its folder has changed.
+        """Returns the run, and loads it first if it is not in memory or its folder has changed.
 
         If loading fails, the version in memory stays in use, and the next attempt is made a few seconds later. Raises
         Unavailable if there is no version in memory.
@@ -103,7 +103,7 @@ class Gallery:
         if time.monotonic() >= self._next_attempt.get(name, 0):
             try:
                 kept = self._read(name, kept)
-            except Exception as error:  # a folder that is being changed can fail in any way
+            except Exception as error:  # loading a folder that is being changed can fail in any way
                 self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
                 logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
         if kept is None:
@@ -129,7 +129,7 @@ def _finished_runs(folder: Path) -> list[Path]:
     run = RunDirectory(folder)
     if run.started:
         run.require_finished()
-        run.config()  # refuses a pretrained encoder
+        run.config()  # rejects a pretrained encoder
         return [folder]
     if not folder.is_dir():
         raise FileNotFoundError(

@@ -46,9 +46,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _DIGITS = 6
 _MOST_PIECES = 200
-"""Maximum pieces per side of a question. A response with all maps grows with the product of both lengths."""
+"""Maximum number of pieces per side. The size of a response with all maps grows with the product of both lengths."""
 _PASS_TOKENS = 512
-"""Maximum tokens of one pass over variants of a sentence. A computation can be stopped only between passes."""
+"""Maximum number of tokens in a pass over variants of a sentence. A computation can stop only between passes."""
 
 router = APIRouter(prefix="/v1", tags=["lab"])
 _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
@@ -56,7 +56,7 @@ _FAILURES = failures(400, 403, 404, 408, 413, 429, 500, 503, 504)
 
 @router.get("/runs", responses=failures(403))
 async def list_runs(request: Request, service: ThisService) -> list[dict[str, Any]]:
-    """The runs of this server."""
+    """The runs that this server offers."""
     service.check_key(request)
     return [
         {"name": each.name, "source": each.direction.source, "target": each.direction.target}
@@ -144,7 +144,7 @@ async def list_alternatives(request: Request, service: ThisService, question: Al
 
 @router.post("/intervene", responses=_FAILURES)
 async def compare_intervention(request: Request, service: ThisService, question: InterveneQuestion) -> dict[str, Any]:
-    """The translation, the same pieces with changed attention, and what the search finds with changed attention."""
+    """The translation, its pieces scored with changed attention, and what the search finds with changed attention."""
     changes = [change.intervention() for change in question.changes]
 
     def action(trained: Trained) -> dict[str, Any]:
@@ -177,7 +177,8 @@ async def explain_row(request: Request, service: ThisService, question: CellsQue
 async def attribute(request: Request, service: ThisService, question: AttributeQuestion) -> dict[str, Any]:
     """How much each source piece matters for each piece of the run's own translation or a given one.
 
-    Values are in nats, except for value zeroing, where they are cosine distances by which the decoder's output moves.
+    Values are in nats, except for value zeroing, where they are the cosine distances by which the decoder's output
+    moves.
     """
 
     def action(trained: Trained) -> dict[str, Any]:
@@ -204,7 +205,7 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
 
 @router.get("/examples", responses=failures(400, 403, 404))
 async def list_examples(request: Request, service: ThisService, run: str | None = None) -> list[dict[str, str]]:
-    """Sentence pairs of the embedded corpus in a run's direction; none if the run has other languages."""
+    """Some of the embedded corpus's pairs, in a run's direction; an empty list if the run has different languages."""
     service.check_key(request)
     direction = service.gallery.offered[run_name(service, run)].direction
     return [{"source": pair.source, "target": pair.target} for pair in aligned_pairs(direction)]
@@ -212,7 +213,7 @@ async def list_examples(request: Request, service: ThisService, run: str | None 
 
 @router.post("/align", responses=_FAILURES)
 async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
-    """The gold alignment of an example, and the links of the run, the diagonal and a guess, with their error rates."""
+    """The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates."""
 
     def action(trained: Trained) -> dict[str, Any]:
         pairs = aligned_pairs(trained.direction)
@@ -240,7 +241,7 @@ def check(request: Request, service: Service, question: Question) -> None:
 
 
 async def computed(request: Request, service: Service, question: Question, action: Callable[[Trained], T]) -> T:
-    """The result of an action on the run of a question, within the limits of the service."""
+    """The result of an action on the run that a question names, within the limits of the service."""
     check(request, service, question)
     work = service.batcher.compute(run_name(service, question.run), action)
     return await within(request, service.limits.seconds, work)
@@ -255,16 +256,16 @@ def run_name(service: Service, given: str | None) -> str:
 
 
 def source_ids(trained: Trained, question: Question) -> list[int]:
-    """The ids of the text. Raises ValueError if it is empty or too long."""
+    """The piece ids of the text. Raises ValueError if it is empty or too long."""
     source = trained.tokenizers.source.encode(normalize(question.text))
     check_length("source", source, _MOST_PIECES)
     return source
 
 
 def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
-    """The ids of the text, and of the given translation or the run's own.
+    """The piece ids of the text, and those of the given translation or the run's own.
 
-    Raises ValueError if a side is empty or too long, or if an id is not a piece of the vocabulary.
+    Raises ValueError if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
     """
     source, target = source_ids(trained, question), question.target_ids
     check_ids(trained, question)
@@ -277,11 +278,11 @@ def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) ->
 
 
 def check_ids(trained: Trained, question: PairQuestion) -> None:
-    """Raises ValueError if an id is not a piece of the target vocabulary, or if there are too many ids."""
+    """Raises ValueError if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
     first, size = EOS_ID + 1, trained.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         if any(not first <= index < size for index in ids):
-            raise ValueError(f"{name}_ids must be from {first} to {size - 1}; smaller ones are PAD, UNK, BOS and EOS.")
+            raise ValueError(f"{name}_ids must be from {first} to {size - 1}; smaller ids are PAD, UNK, BOS and EOS.")
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
@@ -370,7 +371,7 @@ def description(trained: Trained) -> dict[str, Any]:
 
 
 def shown(decoded: Decoded, *, maps: bool) -> dict[str, Any]:
-    """The fields of a translation for a JSON response, with its attention maps if `maps`."""
+    """The fields of a translation for a JSON response, with its attention maps if `maps` is true."""
     fields: dict[str, Any] = {
         "text": decoded.text,
         "ids": decoded.ids,
@@ -394,6 +395,6 @@ def _map(item: AttentionMap) -> dict[str, Any]:
 
 
 def rounded(numbers: Sequence[Any] | np.ndarray) -> Any:
-    """Nested lists of numbers, rounded; lists of anything else unchanged."""
+    """Nested lists of numbers, rounded; lists of anything else are left unchanged."""
     array = np.asarray(numbers)
     return np.round(array.astype(np.float64), _DIGITS).tolist() if array.dtype.kind == "f" else array.tolist()

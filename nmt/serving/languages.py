@@ -1,4 +1,4 @@
-"""The languages of a server: its translation directions, and the detection of a text's language."""
+"""The languages of a server: its translation directions, and language detection."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Languages:
         return [each.target for each in self.directions if each.source == source]
 
     def detect(self, text: str) -> Sequence[Detected]:
-        """The server's languages, most likely for this text first; languages that cannot be detected come last."""
+        """The server's languages, ordered by likelihood for this text; those that cannot be detected come last."""
         ranked = [(code, float(log_prob)) for code, log_prob in self._identifier.rank(text)]
         highest = ranked[0][1] if ranked else 0.0
         total = sum(math.exp(log_prob - highest) for _, log_prob in ranked)

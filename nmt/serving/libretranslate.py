@@ -17,7 +17,7 @@ deepl = APIRouter(tags=["DeepL"])
 
 
 def _as_list(value: Any) -> Any:
-    """A list of one text if a form has only one."""
+    """Puts a single text into a list, because a form with only one text yields a string."""
     return [value] if isinstance(value, str) else value
 
 
@@ -100,7 +100,7 @@ class DeepLTranslation(BaseModel):
 
 
 class DeepLTranslated(BaseModel):
-    """The response of /v2/translate, in the order of the texts."""
+    """The response of /v2/translate; the translations are in the order of the texts."""
 
     translations: list[DeepLTranslation]
 
@@ -138,7 +138,7 @@ async def translate(request: Request, service: ThisService) -> dict[str, Any]:
     responses=failures(400, 403, 408, 413, 500),
 )
 async def detect(request: Request, service: ThisService) -> list[dict[str, Any]]:
-    """The languages that a text may be in, among those of this server."""
+    """The server's languages, most likely first, each with the confidence that the text is in it."""
     body = await read(request, DetectBody)
     service.check_key(request, body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
@@ -177,7 +177,7 @@ async def frontend_settings(service: ThisService) -> dict[str, Any]:
 
 @deepl.post("/v2/translate", response_model=DeepLTranslated, openapi_extra=takes(DeepLBody), responses=failures())
 async def translate_deepl(request: Request, service: ThisService) -> dict[str, Any]:
-    """Translates texts in DeepL's format; the API key is in the header Authorization: DeepL-Auth-Key KEY."""
+    """Translates texts in DeepL's format; send the API key in the header Authorization: DeepL-Auth-Key KEY."""
     body = await read(request, DeepLBody)
     service.check_key(request)
     service.check_characters(body.text)
@@ -244,7 +244,7 @@ async def translated(
 
 
 def _like(asked: str | list[str], answers: list[Any]) -> Any:
-    """The first answer if one text was asked for, all answers if a list was."""
+    """The first answer if the request has a single text, or all answers if it has a list."""
     return answers[0] if isinstance(asked, str) else answers
 
 

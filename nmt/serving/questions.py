@@ -1,4 +1,4 @@
-"""The questions that the lab's interface accepts, and the conversion of their attention changes for nmt.runs."""
+"""The questions that the lab's interface accepts, and how their attention changes become interventions."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,7 +32,7 @@ class Question(Fields):
 class TranslateQuestion(Question):
     """A request for translations."""
 
-    prefix: str = Field("", max_length=1000, description="the beginning of the translations")
+    prefix: str = Field("", max_length=1000, description="the text that all translations begin with")
     n_best: int = Field(1, ge=1)
     beam_size: int | None = Field(None, ge=1, le=100)
 
@@ -43,8 +43,8 @@ class PairQuestion(Question):
     target: Text | None = Field(None, description="a translation; by default the run's own")
     target_ids: Ids | None = None
     prefix_ids: Ids | None = None
-    beam_size: int | None = Field(None, ge=1, le=100, description="of the search; null for the run's own")
-    length_penalty: float | None = Field(None, ge=0, le=10, description="of the search; null for the run's own")
+    beam_size: int | None = Field(None, ge=1, le=100, description="null for the run's own beam size")
+    length_penalty: float | None = Field(None, ge=0, le=10, description="null for the run's own penalty")
 
     @property
     def search(self) -> dict[str, Any]:
@@ -58,8 +58,8 @@ class StreamQuestion(PairQuestion):
     """A request for each step of a search; if a site is given, each step includes the map of its best hypothesis."""
 
     site: Site | None = None
-    layer: Index | None = Field(None, description="from 0; null for the mean of all")
-    head: Index | None = Field(None, description="from 0; null for the mean of all")
+    layer: Index | None = Field(None, description="from 0; null for the mean of all layers")
+    head: Index | None = Field(None, description="from 0; null for the mean of all heads")
 
 
 class AlternativesQuestion(PairQuestion):
@@ -73,7 +73,7 @@ class AttributeQuestion(PairQuestion):
 
     method: Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"] = "occlusion"
     contrast: str | None = Field(
-        None, max_length=1000, description="explain the preference over this piece of the target vocabulary"
+        None, max_length=1000, description="explain why each piece is preferred to this piece of the target vocabulary"
     )
 
 
@@ -89,15 +89,15 @@ class CellsQuestion(PairQuestion):
 class AlignQuestion(Question):
     """A question about the word alignment of one of the examples."""
 
-    layer: Index | None = Field(None, description="from 0; null for the mean of all")
-    head: Index | None = Field(None, description="from 0; null for the mean of all")
+    layer: Index | None = Field(None, description="from 0; null for the mean of all layers")
+    head: Index | None = Field(None, description="from 0; null for the mean of all heads")
     guess: list[tuple[Index, Index]] = Field(
-        [], max_length=1000, description="links [source word, target word], from 0"
+        [], max_length=1000, description="links [source word, target word]; words are counted from 0"
     )
 
 
 class ChangeOfAttention(Fields):
-    """New weights (`way`) for some heads and steps, or another temperature, normalizer or window for a whole layer."""
+    """New weights (`way`) for some heads and steps, or a new temperature, normalizer or window for a whole layer."""
 
     site: Site = "cross"
     layer: Index | None = Field(None, description="from 0; null for every layer")
@@ -113,10 +113,10 @@ class ChangeOfAttention(Fields):
     half_width: Index | None = None
 
     def intervention(self) -> Intervention:
-        """This change for nmt.runs. Raises ValueError if a weight is negative or the weights sum to more than 1."""
+        """This change as an Intervention. Raises ValueError if a weight is negative or they sum to more than 1."""
         # The page sends rounded weights, so their sum may be slightly above 1.
         if self.way == "weights" and (min(self.weights, default=-1) < 0 or not sum(self.weights) <= 1 + 1e-3):
-            raise ValueError("weights must be numbers of at least 0 with a sum of at most 1, one for each key.")
+            raise ValueError("weights must be one number for each key, each at least 0, with a sum of at most 1.")
         ways: dict[str, Change] = {
             "off": Off(),
             "uniform": Uniform(),

@@ -61,7 +61,7 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
 
 
 async def read(request: Request, model: type[M]) -> M:
-    """The fields of a request, from a JSON body or else from a form and the query string, as in LibreTranslate.
+    """Reads a request's fields from a JSON body, or else from a form and the query string, as LibreTranslate does.
 
     A field that is given several times becomes a list. Raises HTTPException 400 for invalid JSON or an invalid field.
     """
@@ -75,11 +75,13 @@ async def read(request: Request, model: type[M]) -> M:
         try:
             json.dumps(fields, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise HTTPException(400, "Invalid request: unpaired surrogate in a text; send valid Unicode.") from error
+            raise HTTPException(
+                400, "Invalid request: a text contains an unpaired surrogate; send valid Unicode."
+            ) from error
         if not isinstance(fields, dict):
             raise HTTPException(400, "Invalid request: the body must be a JSON object.")
     else:
-        form = await request.form()  # empty unless the content type is that of a form
+        form = await request.form()  # empty unless the content type is one for forms
         lists: dict[str, list[str]] = {}
         for key, value in (*request.query_params.multi_items(), *form.multi_items()):
             if isinstance(value, str):  # not an uploaded file
@@ -123,7 +125,7 @@ async def within(request: Request, seconds: float, work: Coroutine[Any, Any, T])
 
 def too_slow(seconds: float) -> str:
     """The error message for a request that has exceeded the time limit."""
-    return f"The request took more than {seconds:g} s; send less text at once."
+    return f"The request took more than {seconds:g} s; send less text per request."
 
 
 async def _gone(request: Request) -> None:

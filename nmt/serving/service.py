@@ -1,4 +1,4 @@
-"""What the endpoints share: the runs, the batcher, the limits, and the check of API keys."""
+"""What the endpoints share: the runs, the batcher, the limits, and the API key check."""
 
 import hmac
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class Access:
     """Who may use the server."""
 
     keys: frozenset[str]
-    """API keys; empty if none is needed."""
+    """The accepted API keys; empty if no key is needed."""
     metrics_token: str | None
-    """The bearer token for /metrics; None if none is needed."""
+    """The bearer token for /metrics; None if no token is needed."""
     origins: Sequence[str]
-    """The origins whose web pages may use the server from a browser."""
+    """The origins whose web pages may call the server from a browser."""
 
 
 class Service:
@@ -43,11 +43,11 @@ class Service:
         self.languages = Languages(gallery)
 
     def check_key(self, request: Request, key: str | None = None) -> None:
-        """Raises HTTPException 403 if the server has API keys and the request has none of them."""
+        """Raises HTTPException 403 if the server has API keys and the request does not send one of them."""
         check_secret(request, key, self.access.keys)
 
     def check_characters(self, texts: Sequence[str]) -> None:
-        """Raises HTTPException 400 if the texts have more characters than a request may have."""
+        """Raises HTTPException 400 if the texts together exceed the character limit of a request."""
         characters = sum(map(len, texts))
         if characters > self.limits.characters:
             raise HTTPException(
@@ -56,7 +56,7 @@ class Service:
 
 
 def check_secret(request: Request, given: str | None, known: frozenset[str]) -> None:
-    """Raises HTTPException 403 unless a known secret is `given`, in the query string, or in the Authorization header.
+    """Raises HTTPException 403 unless a known secret is in `given`, the query string or the Authorization header.
 
     If `known` is empty, every request passes.
     """
@@ -72,4 +72,4 @@ async def _service(request: Request) -> Service:  # FastAPI would call a plain f
 
 
 ThisService = Annotated[Service, Depends(_service)]
-"""The type of an endpoint's argument that FastAPI fills with the application's Service."""
+"""The type of an endpoint's parameter for which FastAPI passes the application's Service."""

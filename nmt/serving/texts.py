@@ -1,4 +1,4 @@
-"""Translation of texts with several lines and sentences: they are split into sentences and joined again afterwards."""
+"""Translates texts of several lines and sentences: splits them into sentences, and joins the translations again."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Cut(NamedTuple):
     gaps: list[str]
 
     def joined(self, sentences: Sequence[str]) -> str:
-        """The text with these sentences in place of its own."""
+        """The text with the given sentences in place of its own."""
         between = "".join(sentence + gap for sentence, gap in zip(sentences, self.gaps[1:], strict=True))
         return self.gaps[0] + between
 
@@ -44,9 +44,9 @@ def cut(text: str, language: str) -> Cut:
 
 
 async def translated_texts(texts: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
-    """Up to `number` translations of each text, best first. The n-th joins the n-th translation of each sentence.
+    """Up to `number` translations of each text, best first. The n-th one joins the n-th translations of its sentences.
 
-    If a sentence has fewer translations, its last one is repeated.
+    If a sentence has fewer translations than others, its last one is repeated.
     """
     cuts = [cut(text, language) for text in texts]
     found = iter(await translate([sentence for each in cuts for sentence in each.sentences]))

@@ -1,4 +1,4 @@
-"""Text: normalization and detokenization of lines, and subword tokenizers (SentencePiece)."""
+"""Normalization and detokenization of text, and subword tokenizers (SentencePiece)."""
 
 from nmt.text.detokenizer import detokenizer
 from nmt.text.normalize import changes, count_changes, normalize

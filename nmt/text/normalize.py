@@ -1,11 +1,11 @@
-"""Normalization of lines of text: NFC and single plain spaces. The changes can be counted."""
+"""Normalizes lines of text to NFC with single plain spaces, and counts the changes that this makes."""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-# \s matches every Unicode space and line separator, tab and NEL included; the ranges add the other control characters.
+# \s matches every Unicode space and line separator, including tab and NEL; the ranges add the other control characters.
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff]")
 _UNTIDY_SPACES = re.compile(r"[^\S \x00-\x1f\x7f-\x9f]| {2}|^ | \Z")
@@ -17,9 +17,9 @@ _WORD_START = "\u2581"
 def normalize(text: str) -> str:
     """The line in NFC with single plain spaces.
 
-    Control characters, tabs, no-break spaces and Unicode line separators become spaces; runs of spaces become one, and
-    none stays at either end; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an underscore.
-    Idempotent: normalize(normalize(text)) == normalize(text).
+    Control characters, tabs, no-break spaces and Unicode line separators become spaces; runs of spaces become one
+    space; spaces at either end are removed; byte order marks (U+FEFF) are dropped; a literal U+2581 becomes an
+    underscore. Idempotent: normalize(normalize(text)) == normalize(text).
     """
     # Compose last: dropping a byte order mark can bring a letter and its accent together.
     text = text.replace(_BYTE_ORDER_MARK, "").replace(_WORD_START, "_")
@@ -29,8 +29,8 @@ def normalize(text: str) -> str:
 def changes(text: str) -> tuple[str, ...]:
     """The kinds of change that `normalize` makes to the line; empty if and only if it makes none.
 
-    'nfc': the line is not in NFC; 'control': it has control characters or byte order marks; 'spaces': it has spaces
-    other than single plain ones between words; 'underline': it has a literal U+2581.
+    'nfc': the line is not in NFC; 'control': it contains control characters or byte order marks; 'spaces': it
+    contains spaces other than single plain ones between words; 'underline': it contains a literal U+2581.
     """
     found = {
         "nfc": not unicodedata.is_normalized("NFC", text),
@@ -42,5 +42,5 @@ def changes(text: str) -> tuple[str, ...]:
 
 
 def count_changes(texts: Iterable[str]) -> dict[str, int]:
-    """The number of lines that `normalize` changes, by kind of change; a line with two kinds counts under both."""
+    """The number of lines that `normalize` changes, by kind of change; a line with two kinds is counted under both."""
     return dict(Counter(kind for text in texts for kind in changes(text)))

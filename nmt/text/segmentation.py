@@ -15,7 +15,7 @@ from typing import NamedTuple
 import sentencepiece
 
 _WORD_START = "\u2581"
-# Unigram sampling caches the sums of this many words, about 3 kB each. Words with more characters than the second
+# Unigram sampling caches the sums for this many words, at about 3 kB each. Words with more characters than the second
 # number would take more memory and are not cached.
 _WORDS_KEPT, _LONGEST_KEPT = 20_000, 20
 # The score of a character without a piece is this far below the lowest score, as in SentencePiece.
@@ -23,7 +23,7 @@ _UNKNOWN_PENALTY = 10.0
 
 
 class Pieces:
-    """The pieces of a model and their scores; a character without a piece becomes its UTF-8 bytes.
+    """The pieces of a model and their scores; a character without a piece is split into its UTF-8 bytes.
 
     Raises ValueError for a model without byte pieces.
     """
@@ -38,12 +38,12 @@ class Pieces:
         self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         if not all(map(processor.is_byte, self._bytes)):
             raise ValueError(
-                "subword_sampling needs byte pieces for unknown characters, and this SentencePiece model has none; "
+                "subword_sampling needs byte pieces for unknown characters, but this SentencePiece model has none; "
                 "train one with byte_fallback=true, or set subword_sampling=null."
             )
 
     def to_ids(self, segmentation: Sequence[str]) -> list[int]:
-        """The ids of pieces, and of the bytes of characters without a piece."""
+        """The ids of the pieces; a character without a piece is replaced by the ids of its bytes."""
         found: list[int] = []
         for piece in segmentation:
             id_ = self.ids.get(piece)
@@ -59,14 +59,14 @@ def words(text: str) -> list[str]:
 class BPEDropout:
     """Byte-pair merges, each skipped at each step with probability `alpha` (Provilkov et al. 2020, algorithm 1).
 
-    The time is quadratic in the length of a word: 4 ms for 200 characters.
+    Running time is quadratic in the length of the word: 4 ms for 200 characters.
     """
 
     def __init__(self, pieces: Pieces) -> None:
         self._scores = pieces.scores
 
     def draw(self, word: str, alpha: float, random: Random) -> list[str]:
-        """A random segmentation; with alpha=0 the usual one, with alpha=1 the characters."""
+        """A random segmentation; alpha=0 gives the usual one, and alpha=1 gives single characters."""
         scores, symbols = self._scores, list(word)
         while merges := [
             (-scores[left + right], place)
@@ -79,17 +79,17 @@ class BPEDropout:
 
 
 class _Ends(NamedTuple):
-    """The pieces that can end at one position of a word: their starts, and the running sum of their probabilities."""
+    """The pieces that can end at one position in a word: their starts, and the running sum of their probabilities."""
 
     starts: list[int]
     chances: list[float]
 
 
 class UnigramSampling:
-    """Segmentations drawn in proportion to their probability to the power of `alpha` (Kudo 2018, section 3.3).
+    """Draws segmentations in proportion to their probability raised to the power `alpha` (Kudo 2018, section 3.3).
 
-    Draws from all segmentations. It first sums, from the start of a word to its end, over the pieces that end at each
-    position, and then draws pieces from the end to the start. The sums of recent words are cached.
+    Any segmentation can be drawn. The method first sums, from the start of a word to its end, over the pieces that end
+    at each position, and then draws pieces from the end back to the start. The sums of recent words are cached.
     """
 
     def __init__(self, pieces: Pieces) -> None:

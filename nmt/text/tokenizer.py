@@ -1,4 +1,4 @@
-"""Subword tokenizers with SentencePiece (Kudo & Richardson 2018), always with the same four special ids."""
+"""Subword tokenizers based on SentencePiece (Kudo & Richardson 2018), always with the same four special ids."""
 
 import io
 import logging
@@ -19,12 +19,12 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 KINDS = ("unigram", "bpe")
 USUAL_SIZE = 8000
-"""Number of pieces if no size is given and the text supports it."""
+"""Number of pieces if no size is given and the text supports that many."""
 
-# SentencePiece holds all lines in memory, so a larger text is sampled.
+# SentencePiece holds all lines in memory, so only this many lines of a larger text are used.
 _MOST_LINES = 2_000_000
 # SentencePiece's own normalization and its trimming of spaces would break decode(encode(text)) == text. The last digits
-# of unigram scores depend on the number of threads, so that number is fixed. Log level 2 is errors only.
+# of unigram scores depend on the number of threads, so that number is fixed. Log level 2 shows errors only.
 _OPTIONS: dict[str, Any] = {
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
@@ -40,7 +40,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 class Tokenizer:
-    """A SentencePiece model with decode(encode(text)) == text for every normalized text.
+    """A SentencePiece model for which decode(encode(text)) == text holds for every normalized text.
 
     Keeps the bytes of the model, so that it can be pickled and stored. Raises ValueError if the bytes are not a
     SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
@@ -52,7 +52,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Reads a model file. Raises FileNotFoundError, or ValueError if the file is not a model."""
+        """Reads a model file. Raises FileNotFoundError if there is none, and ValueError if the file is not a model."""
         if not path.is_file():
             raise FileNotFoundError(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
@@ -77,9 +77,8 @@ class Tokenizer:
         """A random segmentation of the text of `ids`.
 
         With a byte-pair model, `alpha` is the probability of skipping a merge (Provilkov et al. 2020). With a unigram
-        model, segmentations are drawn in proportion to their probability to the power of `alpha` (Kudo 2018, section
-        3.3).
-        Raises ValueError for a model without byte pieces.
+        model, segmentations are drawn in proportion to their probability raised to the power `alpha` (Kudo 2018,
+        section 3.3). Raises ValueError for a model without byte pieces.
         """
         random = Random(seed)
         drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
@@ -106,7 +105,7 @@ class Tokenizer:
         return [self._processor.id_to_piece(i) for i in ids]
 
     def id_of(self, piece: str) -> int | None:
-        """The id of a piece as `pieces` writes it; None if the vocabulary does not have it."""
+        """The id of a piece in the form that `pieces` returns; None if the vocabulary does not contain it."""
         found: int = self._processor.piece_to_id(piece)
         return found if self._processor.id_to_piece(found) == piece else None
 
@@ -115,7 +114,7 @@ class Tokenizer:
 
 
 class TokenizerPair(NamedTuple):
-    """The tokenizers of the two sides; the same object twice if the vocabulary is joint."""
+    """The source and the target tokenizer, which are the same object if the vocabulary is joint."""
 
     source: Tokenizer
     target: Tokenizer
@@ -131,8 +130,8 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. If there are more than
     two million lines, the model is learned from two million of them, drawn with `seed`. Without a size, the model has
-    8,000 pieces, or as many as the text supports if that is fewer. Raises the errors of iterating over `lines`, and
-    ValueError for an unknown kind, no text, or a size that the text does not support.
+    8,000 pieces, or as many as the text supports if that is fewer. Raises whatever iterating over `lines` raises,
+    and ValueError for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
         raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
@@ -150,9 +149,9 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
 
 
 def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
-    """All lines, or `number` of them, each with the same probability (Vitter 1985, algorithm R).
+    """All lines, or `number` of them if there are more, drawn with equal probability (Vitter 1985, algorithm R).
 
-    SentencePiece would sample different lines in every process, whatever its seed.
+    SentencePiece would sample different lines in every process, whatever the seed.
     """
     random, kept = Random(seed), list[str]()
     for place, line in enumerate(lines):
@@ -176,7 +175,7 @@ class VocabularySizeError(ValueError):
 
 
 def _train(lines: list[str], kind: str, size: int) -> bytes:
-    """A SentencePiece model. Raises ValueError like `train_tokenizer`; SentencePiece itself raises only
+    """Trains a SentencePiece model. Raises ValueError as `train_tokenizer` does; SentencePiece itself raises only
     RuntimeError.
     """
     model = io.BytesIO()

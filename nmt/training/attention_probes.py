@@ -1,4 +1,4 @@
-"""Attention probes: the maps of the same sentences at each validation, and the page that plays them."""
+"""Attention probes: maps of the same sentences at each validation, and the page that plays them as a film."""
 
 import logging
 import shutil
@@ -34,7 +34,7 @@ def probe_pairs(validation: Sequence[Example], number: int) -> list[IdPair]:
 
 
 class AttentionProbes(Callback):
-    """Writes the maps of the probe sentences at the end of each validation, with the weights that are validated."""
+    """Writes the maps of the probe sentences at the end of each validation, using the weights being validated."""
 
     def __init__(self, trained: Trained, pairs: list[IdPair]) -> None:
         self._trained, self._pairs = trained, pairs

@@ -11,7 +11,7 @@ from nmt.training.checkpoints import load_checkpoint
 
 
 class EMAWeightAveraging(WeightAveraging):
-    """Lightning's callback of this name with the warm-up of `moving_average`."""
+    """Lightning's callback of the same name, with the warm-up that `moving_average` describes."""
 
     def __init__(self, decay: float) -> None:
         super().__init__(use_buffers=False, multi_avg_fn=moving_average(decay))
@@ -20,7 +20,7 @@ class EMAWeightAveraging(WeightAveraging):
 def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
     """Returns a function that updates exponential moving averages: average <- d average + (1 - d) weight.
 
-    After n earlier updates, d = min(decay, (1 + n) / (10 + n)), the rule of TensorFlow's
+    After n earlier updates, d = min(decay, (1 + n) / (10 + n)), as in TensorFlow's
     ExponentialMovingAverage(num_updates). Until `decay` is reached, six sevenths of the average come from the last
     fifth of the updates, so that the initial weights do not dominate a short run.
     """
@@ -34,10 +34,10 @@ def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each floating-point tensor over the checkpoints, as a state_dict; other tensors are from the first.
+    """A state_dict with the floating-point tensors averaged over the checkpoints, and the others taken from the first.
 
-    Means are computed in float64. Raises ValueError for no files, for checkpoints with different tensors, and for
-    files that are not checkpoints.
+    Means are computed in float64. Raises ValueError if there are no files, if the checkpoints have different tensors,
+    or if a file is not a checkpoint.
     """
     if not files:
         raise ValueError("There are no checkpoints to average: name at least one file.")
@@ -45,7 +45,7 @@ def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:
-            raise ValueError(f"{file} and {files[0]} have different tensors: average checkpoints of one run.")
+            raise ValueError(f"{file} and {files[0]} have different tensors: average only checkpoints of the same run.")
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 

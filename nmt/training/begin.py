@@ -43,7 +43,7 @@ _CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "d
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
-    """Prepares a new run from the configuration of the command line and `changes`, which save memory.
+    """Prepares a new run with the configuration given on the command line and with `changes`, which save memory.
 
     Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
     """
@@ -61,8 +61,8 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     if settings.data.name not in ("sample", "documents") and "data" in job.given and "experiment" not in job.given:
         taken = "schedule" if start else "vocabulary, schedule"
         logger.warning(
-            "The %s and length of training come from experiment=sample, which suits the embedded corpus: choose an "
-            "experiment=, or experiment=none for the general defaults.",
+            "The %s and length of training come from experiment=sample, which is meant for the embedded corpus: choose "
+            "another experiment=, or set experiment=none to get the general defaults.",
             taken,
         )
     check_buildable(settings)
@@ -70,7 +70,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     files = [*settings.data.train, *settings.data.held_out.values()]
     check_files(files, settings.direction)
     check_boundaries(settings)
-    # With changes, the run to replace is this command's own first attempt.
+    # If there are changes, the run to replace is this command's own first attempt.
     run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
     if rank() == 0:
         check_unlocked(run.path)
@@ -122,10 +122,10 @@ def stored_keys(config: Config) -> Config:
 
 
 def inherited(config: Config, given: Sequence[str], start: Config) -> Config:
-    """The configuration with the model and the tokenizer settings of the run to start from.
+    """The configuration, with its model and tokenizer settings replaced by those of the run to start from.
 
     Parts that the command line chooses as a whole, such as model=luong or an experiment, are kept, and so are single
-    settings.
+    settings that it gives.
     """
     new = copy.deepcopy(config)
     chosen = {key for key in given if "." not in key}
@@ -147,10 +147,10 @@ def without_dropout(node: Node) -> Node:
 
 
 def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
-    """The configuration with the encoder, the embeddings and the tokenizer settings of a pretrained encoder.
+    """The configuration, with its encoder, embedding and tokenizer settings replaced by those of a pretrained encoder.
 
-    The decoder and its attention come from the command line. If it chooses a model, encoder_self or tokenizer as a
-    whole, that choice is kept, and so are single settings.
+    The decoder and its attention come from the command line. If the command line chooses a model, encoder_self or
+    tokenizer as a whole, that choice is kept, and so are single settings that it gives.
     """
     new = copy.deepcopy(config)
     chosen = {key for key in given if "." not in key}
@@ -168,7 +168,7 @@ def with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
 
 
 def with_width(config: Config, given: Sequence[str]) -> Config:
-    """The configuration with the model's width in schedule and initializer, unless the command line sets another."""
+    """The configuration, with any schedule.dim and initializer.dim that are not given set to the model's width."""
     model = config["model"]
     width = model.get("dim", model.get("decoder_dim"))
     dims = [f"{group}.dim" for group in ("schedule", "initializer") if "dim" in config.get(group, {})]
@@ -176,7 +176,7 @@ def with_width(config: Config, given: Sequence[str]) -> Config:
 
 
 def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
-    """Raises ValueError if the model or the tokenizers differ from those of `start`; it says how to change the command.
+    """Raises ValueError if the model or the tokenizers differ from those of `start`; the message says what to change.
 
     If `start` is a pretrained encoder, only the encoder's own settings are compared.
     """

@@ -36,8 +36,8 @@ def check_buildable(settings: RunSettings) -> None:
         most = model.max_context if isinstance(model, DocumentModel) else None
         if most is not None and settings.context.sentences > most:
             raise ValueError(
-                f"context.sentences is {settings.context.sentences}, but the scorer of earlier sentences has weights "
-                f"for only {most}: lower context.sentences, or raise the scorer's max_length."
+                f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
+                f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
             )
         build_task(settings, model).configure_optimizers()
         _warn_of_equal_passes(make(settings.objective), model)
@@ -52,7 +52,7 @@ def refusals() -> Iterator[None]:
     except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
         if is_mistake(error):
             raise
-        # An error of a library, which would otherwise be reported as a failure of the program.
+        # A library raised this error, which would otherwise be reported as a failure of the program.
         reason = " ".join(str(error).split())
         raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
 
@@ -83,7 +83,7 @@ def _warn_of_equal_passes(objective: Objective, model: Seq2Seq) -> None:
     rates += [part.dropout for part in model.modules() if isinstance(part, nn.RNNBase)]
     if not any(rates):
         logger.warning(
-            "objective=%s compares two passes that differ only by dropout, but this model has no dropout, so it is "
-            "cross entropy at twice the cost: add model.dropout=0.1, for example.",
+            "objective=%s compares two passes that differ only in dropout, but this model has no dropout, so it "
+            "amounts to cross entropy at twice the cost: add model.dropout=0.1, for example.",
             name,
         )

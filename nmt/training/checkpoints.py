@@ -1,4 +1,4 @@
-"""Checkpoints: the best few by the monitored metric, and the last one, from which a run resumes."""
+"""Checkpoints: the best few by the monitored metric, the most recent few, and the last, from which a run resumes."""
 
 import io
 import logging
@@ -59,7 +59,7 @@ class BestCheckpoints(ModelCheckpoint):
 
 
 class LastCheckpoint(ModelCheckpoint):
-    """Overwrites last.ckpt at the end of every validation. Resuming is exact, because no step is in progress then."""
+    """Overwrites last.ckpt at the end of every validation, when no step is in progress, so that resuming is exact."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(dirpath=folder, filename="last", save_on_train_epoch_end=False, enable_version_counter=False)
@@ -87,7 +87,7 @@ class RecentCheckpoints(ModelCheckpoint):
 
 
 def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The state of a ModelCheckpoint with its files in another folder; files that do not exist are dropped.
+    """The state of a ModelCheckpoint whose files are now in `folder`; files that do not exist there are dropped.
 
     The state may be older than the files: a better checkpoint may have replaced one that the state names.
     """
@@ -102,7 +102,7 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 class WholeFiles(TorchCheckpointIO):
-    """Writes checkpoints atomically, even if the process is killed or the disk full, and keeps the previous last one.
+    """Writes checkpoints atomically, even if the process is killed or the disk is full; keeps the former last.ckpt.
 
     Lightning's own writer moves the file from the system's temporary folder, which is not atomic if that folder is on
     another disk.
@@ -130,16 +130,16 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 
 
 def newest_whole(folder: Path) -> Path | None:
-    """The last checkpoint, or the previous one if the last is missing or damaged; None if there are none.
+    """The last checkpoint, or the previous one if the last is missing or damaged; None if neither exists.
 
-    Raises ValueError if all are damaged.
+    Raises ValueError if those that exist are all damaged.
     """
     found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
     whole = next((path for path in found if is_whole(path)), None)
     if found and whole is None:
         raise ValueError(
-            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a run "
-            "resumes only from these: start a new run in another run_dir. Nothing in the folder was changed."
+            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a run can "
+            "resume only from these: start a new run in another run_dir. Nothing in the folder was changed."
         )
     return whole
 
@@ -150,11 +150,11 @@ def tidy(folder: Path, whole: Path | None) -> None:
         part.unlink()
     if whole is not None and whole.name == PREVIOUS and (last := folder / LAST).is_file():
         os.replace(last, folder / DAMAGED)
-        logger.warning("%s is damaged and was renamed to %s; continuing from the previous one.", last, DAMAGED)
+        logger.warning("%s is damaged and was renamed to %s; resuming from the previous one.", last, DAMAGED)
 
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
-    """The content of a checkpoint, memory-mapped. Raises ValueError if it is damaged or another kind of file."""
+    """The contents of a checkpoint, memory-mapped. Raises ValueError if it is damaged or not a checkpoint."""
     damaged = f"{file} is damaged or not a checkpoint of a training run: train again."
     if not is_whole(file):
         raise ValueError(damaged)

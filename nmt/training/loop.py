@@ -1,4 +1,4 @@
-"""A run of nmt.train or nmt.pretrain from its preparation to its end."""
+"""A run of nmt.train or nmt.pretrain, from its preparation to its end."""
 
 import logging
 import pickle
@@ -39,15 +39,15 @@ logger = logging.getLogger(__name__)
 
 
 Prepare = Callable[[Mapping[str, Any]], Prepared]
-"""prepare(changes) prepares the run, with `changes` in its configuration to save memory."""
+"""prepare(changes) prepares the run, applying to its configuration the `changes` that save memory."""
 Finish = Callable[[Prepared, Config], None]
-"""finish(prepared, found) ends a run that has its best weights; `found` is what `fit` returned."""
+"""finish(prepared, found) completes a run whose best weights are saved; `found` is what `fit` returned."""
 
 
 def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
     """Prepares a run, trains it and finishes it; if the device runs out of memory, tries again with half the batch.
 
-    Raises ValueError, FileNotFoundError and FileExistsError before training if the configuration cannot be used.
+    Raises ValueError, FileNotFoundError or FileExistsError before training if the configuration cannot be used.
     """
     quiet(leader=rank() == 0)
     check_writable("run_dir", run.path)
@@ -58,7 +58,7 @@ def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Fin
         _train(prepared, before, finish)
         return
     except BatchTooLarge as error:
-        # Do not try again if a checkpoint would be lost, or if other processes train too.
+        # Do not try again if a checkpoint would be lost, or if other processes are training too.
         if prepared.processes > 1 or list(run.checkpoints.glob("*.ckpt")) or not error.can_be_halved:
             raise CheckFailed(error.remedy()) from error
         changes = error.halved
@@ -76,10 +76,10 @@ def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Fin
 
 
 def _train(prepared: Prepared, before: tuple[bytes, ...], finish: Finish) -> None:
-    """Trains to the end and finishes the run; `before` is the folder's state when it was read."""
+    """Trains to the end and finishes the run; `before` is the state of the run directory before `prepared` was made."""
     run = prepared.run
     if rank() > 0:
-        # The leader's exit code counts; another one here would look like a crash.
+        # Only the leader's exit code counts; a different one here would look like a crash.
         with suppress(Stopped):
             fit(prepared)
         return
@@ -92,7 +92,7 @@ def _train(prepared: Prepared, before: tuple[bytes, ...], finish: Finish) -> Non
 
 
 def fit(prepared: Prepared) -> dict[str, Any]:
-    """Trains to the end and saves the best weights; returns the content of metrics.json, except the scores.
+    """Trains to the end and saves the best weights; returns the contents of metrics.json, except the scores.
 
     In a distributed run, only the first process saves the weights; the others return an empty dict. Raises
     BatchTooLarge if the device is out of memory, CheckFailed if training cannot continue, and Stopped after a signal.
@@ -100,13 +100,15 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     run, settings = prepared.run, prepared.settings
     validation = settings.validation
 
-    # A step sums the loss of its batches, divides once by its target tokens, clips, and updates the weights.
+    # A step sums the losses of its batches, divides the gradients once by the number of target tokens, clips them, and
+    # updates the weights.
     task = prepared.task
     if settings.trainer.precision in ("64-true", "64"):
         # Lightning converts the task only after loading a checkpoint, and float32 would round a resumed run's weights.
         task.double()
 
-    # The callbacks run between the steps. Lightning calls them in this order, but those that save checkpoints last.
+    # The callbacks run between the steps. Lightning calls them in this order, except that it calls those that save
+    # checkpoints last.
     bar = sys.stderr.isatty()
     progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
     seconds = settings.trainer.max_seconds
@@ -121,14 +123,14 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     best = BestCheckpoints(run.checkpoints, validation.metric, validation.better, settings.checkpoints.keep)
     callbacks: list[Callback] = [
         progress,
-        # After the loss on the whole validation split is logged.
+        # These run once the whole validation split has been read, just before its loss is logged.
         *prepared.validations,
         FollowPlateau(validation.metric, -1 if validation.better == "max" else 1),
         LastValidation(),
         time_limit,
         stop_early,
     ]
-    # Swaps the averaged weights in before any callback that uses the validated weights, and out after the last one.
+    # Swaps the averaged weights in when a validation begins, and out after the callbacks above that use them.
     if settings.ema_decay is not None:
         callbacks.append(EMAWeightAveraging(settings.ema_decay))
     if settings.checkpoints.recent:
@@ -144,7 +146,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if loggers:
         callbacks.append(LearningRateMonitor(logging_interval="step"))
 
-    # The loop over the steps is Lightning's: forward, backward, optimizer step; a validation every validation.every
+    # The loop over the steps is Lightning's: forward, backward, optimizer step, and a validation every validation.every
     # steps.
     trainer = build_trainer(
         settings.trainer,
@@ -170,7 +172,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
             write_json(run.nonfinite, step_as_text(error, prepared))
         raise CheckFailed(f"{error} {error.remedy()} The sentences of this step are in {run.nonfinite}.") from error
     except Stopped:
-        logger.warning("Stopped at step %d, with a checkpoint; resume=true continues from there.", trainer.global_step)
+        logger.warning("Stopped at step %d with a checkpoint; resume=true continues from there.", trainer.global_step)
         raise
     except SystemExit as stop:
         logger.warning("Stopped at step %d. %s", trainer.global_step, where_to_resume(run))
@@ -183,9 +185,9 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if not trainer.is_global_zero:
         return {}
 
-    # The end: the weights of the best validation, and the cost of training.
+    # At the end, save the weights of the best validation, and report what training cost.
     if not best.best_model_path:
-        raise CheckFailed(f"{run.checkpoints} no longer has the best checkpoint: start over with overwrite=true.")
+        raise CheckFailed(f"{run.checkpoints} no longer contains the best checkpoint: start over with overwrite=true.")
     used = {
         "steps": trainer.global_step,
         "wall_time_seconds": round(time_limit.time_elapsed(), 1),
@@ -225,7 +227,7 @@ def step_as_text(error: NotFinite, prepared: Prepared) -> dict[str, Any]:
 
 @contextmanager
 def full_disk(run: RunDirectory) -> Iterator[None]:
-    """Turns the error of a full disk into CheckFailed, whose message says where to resume."""
+    """Turns a full-disk error into CheckFailed, whose message says where to resume."""
     try:
         yield
     except OSError as error:

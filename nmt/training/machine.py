@@ -26,8 +26,8 @@ class Machine(NamedTuple):
 def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer select.
 
-    Warns if there are more CPU processes than cores. Raises ValueError if there are far more or none, and for options
-    that Lightning rejects.
+    Warns if there are more CPU processes than cores. Raises ValueError if there are far more, if there are none, or if
+    Lightning rejects an option.
     """
     if str(settings.devices) in ("0", "[]"):
         raise ValueError(
@@ -37,14 +37,14 @@ def choose_machine(settings: TrainerSettings) -> Machine:
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
         raise ValueError(
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
-            f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each has one process."
+            f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each runs one process."
         )
     trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
     device = trainer.strategy.root_device.type
     if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
-            "trainer.devices is %d, with one process each, but there are only %d cores: use at most %d. A single "
-            "process uses all cores.",
+            "trainer.devices is %d, with one process per device, but there are only %d cores: use at most %d. A "
+            "single process uses all cores.",
             trainer.num_devices,
             cores,
             cores,
@@ -72,16 +72,16 @@ def faster_precision(settings: TrainerSettings, device: str) -> str | None:
 
 
 def rank() -> int:
-    """The rank of this process, as set by torchrun, SLURM or Lightning; exact only for 0, the leader of the run."""
+    """The rank of this process, as set by torchrun, SLURM or Lightning. Only 0, the rank of the leader, is exact."""
     if os.environ.get("NODE_RANK", "0") != "0" and "RANK" not in os.environ:
         return 1
-    # RANK and LOCAL_RANK first: a shell inside SLURM has SLURM_PROCID, and Lightning's own processes inherit it.
+    # RANK and LOCAL_RANK first: a shell inside SLURM sets SLURM_PROCID, which Lightning's own processes inherit.
     given = (os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
     return int(next((number for number in given if number is not None), "0"))
 
 
 def quiet(leader: bool) -> None:
-    """Silences Lightning's remarks, and in all processes except the leader our own log lines and warnings."""
+    """Silences Lightning's remarks and, in all processes except the leader, our own log lines and warnings."""
     if not leader:
         logging.getLogger("nmt").setLevel(logging.ERROR)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)

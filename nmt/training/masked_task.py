@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 
 def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
     """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the correct guesses."""
-    # With FixNorm, the embedding table is normalized once.
+    # With FixNorm, this normalizes the embedding table only once.
     with parametrize.cached():
         states = model(batch.source, batch.source_mask)
         # The loss comes first: a table that is cached under no_grad would have no gradient.
@@ -44,7 +44,7 @@ def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
 class MaskedTask(TrainingTask):
     """Minimizes -sum log p(x_i | x~) / pieces over the predicted pieces of an optimizer step.
 
-    Also logs the accuracy: the share of predicted pieces that have the largest probability.
+    Also logs the accuracy: the share of predicted pieces to which the model gives the largest probability.
     """
 
     counted: ClassVar = "predicted pieces"
@@ -89,7 +89,7 @@ def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> Ma
 
 @torch.inference_mode()
 def masked_score(model: MaskedTransformer, examples: Sequence[Example], batch_tokens: int) -> dict[str, float]:
-    """The loss per predicted piece, in nats, and the accuracy of a model on sentences with masked pieces."""
+    """A model's loss per predicted piece, in nats, and its accuracy, on sentences with masked pieces."""
     lengths = np.array([[len(example.source) + 1, len(example.target) + 1] for example in examples])
     nll = right = number = 0.0
     for [[chosen]] in plan(0, 0, lengths, max(batch_tokens, int(lengths.max()))):

@@ -29,8 +29,8 @@ class CrossEntropy:
 class RDrop:
     """Two passes p and q with different dropout: (nll(p) + nll(q)) / 2 + alpha / 2 (KL(p, q) + KL(q, p)) / 2.
 
-    This is half of Liang et al. (2021), equation 3, so that its scale per token is the same as for cross entropy.
-    Without dropout, the passes are equal.
+    This is half the loss of Liang et al. (2021), equation 3, so that its scale per token is the same as that of cross
+    entropy. Without dropout, the two passes are identical.
     """
 
     def __init__(self, alpha: float) -> None:

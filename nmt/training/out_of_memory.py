@@ -23,7 +23,7 @@ class BatchTooLarge(Exception):  # noqa: N818
 
     @property
     def halved(self) -> dict[str, int]:
-        """Settings that give steps of about the same size in less memory, by key."""
+        """The settings, by key, that give steps of about the same size with less memory."""
         return {
             "batching.batch_tokens": self.batch_tokens // 2,
             "trainer.accumulate_grad_batches": self.accumulate * 2,

@@ -42,11 +42,11 @@ logger = logging.getLogger(__name__)
 
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.max_time", "validation.patience")
 MACHINE = ("trainer.devices", "trainer.num_nodes", "trainer.strategy", "trainer.accelerator")
-"""The keys that set where to train. The batches of a step are divided among the processes."""
+"""The keys that determine where to train. The batches of a step are divided among the processes."""
 MAY_CHANGE = (*LENGTHS, *MACHINE, "max_skipped_steps")
 BATCHES = ("batching.batch_tokens", "trainer.accumulate_grad_batches")
 ADAPTED = (*BATCHES, "tokenizer.size")
-"""The keys that a run itself may change: to save memory, for a different number of processes or a small corpus."""
+"""The keys that a run may change by itself to save memory, or to suit the number of processes or a small corpus."""
 
 
 Own = TypeVar("Own", bound=LoopSettings)
@@ -69,21 +69,21 @@ class Prepared(Generic[Own, Net]):
     task: TrainingTask
     """What a step computes."""
     validations: Sequence[Callback]
-    """Callbacks that add to the validation loss, such as BLEU."""
+    """Callbacks for what a validation does besides computing the loss, such as BLEU."""
     data: TranslationData
     max_steps: int
-    """The smaller of trainer.max_steps and the steps of trainer.max_epochs; NO_LIMIT if neither is set."""
+    """The smaller of trainer.max_steps and the number of steps in trainer.max_epochs; NO_LIMIT if neither is set."""
     checkpoint: Path | None
-    """The checkpoint to continue from; None to begin at the first step."""
+    """The checkpoint to resume from; None to begin at the first step."""
     processes: int
     """The number of training processes."""
     record: Config
-    """The content of metrics.json until training ends."""
+    """The contents of metrics.json until training ends."""
     is_new: bool
     """Whether the run directory is cleared first."""
 
     def store(self) -> None:
-        """Writes the files that resuming and other commands need, before the first step."""
+        """Before the first step, writes the files that are needed for resuming and by other commands."""
         if self.is_new:
             self.run.clear()
         try:
@@ -107,14 +107,14 @@ class Corpora(NamedTuple):
 
 
 def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
-    """The corpora of a run. Warns about names in data.detokenize that are neither one of its corpora nor a file."""
+    """The corpora of a run. Warns about names in data.detokenize that are neither its corpora nor files."""
     data, direction = settings.data, settings.direction
     held_out = list(data.held_out.values())
     known = (*data.train, *held_out)
     for prefix in data.detokenize:
         if prefix not in known and not any(path.is_file() for path in file_pair(prefix, direction)):
             logger.warning(
-                "data.detokenize has '%s', which is neither a corpus of this run nor a file; it has no effect. "
+                "data.detokenize contains '%s', which is neither a corpus of this run nor a file; it has no effect. "
                 "The corpora are %s.",
                 prefix,
                 ", ".join(known),
@@ -128,18 +128,18 @@ def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
 
 
 def check_boundaries(settings: RunSettings) -> None:
-    """If the model reads context, raises ValueError if a PREFIX.doc is damaged or no training corpus has one."""
+    """For a model that reads context, raises ValueError if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
     data = settings.data
     found = {prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())}
     if not any(found[prefix] for prefix in data.train):
         raise ValueError(
-            f"context.sentences is {settings.context.sentences}, but no training corpus has documents: add "
-            f"{data.train[0]}.doc, which names the document of each line, or set context=none."
+            f"context.sentences is {settings.context.sentences}, but no training corpus has document boundaries: "
+            f"add {data.train[0]}.doc, which names the document that each line belongs to, or set context=none."
         )
     if not found[data.valid]:
-        logger.warning("%s has no document boundaries (PREFIX.doc): it is validated without context.", data.valid)
+        logger.warning("%s has no document boundaries (PREFIX.doc), so validation uses no context.", data.valid)
 
 
 def filters_of(settings: RunSettings) -> Filters:
@@ -150,7 +150,7 @@ def filters_of(settings: RunSettings) -> Filters:
 def prepare_data(
     settings: RunSettings, corpora: Corpora, tokenizers: TokenizerPair, model: Seq2Seq, processes: int, cache_dir: Path
 ) -> tuple[TranslationData, int]:
-    """The batches of training and validation, and the number of training steps.
+    """The training and validation batches, and the number of training steps.
 
     Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
     """
@@ -176,7 +176,7 @@ def prepare_data(
     longest, budget = int(pairs.lengths.max()), settings.batching.batch_tokens
     if window.sentences and longest > budget >= rows.lengths.max():
         raise ValueError(
-            f"A sentence and its {window.sentences} earlier ones have up to {longest} tokens, more than "
+            f"A sentence and the {window.sentences} before it together have up to {longest} tokens, more than "
             f"batching.batch_tokens={budget}: raise batching.batch_tokens to {longest}, or lower context.sentences."
         )
     max_steps = steps_of_training(settings, pairs.lengths, mixing, processes)
@@ -197,7 +197,7 @@ def prepare_data(
 def steps_of_training(
     settings: LoopSettings, lengths: Int[np.ndarray, "pairs 2"], mixing: Mixing, processes: int
 ) -> int:
-    """The smaller of trainer.max_steps and the steps of trainer.max_epochs; NO_LIMIT if neither is set.
+    """The smaller of trainer.max_steps and the number of steps in trainer.max_epochs; NO_LIMIT if neither is set.
 
     Plans the first epoch in any case. Raises ValueError if the sentences cannot be put into batches.
     """
@@ -233,13 +233,14 @@ def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: S
         for side, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
             if most is not None and length > most:
                 raise ValueError(
-                    f"The longest {side} of the {split} data has {length} pieces with EOS, but scorer=location has "
-                    f"weights for {most}: set its max_length to {length} or more, or leave out long sentences."
+                    f"The longest {side} sentence of the {split} data has {length} pieces including EOS, but "
+                    f"scorer=location has weights for only {most}: set its max_length to {length} or more, or leave "
+                    "out long sentences."
                 )
 
 
 def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
-    """The limits, except epochs, that a run has reached, with the amounts used; `record` is like metrics.json."""
+    """The limits that a run has reached, except epochs, and the amounts used; `record` has the keys of metrics.json."""
     trainer, patience = settings.trainer, settings.validation.patience
     steps, seconds, validations = (
         record.get(key, 0) for key in ("steps", "wall_time_seconds", "validations_since_best")
@@ -257,7 +258,7 @@ def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
 def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
     """The run that start_from names, for a new run in the folder `own`: a translation model or a pretrained encoder.
 
-    Raises ValueError or FileNotFoundError if it is not a finished run of the same direction.
+    Raises ValueError or FileNotFoundError if it is not a finished run with the same direction.
     """
     name = settings.start_from
     if name is None:
@@ -289,7 +290,7 @@ def start_weights(start: Trained | Encoder | None, recorded: Config) -> Config:
 
 
 def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | Encoder | None) -> Seq2Seq:
-    """The model with new weights, or those of `start`. A pretrained encoder sets only its own part of the model."""
+    """The model, with new weights or those of `start`. A pretrained encoder sets only its own part of the model."""
     torch.manual_seed(settings.seed)
     model = build_model(settings.model, tokenizers, settings.context.model)
     into = model
@@ -302,7 +303,7 @@ def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Train
         logger.info("The encoder and the embeddings come from %s; initializer sets the other weights", start.run.path)
         pretrained = build_encoder(start.settings.model, start.tokenizers)
         safetensors.torch.load_model(pretrained, start.run.weights)
-        # Not strict, because the file has only the encoder's weights; they have the same names in the model.
+        # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
         unexpected = into.load_state_dict(pretrained.state_dict(), strict=False).unexpected_keys
         if unexpected:
             raise ValueError(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
@@ -313,7 +314,7 @@ def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Train
 
 
 def changed_command(command: str, before: Config, after: Config) -> str:
-    """A single command that gives the same result: the run's own command with the changed lengths and batches."""
+    """A single command that gives the same result: the run's own command with the changed settings."""
     changed = {
         key: value_at(after, key) for key in (*MAY_CHANGE, *BATCHES) if value_at(after, key) != value_at(before, key)
     }

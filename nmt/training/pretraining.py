@@ -1,4 +1,4 @@
-"""How masked pretraining begins, and how a stopped run continues."""
+"""How masked pretraining begins, and how a stopped run resumes."""
 
 import logging
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 def begin_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
-    """Prepares a new run from the configuration of the command line and `changes`, which save memory.
+    """Prepares a new run with the configuration given on the command line and with `changes`, which save memory.
 
     Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
     """
@@ -57,7 +57,7 @@ def begin_pretraining(
     check_encoder_buildable(settings)
     machine = choose_machine(settings.trainer)
     text = read_text(settings)
-    # With changes, the run to replace is this command's own first attempt.
+    # If there are changes, the run to replace is this command's own first attempt.
     run.require_free(job.settings.overwrite or bool(changes) or rank() != 0)
     if rank() == 0:
         check_unlocked(run.path)
@@ -74,7 +74,7 @@ def begin_pretraining(
 def resume_pretraining(
     job: Job[PretrainSettings], run: EncoderDirectory, changes: Mapping[str, Any]
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
-    """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
+    """Prepares a run to resume from its last checkpoint, or to start over if it has no checkpoint.
 
     Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
     """
@@ -195,8 +195,8 @@ def check_line_lengths(model: MaskedTransformer, training: TrainingData, valid: 
     for split, length in lengths.items():
         if model.max_source is not None and length > model.max_source:
             raise ValueError(
-                f"The longest line of the {split} text has {length} pieces with EOS, but scorer=location has weights "
-                f"for {model.max_source}: set its max_length to {length} or more, or leave out long lines."
+                f"The longest line of the {split} text has {length} pieces including EOS, but scorer=location has "
+                f"weights for only {model.max_source}: set its max_length to {length} or more, or leave out long lines."
             )
 
 

@@ -1,4 +1,4 @@
-"""Logs the speed; without a progress bar, also prints it and the time left as lines on standard error."""
+"""Logs the training speed; without a progress bar, also prints the speed and the time left on standard error."""
 
 import logging
 import math
@@ -14,15 +14,15 @@ from nmt.training.task import TrainingTask
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 10**9
-"""The number of steps of a run without a limit on steps or epochs: the stream of batches needs a length."""
+"""The length of the stream of batches, in steps, for a run that limits neither steps nor epochs."""
 
 
 class Progress(Callback):
-    """Logs `tokens_per_second`: the tokens predicted, including EOS, per second of training without validation.
+    """Logs `tokens_per_second`: the tokens predicted, including EOS, per second of training, excluding validation.
 
-    With `lines`, it also writes a line with the speed and the time left every `every` steps; `counted` names the
-    tokens. `seconds` is the wall time of the run and `training_seconds` the part without validation; both include the
-    time before a resume.
+    With `lines`, it also writes a line with the speed and the time left every `every` steps; `counted` is what that
+    line calls the tokens. `seconds` is the wall time of the run, and `training_seconds` is the part of it that was not
+    spent on validation; both include the time before a resume.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Progress(Callback):
         self.seconds, self.training_seconds = state_dict["seconds"], state_dict["training_seconds"]
 
     def _elapse(self, training: bool) -> None:
-        """Adds the time since the last mark to training or validation."""
+        """Adds the time since the last mark to `seconds` and, if it was spent on training, to `training_seconds`."""
         now = time.monotonic()
         self.seconds += now - self._mark
         self.training_seconds += (now - self._mark) * training
@@ -102,7 +102,7 @@ class Progress(Callback):
             )
 
     def _left(self, trainer: Trainer) -> str:
-        """Hours, minutes and seconds until max_steps or max_time, whichever comes first, including validations.
+        """Hours, minutes and seconds until max_steps or max_time, whichever comes first; validations are included.
 
         Only the speed since the last resume counts: the run may have begun on a slower or busier machine.
         """

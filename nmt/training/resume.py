@@ -1,4 +1,4 @@
-"""How a stopped run continues: with the stored configuration, from the last checkpoint."""
+"""How a run resumes: with the stored configuration, from the last checkpoint."""
 
 import copy
 import logging
@@ -45,7 +45,7 @@ SettingsT = TypeVar("SettingsT", bound=LoopSettings)
 
 
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
-    """Prepares a run to continue from its last checkpoint; without a checkpoint it starts over.
+    """Prepares a run to resume from its last checkpoint, or to start over if it has no checkpoint.
 
     Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
     """
@@ -67,7 +67,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
     checkpoint = last_checkpoint(run, found.finished)
-    # A checkpoint has its own weights, and the run that training started from may be gone.
+    # A checkpoint contains all weights, and the run that start_from names may no longer exist.
     start = None if checkpoint else finished_run(settings, run.path)
     if metrics:
         tokenizers = run.tokenizers(settings.direction, metrics)
@@ -104,14 +104,14 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
 
 @dataclass(frozen=True)
 class Stored(Generic[SettingsT]):
-    """What the run directory of a run to resume contains."""
+    """What the directory of the run to resume contains."""
 
     config: Config
-    """Its configuration, with the changes of the command line."""
+    """The run's configuration, with the changes from the command line and those that save memory."""
     settings: SettingsT
     """The same configuration, validated."""
     stored: Config
-    """The configuration before these changes."""
+    """The configuration before those changes."""
     metrics: Config
     finished: bool
 
@@ -141,7 +141,7 @@ def stored_run(
 
 
 def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Config) -> Config:
-    """The command of a resumed run and the requested values of the keys that it may change, for its metrics."""
+    """What metrics.json records of a resumed run: its command, and the requested values of the keys in ADAPTED."""
     return {
         "command": changed_command(metrics.get("command", job.command), stored, config),
         "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
@@ -151,7 +151,7 @@ def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Conf
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
     """The stored configuration with the values that the command line sets for keys in MAY_CHANGE.
 
-    Raises ValueError if the command line changes any other key. `path` is the run directory, for a warning.
+    Raises ValueError if the command line changes any other key. `path` is the run directory, which a warning names.
     """
     asked = metrics.get("asked", {})
     config = copy.deepcopy(stored)
@@ -159,7 +159,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
         value = value_at(job.config, key)
         if key.split(".")[0] in NOT_STORED or value == value_at(stored, key):
             continue
-        # The run itself changed the value: to save memory, or for a different number of processes or a small corpus.
+        # The run changed the value by itself, to save memory or to suit the number of processes or a small corpus.
         if key in asked and value == asked[key]:
             continue
         if key not in MAY_CHANGE:
@@ -171,7 +171,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
     # A schedule defined by the length of training keeps that length, so that the steps already done stay valid.
     decay = value_at(stored, "schedule.steps")
     before, now = (value_at(each, "trainer.max_steps") for each in (stored, config))
-    # steps_of_training warns of a shorter length.
+    # If the length is now shorter, steps_of_training warns.
     if decay is not None and before != now and (now is None or now >= decay):
         logger.warning(
             "trainer.max_steps is now %s, but the learning rate still decays over %s steps; for a different schedule, "
@@ -184,7 +184,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
 
 
 def check_continues(before: Config, now: Config, settings: LoopSettings, path: Path, metrics: Config) -> None:
-    """Raises ValueError if a finished run would end at once, because it has reached a limit."""
+    """Raises ValueError if a finished run would end at once, because it has reached a limit or no limit has changed."""
     if reached := reached_limits(settings, metrics):
         raise ValueError(
             f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
@@ -198,42 +198,42 @@ def check_continues(before: Config, now: Config, settings: LoopSettings, path: P
 
 
 def check_epochs_left(path: Path, metrics: Config, max_steps: int) -> None:
-    """Raises ValueError if a finished run has done `max_steps`, the steps of all its epochs."""
+    """Raises ValueError if a finished run has already done `max_steps`, the number of steps in all its epochs."""
     if metrics.get("steps", 0) >= max_steps:
         raise ValueError(
-            f"The run in {path} is finished and has done the {max_steps} steps of its epochs: to train it longer, "
+            f"The run in {path} is finished and has done all {max_steps} steps of its epochs: to train it longer, "
             "raise trainer.max_epochs or set it to null, or use overwrite=true instead of resume=true to start over."
         )
 
 
 def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
-    """The checkpoint to continue from; None to start over. Raises ValueError if this would lose a finished run."""
+    """The checkpoint to resume from; None to start over. Raises ValueError if that would lose a finished run."""
     last = newest_whole(run.checkpoints)
     if last is None and finished:
         raise ValueError(
-            f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to continue from: start "
+            f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to resume from: start "
             "a new run in another run_dir."
         )
     if last is None:
-        logger.warning("There is no checkpoint in %s to continue from: training starts over.", run.checkpoints)
+        logger.warning("There is no checkpoint in %s to resume from: training starts over.", run.checkpoints)
     return last
 
 
 def same_steps(config: Config, batches: int, processes: int) -> Config:
-    """The configuration with which a step has `batches` batches, summed over all `processes`.
+    """The configuration, changed so that a step has `batches` batches in total over all `processes`.
 
-    Raises ValueError if the batches of a step cannot be divided among the processes.
+    Raises ValueError if the batches of a step cannot be divided evenly among the processes.
     """
     if batches % processes:
         raise ValueError(
-            f"A step of this run has {batches} batches, which cannot be divided among {processes} processes: resume "
-            "with a number of processes that divides it."
+            f"A step of this run has {batches} batches, which cannot be divided evenly among {processes} processes: "
+            f"resume with a number of processes that divides {batches}."
         )
     accumulate = batches // processes
     if accumulate != value_at(config, "trainer.accumulate_grad_batches"):
         logger.warning(
-            "Resumed on %d devices with trainer.accumulate_grad_batches=%d: steps have the same sentences, but dropout "
-            "and the order of sums differ, so the result is not bit-identical.",
+            "Resumed on %d devices with trainer.accumulate_grad_batches=%d: steps have the same sentences as before, "
+            "but dropout and the order of summation differ, so the result is not bit-identical.",
             processes,
             accumulate,
         )
@@ -248,7 +248,7 @@ def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
-    """Each key that the command line sets, with each key at or below it; `_target_` and `name` come first."""
+    """Pairs each key that the command line sets with every key at or below it; `_target_` and `name` come first."""
     return [
         (given, leaf)
         for given in job.given
@@ -260,7 +260,7 @@ def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:
 
 
 def _ungrouped_keys(key: str, value: Any, other: Any) -> list[str]:
-    """The dotted keys at or below `key` at which not both of the values are groups."""
+    """The dotted keys, at or below `key`, at which at least one of the two values is not a group."""
     if not (isinstance(value, dict) and isinstance(other, dict)):
         return [key]
     names = dict.fromkeys([*other, *value])

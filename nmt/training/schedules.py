@@ -7,7 +7,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int) -> LambdaLR:
-    """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: linear to lr, then decay (fairseq)."""
+    """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: a linear rise to lr, then decay (fairseq)."""
     _at_least_one(warmup, "schedule.warmup")
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, (warmup / (done + 1)) ** 0.5))
 
@@ -26,7 +26,7 @@ def constant(optimizer: Optimizer, warmup: int) -> LambdaLR:
 
 
 def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> LambdaLR:
-    """lr min(n / warmup, 1) up to step `start`, then halved every `every` (Luong et al. 2015, section 4.1)."""
+    """lr min(n / warmup, 1) up to step `start`, then halved every `every` steps (Luong et al. 2015, section 4.1)."""
     _at_least_one(warmup, "schedule.warmup")
     _at_least_one(every, "schedule.every")
     if start < 0:
@@ -38,10 +38,12 @@ def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, 
     """`step_halving` with `start` and `every` as fractions of `steps`: constant at first, then decaying."""
     if steps is None or steps < 1:
         raise ValueError(
-            "schedule=late_halving takes fractions of trainer.max_steps: set it, or choose another schedule."
+            "schedule=late_halving is defined in terms of trainer.max_steps: set it, or choose another schedule."
         )
     if not (0 < start <= 1 and 0 < every <= 1):
-        raise ValueError(f"schedule.start is {start}, schedule.every {every}; both must be above 0 and at most 1.")
+        raise ValueError(
+            f"schedule.start is {start} and schedule.every is {every}; both must be above 0 and at most 1."
+        )
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
 
 
@@ -66,7 +68,7 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
 
 
 def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -> ReduceLROnPlateau:
-    """lr times `factor` whenever validation.monitor has not improved for more than `patience` validations.
+    """Multiplies lr by `factor` whenever validation.monitor has not improved for more than `patience` validations.
 
     The scheduler is given a value to minimize (a loss, or a negated score).
     """

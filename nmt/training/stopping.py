@@ -1,4 +1,4 @@
-"""When training ends: after a whole optimizer step, and with a validation unless a signal stops it."""
+"""When training ends: after a complete optimizer step and, unless a signal stops it, after a validation."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ def step_is_whole(trainer: Trainer, batch_idx: int) -> bool:
 
 
 class TimeLimit(Timer):
-    """Lightning's timer for trainer.max_time. It counts the time before a resume, and lets the current step finish."""
+    """Lightning's timer for trainer.max_time. It counts time before a resume too, and lets the current step finish."""
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -63,7 +63,7 @@ class StopEarly(EarlyStopping):
 
 
 class FollowPlateau(Callback):
-    """Gives a plateau schedule the monitored metric before that validation's checkpoint is written."""
+    """Passes the monitored metric to a plateau schedule before the checkpoint of that validation is written."""
 
     def __init__(self, monitor: str, sign: int) -> None:
         self._monitor, self._sign = monitor, sign
@@ -125,7 +125,7 @@ class StopOnSignal(Checkpoint):
         self._signal = number
         name = signal.Signals(number).name
         logger.warning(
-            "%s: finishing this step, and its validation if one is due, and writing a checkpoint. A second signal "
-            "stops training at once, without a checkpoint.",
+            "%s: finishing this step, with its validation if one is due, and then writing a checkpoint. A second "
+            "signal stops training at once, without a checkpoint.",
             name,
         )

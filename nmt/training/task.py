@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def batch_seed(seed: int, batch: int, rank: int) -> int:
-    """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches can shift it."""
+    """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches affect it."""
     digest = hashlib.blake2b(f"{seed}/{batch}/{rank}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
@@ -36,7 +36,7 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
 class NotFinite(FloatingPointError):  # noqa: N818
     """The loss or the gradient norm of a step is infinite or NaN.
 
-    examples: the step's sentence pairs, before word dropout; skipped: the number of such steps skipped before.
+    examples: the step's sentence pairs, before word dropout; skipped: how many such steps were skipped before it.
     """
 
     def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
@@ -52,7 +52,7 @@ class NotFinite(FloatingPointError):  # noqa: N818
 
 
 class TrainingTask(LightningModule):
-    """Minimizes the loss per token to predict in an optimizer step.
+    """Minimizes, in each optimizer step, the loss per token to predict.
 
     The loss is summed over all batches and processes of the step and divided once by their number of tokens, before
     clipping. `valid_loss` is the plain cross entropy per token.
@@ -93,7 +93,7 @@ class TrainingTask(LightningModule):
 
     @abstractmethod
     def examples(self, batch: Any) -> list[Example]:
-        """The sentences of a batch, for the report on a step that is not finite."""
+        """The sentences of a batch, for the report on a step whose loss or gradient is not finite."""
         raise NotImplementedError
 
     def on_train_batch_start(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
@@ -124,9 +124,9 @@ class TrainingTask(LightningModule):
     ) -> None:
         """Divides the gradients by the step's number of tokens to predict and clips their norm, in one multiplication.
 
-        A step with an infinite or NaN gradient is skipped, or ends training. Lightning's own clipping is used if
-        gradients carry the factor of a loss scaler, which skips such steps itself, or are sharded over devices. With
-        bfloat16, which has no scaler, Lightning's clipping would reject fused optimizers.
+        A step with an infinite or NaN gradient is skipped, or ends training. Lightning's own clipping is used if the
+        gradients carry the factor of a loss scaler, which skips such steps itself, or if they are sharded over devices.
+        It is not used with bfloat16, which has no scaler, because it would reject fused optimizers.
         """
         plugin, batches, self._step_batches = self.trainer.precision_plugin, self._step_batches, []
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
@@ -147,7 +147,7 @@ class TrainingTask(LightningModule):
             clip_grad_value_(self.parameters(), limit)
 
     def _skip(self, found: NotFinite) -> None:
-        """Drops the gradients of a step, so that no weight changes; schedule and weight averages continue.
+        """Drops the gradients of a step, so that no weight changes; the schedule and the weight averages still advance.
 
         Raises the error instead if too many steps have been skipped already.
         """
@@ -177,7 +177,7 @@ class TrainingTask(LightningModule):
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = self._optimizer(self.model.parameters())
         schedule = self._schedule(optimizer)
-        # Lightning would step a plateau schedule after writing the checkpoint, so a resumed run would miss the step. To
+        # Lightning would step a plateau schedule after writing the checkpoint, so a resumed run would miss it. To
         # Lightning, training is one epoch, so "epoch" leaves the schedule to stopping.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
         return {

@@ -1,4 +1,4 @@
-"""BLEU and sample translations during validation: cheap, with a warning if the model has collapsed."""
+"""BLEU and sample translations during validation, at a limited cost; warns if the model has collapsed."""
 
 import logging
 import math
@@ -32,9 +32,9 @@ class ValidationBleu(Callback):
 
     `documents` are the document numbers of these sentences, for a translator that reads context.
 
-    Translating may take at most `max_time_fraction` of the wall time, which includes the time before a resume. A BLEU
-    that would exceed it is skipped and logged as NaN, except for the first and the last. Which ones are skipped depends
-    on the clock, so if BLEU decides when to stop, use max_time_fraction = 1, which skips none.
+    Translating may take at most `max_time_fraction` of the wall time, which includes the time before a resume. A
+    measurement that would exceed this is skipped and logged as NaN, except for the first and the last. Which ones are
+    skipped depends on the clock, so if BLEU decides when to stop, use max_time_fraction = 1, which skips none.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ValidationBleu(Callback):
         return self._before + time.monotonic() - self._start
 
     def _affordable(self) -> bool:
-        # With a fraction of 1, the clock is ignored, so that rounding cannot skip a validation.
+        # With a fraction of 1, the clock is ignored, so that a rounding error cannot cause a skip.
         return self._max_time_fraction == 1 or self._spent + self._latest <= self._max_time_fraction * self._elapsed()
 
     def _measure(self, trainer: Trainer, pl_module: LightningModule) -> float:
@@ -94,7 +94,7 @@ class ValidationBleu(Callback):
         distinct = len(set(outputs))
         if self._validations > 1 and distinct <= max(1, _COLLAPSED * len(outputs)):
             logger.warning(
-                "step %d: the outputs have collapsed (distinct translations of %d sentences: %d); if this lasts, "
+                "step %d: the outputs have collapsed (%d sentences, distinct translations: %d); if this persists, "
                 "lower optimizer.lr or raise schedule.warmup.",
                 step,
                 len(outputs),
@@ -107,7 +107,7 @@ class ValidationBleu(Callback):
 
 
 def translation_validations(trained: Trained, validation: Sequence[Example]) -> list[Callback]:
-    """The callbacks that add to the validation loss: BLEU of the first sentences, and the attention probes."""
+    """The callbacks for what a validation does besides computing the loss: BLEU and the attention probes."""
     settings = trained.settings
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))
     greedy = BeamSearch(beam_size=1, constraints=make(settings.search["constraints"]))
@@ -120,7 +120,7 @@ def translation_validations(trained: Trained, validation: Sequence[Example]) -> 
         longest_source(settings),
         window=trained.window,
     )
-    # The BLEU of corpus_scores, but without a confidence interval: its 1,000 resamples take longer than translating.
+    # The BLEU of corpus_scores without its confidence interval, whose 1,000 resamples take longer than translating.
     of_tokens = is_tokenized(settings.data.tokenized, valid.target)
     metric = Bleu(tokenize="none" if of_tokens else "13a", force=True)
 

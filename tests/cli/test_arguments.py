@@ -140,7 +140,8 @@ def test_words_without_a_key_become_a_list() -> None:
     download = COMMANDS["download"]
     assert for_hydra(arguments, download, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
     with pytest.raises(
-        ValueError, match=r"^Both 'envi' and what= are given\. Write all names without a key, or all in what="
+        ValueError,
+        match=r"^Both 'envi' and what= are given\. Either give all names without a key, or give them all as what=",
     ):
         for_hydra(["envi", "what=iwslt15"], download, "what")
 

@@ -70,7 +70,7 @@ def in_a_shell(command: str, corpus: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("nmt.translate run_dir=run >&-", "Standard output is closed. Send it to a file, a pipe or /dev/null."),
+        ("nmt.translate run_dir=run >&-", "Standard output is closed. Redirect it to a file, a pipe or /dev/null."),
         ("nmt.translate run_dir=run <&-", "Standard input is closed. Give it a file, as in '< in.en', or a pipe."),
         ("nmt.train scorer=dott 1>&2 2>&-", ""),
     ],
@@ -112,7 +112,7 @@ def test_a_run_directory_that_cannot_be_made_is_a_mistake(
         (
             "train",
             ["-m", "data.train.7=train,valid"],
-            "data.train is a list. Write all of it, as in 'data.train=[A,B]'",
+            "data.train is a list. Set the whole list, as in 'data.train=[A,B]'",
         ),
         ("train", ["resume=true"], "run/config.yaml cannot be used: Unknown direction '12'"),
         ("compare", ["run_dirs=[run,./run]"], "run_dirs names run twice; name each run once"),

@@ -198,12 +198,13 @@ def test_a_loaded_run_translates_documents(inside: Path) -> None:
     [
         (
             {"data__train": "[plain]", **HIERARCHICAL},
-            "context.sentences is 2, but no training corpus has documents: add plain.doc, which names the document of "
-            "each line, or set context=none.",
+            "context.sentences is 2, but no training corpus has document boundaries: add plain.doc, which names the "
+            "document that each line belongs to, or set context=none.",
         ),
         (
             {"data__train": "[damaged]", **HIERARCHICAL},
-            "damaged.doc has 1 lines but the text has 2; line n must name the document of line n of the text.",
+            "damaged.doc has 1 lines but the text has 2; line n must name the document that line n of the text belongs "
+            "to.",
         ),
         (
             {**HIERARCHICAL, "context__sentences": 0},
@@ -215,7 +216,7 @@ def test_a_loaded_run_translates_documents(inside: Path) -> None:
             "context.sentences is 5000; it must be a whole number from 0 to",
         ),
         ({**HIERARCHICAL, "context__model__at": "middle"}, "context.model.at is 'middle'; choose encoder, decoder or"),
-        ({**HIERARCHICAL, "data__concat_prob": 0.1}, "data.concat_prob joins unrelated pairs, which have no common"),
+        ({**HIERARCHICAL, "data__concat_prob": 0.1}, "data.concat_prob joins unrelated pairs, which share no document"),
         (
             {**HIERARCHICAL, "context__sentences": 9, "batching__batch_tokens": 101},
             "tokens, more than batching.batch_tokens=101: raise batching.batch_tokens to ",

@@ -143,7 +143,7 @@ def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> Non
         (["what=['https://a/x.zip','http://b/y.zip']"], ValueError, "'http://b/y.zip' is not an https:// URL"),
         (["what=['https://a/x.zip','https://b/x.tgz']"], ValueError, "would both be written to data/x"),
         (["what=tiny", "from=nowhere"], FileNotFoundError, "from is nowhere, which is not a folder"),
-        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; name the folder that has the files"),
+        (["what=tiny", "from=corpus"], FileNotFoundError, r"corpus has no a\.en; name the folder that contains"),
         (["what=tiny"], CheckFailed, r"https://localhost:1/a\.en could not be downloaded: .* add from=FOLDER to copy"),
     ],
 )

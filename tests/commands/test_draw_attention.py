@@ -55,15 +55,15 @@ def test_several_folders_make_one_page(here: Path, tmp_path: Path, capsys: pytes
         ({"maps": ["MAPS", "MAPS"], "formats": ["viewer"]}, "out is not given"),
         ({"maps": "MAPS", "formats": []}, "formats is an empty list; name at least one format"),
         ({"maps": "MAPS", "site": "encoder_self"}, "This model has no attention at site 'encoder_self', only at cross"),
-        ({"maps": "MAPS", "lines": [0]}, "it must be a list of whole numbers from 1"),
-        ({"maps": "MAPS", "lines": []}, r"lines is \[\]; it must be a list of whole numbers from 1"),
+        ({"maps": "MAPS", "lines": [0]}, "it must be a list of line numbers, counted from 1"),
+        ({"maps": "MAPS", "lines": []}, r"lines is \[\]; it must be a list of line numbers, counted from 1"),
         (
             {"maps": "MAPS", "width": 1.0},
             r"No picture could be drawn\. A picture of \d+ columns does not fit into 1\.0 inches .* use at least \d",
         ),
-        ({"maps": "MAPS", "lines": [2]}, "has no maps of line 2"),
-        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which has other maps; choose another folder"),
-        ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has one layer, 0: choose one, or leave it out"),
+        ({"maps": "MAPS", "lines": [2]}, "has no maps for line 2"),
+        ({"maps": "MAPS", "out": "maps_luong/probes/step_0000002"}, "which contains other maps; choose another folder"),
+        ({"maps": "MAPS", "layer": 7}, "layer is 7; cross has only layer 0: choose one, or leave it out"),
     ],
 )
 def test_settings_that_cannot_be_drawn_are_refused(

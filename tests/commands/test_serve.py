@@ -45,7 +45,7 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
         ({"run_dirs": []}, "run_dirs is an empty list; name at least one run directory"),
         ({"allow_origins": ["*"]}, r"allow_origins is '\*', which lets every web page use the server; name the"),
         ({"port": 70000}, "port is 70000; it must be a port from 1 to 65535, or 0 for a free one"),
-        ({"api_keys": "empty"}, "empty has no API keys; write one per line"),
+        ({"api_keys": "empty"}, "empty contains no API keys; write one per line"),
         ({"api_keys": "nowhere"}, "api_keys.*nowhere"),
     ],
 )

@@ -94,10 +94,10 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("compare", "run_dirs", [], "Set either 'run_dirs=.A,B.' to compare runs, or 'outputs=.a.vi,b.vi.' and refere"),
         ("align", "threshold", 0, "threshold is 0; it must be above 0 and at most 1, such as 0.2."),
         ("average", "number", 1, "number is 1; it must be a whole number of at least 2, or null for all."),
-        ("export_attention", "layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the m"),
+        ("export_attention", "layer", "abc", "layer is abc; it must be a whole number of at least 0, all, or null"),
         ("export_attention", "width", 0, "width is 0; it must be from 1 to 100 inches, such as 3.3, or null."),
         ("draw_attention", "row", 1, "Unknown row '1'. Available: predicts, reads."),
-        ("draw_attention", "lines", [0], "lines is .0.; it must be a list of whole numbers from 1, as in lines="),
+        ("draw_attention", "lines", [0], "lines is .0.; it must be a list of line numbers, counted from 1, as"),
         (
             "ablate_attention",
             "sentences",

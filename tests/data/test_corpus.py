@@ -125,7 +125,7 @@ def test_a_relative_prefix_is_found_in_the_working_folder_and_then_in_the_checko
     [
         ("data/envi/news", "; 'python -m nmt.download envi' downloads it."),
         ("data/hub/some/set/train", "; 'python -m nmt.download hub:some/set' downloads it."),
-        ("my/news", "; a corpus PREFIX is the two files PREFIX.en and PREFIX.vi."),
+        ("my/news", "; a corpus PREFIX consists of the files PREFIX.en and PREFIX.vi."),
     ],
 )
 def test_a_missing_corpus_says_where_it_was_searched_for(
@@ -142,14 +142,14 @@ def test_without_a_checkout_only_the_working_folder_is_searched(
     monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path, tmp_path / "absent"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        FileNotFoundError, match=rf"^There is no file a\.en in {tmp_path}; a corpus PREFIX is the two files"
+        FileNotFoundError, match=rf"^There is no file a\.en in {tmp_path}; a corpus PREFIX consists of the files"
     ):
         check_files(["a"], direction)
 
 
 def test_an_absolute_prefix_is_not_searched_for(checkout: Path, direction: Direction) -> None:
     with pytest.raises(
-        FileNotFoundError, match=rf"^There is no file {checkout}/a\.en; a corpus PREFIX is the two files"
+        FileNotFoundError, match=rf"^There is no file {checkout}/a\.en; a corpus PREFIX consists of the files"
     ):
         check_files([f"{checkout}/a"], direction)
 
@@ -171,7 +171,7 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     assert with_extension == f"There is no file {corpus}.en.en: write the corpus without its extension, as {corpus}."
     # A file whose name only looks like a corpus file.
     (tmp_path / "absent.txt").write_text("a\n")
-    assert "; a corpus PREFIX is the two files PREFIX.en and" in refused(f"{tmp_path}/absent.txt")
+    assert "; a corpus PREFIX consists of the files PREFIX.en and" in refused(f"{tmp_path}/absent.txt")
     for folder in (str(tmp_path), f"{tmp_path}/"):
         message = f"{tmp_path} is a folder; give the path of a corpus without its language extension, such as {corpus}."
         assert message in refused(folder)
@@ -185,7 +185,7 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     )
     write("valid", ["a"], ["b"])
     assert refused(f"{tmp_path}/vaild").endswith(f"vaild.en. Did you mean {tmp_path}/valid?")
-    assert "; a corpus PREFIX is the two files" in refused(f"{tmp_path}/nowhere/absent")
+    assert "; a corpus PREFIX consists of the files" in refused(f"{tmp_path}/nowhere/absent")
 
 
 def test_a_missing_text_file_is_named() -> None:

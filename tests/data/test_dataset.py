@@ -134,5 +134,5 @@ def test_unequal_line_counts_are_refused_and_not_cached(build, corpus, write, tm
 
 
 def test_a_missing_corpus_is_a_mistake_of_the_user(build, corpus, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^There is no file .*absent\.en; a corpus PREFIX is"):
+    with pytest.raises(FileNotFoundError, match=r"^There is no file .*absent\.en; a corpus PREFIX consists of"):
         build([corpus], [str(tmp_path / "absent")])

@@ -131,8 +131,8 @@ def test_other_boundaries_are_another_cached_dataset(documents, pair, direction,
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "a"], "train.doc has 2 lines but the text has 6; line n must name the document of line n of the text"),
-        (["a", "", "a", "b", "b", "b"], "train.doc, line 2 is empty; it must name the document of line 2"),
+        (["a", "a"], "train.doc has 2 lines but the text has 6; line n must name the document that line n of the text"),
+        (["a", "", "a", "b", "b", "b"], "train.doc, line 2 is empty; it must name the document that line 2"),
         (
             ["a", "b", "a", "a", "a", "a"],
             "line 3: document 'a' appears again; its first lines start at line 1",

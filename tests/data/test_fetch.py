@@ -153,7 +153,7 @@ def test_an_interrupted_download_continues_at_the_next_byte(server: str, tmp_pat
 
 def test_the_next_call_continues_where_the_last_one_gave_up(server: str, tmp_path: Path) -> None:
     with pytest.raises(
-        DownloadFailed, match=r"1 of \S+ bytes are missing, after 1,049,343 bytes\. .* the same command to continue, or"
+        DownloadFailed, match=r"1 of \S+ bytes are missing, after 1,049,343 bytes\. .* the same command to resume, or"
     ):
         fetch(f"{server}/never_whole", tmp_path / "file", RIGHT, QUICK._replace(tries=1))
     assert not (tmp_path / "file").exists()

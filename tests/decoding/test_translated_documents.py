@@ -153,7 +153,7 @@ def test_an_ensemble_passes_the_context_on(tokenizers: TokenizerPair) -> None:
 
 
 def test_as_many_documents_as_lines(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(ValueError, match="2 lines but 1 documents: name the document of each line"):
+    with pytest.raises(ValueError, match=r"document names \(1\) differs from the number of lines \(2\): give one"):
         translator(tokenizers, ContextWindow(1)).translate(["red", "big"], documents=["a"])
 
 

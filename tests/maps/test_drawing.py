@@ -41,10 +41,10 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("layer", -1, "layer is -1; it must be a whole number from 0, all, or null for the mean"),
-        ("layer", "abc", "layer is abc; it must be a whole number from 0, all, or null for the mean"),
-        ("head", 1.5, "head is 1.5; it must be a whole number from 0"),
-        ("head", True, "head is true; it must be a whole number from 0"),
+        ("layer", -1, "layer is -1; it must be a whole number of at least 0, all, or null for the mean"),
+        ("layer", "abc", "layer is abc; it must be a whole number of at least 0, all, or null for the mean"),
+        ("head", 1.5, "head is 1.5; it must be a whole number of at least 0"),
+        ("head", True, "head is true; it must be a whole number of at least 0"),
         ("formats", ["jpg"], "Unknown formats 'jpg'. Did you mean 'png'? Available: alignments, csv, diagnostics, pdf"),
         ("row", "2", "Unknown row '2'. Available: predicts, reads."),
         ("width", 0.5, "width is 0.5; it must be from 1 to 100 inches"),

@@ -74,7 +74,7 @@ def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {"lines": 5})
     assert folder.lines == [1, 2, 5]
     assert [item.line for item in folder.sentences([5, 1])] == [1, 5]
-    with pytest.raises(ValueError, match="has no maps of line 3; it has maps of 3 lines from 1 to 5"):
+    with pytest.raises(ValueError, match="has no maps for line 3; it has maps for 3 lines from 1 to 5"):
         next(folder.sentences([3]))
 
 

@@ -167,9 +167,7 @@ def test_a_grid_that_is_too_narrow_for_labels_has_none_and_one_too_narrow_for_ce
     weights = np.eye(29)[None, None].repeat(8, 1)
     heat_map_grid(weights, words, words, Look(width=6.9)).save(tmp_path / "a.pdf")
     assert page_width(tmp_path / "a.pdf") == pytest.approx(6.9, abs=0.005)
-    with pytest.raises(
-        ValueError, match=r"8 maps of 29 columns beside each other do not fit into 1\.5 inches"
-    ) as refusal:
+    with pytest.raises(ValueError, match=r"8 maps of 29 columns side by side do not fit into 1\.5 inches") as refusal:
         heat_map_grid(weights, words, words, Look(width=1.5))
     least = float(str(refusal.value).split()[-1].rstrip("."))
     heat_map_grid(weights, words, words, Look(width=least)).save(tmp_path / "b.pdf")

@@ -65,7 +65,7 @@ def test_the_command_writes_the_maps_and_every_format(run: str, tmp_path: Path) 
     for name in ("pictures/00001.cross.png", "csv/00001.csv", "alignments/argmax.align", "heads.csv", "viewer.html"):
         assert (tmp_path / name).stat().st_size
     assert f"{run}, occlusion" in (tmp_path / "viewer.html").read_text(encoding="utf-8")
-    with pytest.raises(FileExistsError, match="has maps already; choose another folder, or replace them"):
+    with pytest.raises(FileExistsError, match="already contains maps; choose another folder, or replace them"):
         attribute(job("attribute", method="occlusion", formats=[], **settings))
 
 
@@ -110,13 +110,15 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
     with pytest.raises(ValueError, match=r"Unknown method 'oclusion'\. Did you mean 'occlusion'\? Available: grad"):
         chosen_method(trained, "oclusion")
-    with pytest.raises(ValueError, match="method=value_zeroing has no contrast, because it compares vectors; leave"):
+    with pytest.raises(ValueError, match="method=value_zeroing takes no contrast, because it compares vectors; leave"):
         chosen_method(trained, "value_zeroing", contrast="h")
     with pytest.raises(ValueError, match="steps has no effect with method=occlusion; leave it out, or use method=int"):
         chosen_method(trained, "occlusion", steps=4)
-    with pytest.raises(ValueError, match="steps is 0; it must be at least 1, such as 8"):
+    with pytest.raises(ValueError, match="steps is 0; it must be at least 1, and the default is 8"):
         chosen_method(trained, "integrated_gradients", steps=0)
-    with pytest.raises(ValueError, match="method=gradient_x_input needs gradients, which precision=int8 does not have"):
+    with pytest.raises(
+        ValueError, match="method=gradient_x_input needs gradients, which precision=int8 does not support"
+    ):
         chosen_method(trained._replace(precision="int8"), "gradient_x_input")
 
 

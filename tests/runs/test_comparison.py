@@ -138,7 +138,7 @@ def test_a_perplexity_that_leaves_out_lines_is_not_compared() -> None:
 def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> None:
     tokens, plain = system({"output": "a"}), system({"output": "b"})
     tokens.scores["scores"][0]["signature"] = "nrefs:1|tok:none|v"
-    with pytest.raises(ValueError, match="BLEU of tokens and others BLEU of plain text, which are not comparable"):
+    with pytest.raises(ValueError, match="BLEU on tokens and others BLEU on plain text, which are not comparable"):
         report([tokens, plain], [REFERENCES], tmp_path)
 
 

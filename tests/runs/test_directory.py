@@ -85,7 +85,7 @@ def test_a_prefix_reads_back_as_the_list_of_only_it(run: RunDirectory) -> None:
 def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
     run.write_config(CONFIG)
     run.weights.write_bytes(b"weights")
-    with pytest.raises(FileNotFoundError, match=r"run has no metrics\.json: copy it from the run"):
+    with pytest.raises(FileNotFoundError, match=r"run has no metrics\.json: copy it from the original run"):
         run.require_finished()
 
 
@@ -115,7 +115,7 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
         run.require_finished()
     run.write_config(CONFIG)
     with pytest.raises(
-        ValueError, match=r"is not finished; continue it with 'python -m nmt.train run_dir=.* resume=true'"
+        ValueError, match=r"is not finished; resume it with 'python -m nmt.train run_dir=.* resume=true'"
     ):
         run.require_finished()
     finish(run)
@@ -137,7 +137,7 @@ def test_a_folder_of_other_things_is_never_taken(run: RunDirectory) -> None:
     run.path.mkdir()
     run.require_free(overwrite=False)
     (run.path / "thesis.tex").write_text("years")
-    with pytest.raises(FileExistsError, match="exists and is not a run directory"):
+    with pytest.raises(FileExistsError, match="exists but is not a run directory"):
         run.require_free(overwrite=True)
 
 

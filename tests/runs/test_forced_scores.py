@@ -114,7 +114,7 @@ def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., Trained]
     assert found.record() == {"piece": None, "word": None, "character": None, "lines": 1}
     assert perplexity([], run, []).record() == {"piece": None, "word": None, "character": None, "lines": 0}
     next(run.model.parameters()).data.fill_(math.nan)
-    with pytest.raises(ValueError, match="log-probability of line 1 is NaN: check its weights"):
+    with pytest.raises(ValueError, match="log-probability of line 1 is NaN: check the model's weights"):
         log_probs([run], ["a"], ["a"])
 
 

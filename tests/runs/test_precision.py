@@ -144,7 +144,7 @@ def test_an_unknown_precision_is_refused(name: object) -> None:
 
 
 def test_int8_is_refused_where_it_cannot_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="precision=int8 is for the CPU: add device=cpu"):
+    with pytest.raises(ValueError, match="precision=int8 runs only on the CPU: add device=cpu"):
         check_precision("int8", torch.device("cuda"))
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
     with pytest.raises(ValueError, match="is not supported by this build of torch on this CPU"):

@@ -101,7 +101,7 @@ def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_lik
         assert not texts or risk[text] == pytest.approx(max(risk.values()))
     with pytest.raises(ValueError, match=r"Unknown search 'sample'. Did you mean 'sampling'\?"):
         run.translate(LINES, search="sample")
-    with pytest.raises(ValueError, match="the search finds 1"):
+    with pytest.raises(ValueError, match="the search finds only 1"):
         run.translate(LINES, minimum_bayes_risk=True)
 
 
@@ -162,8 +162,8 @@ def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
         ({"beam_size": 100000}, r"search\.beam_size is 100000; it must be between 1 \(greedy search\) and 1000"),
         (
             {"constraints": {"min_length": 100000}},
-            r"min_length is 100000, but a source of 256 pieces, the longest of one search, allows at most 522 .* of at "
-            r"most 522",
+            r"min_length is 100000, but a source of 256 pieces, the longest that a search accepts, allows at most "
+            r"522 .* of at most 522",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_run_that_cannot_be_loaded_is_unavailable_until_it_can(changed: tuple[
     with TestClient(application(service)) as client:
         answers = [client.post("/translate", json=ASKED), client.post("/v1/attend", json={"text": "one"})]
         for answer in answers:
-            text = "The run run cannot be loaded now; the server's log has the reason."
+            text = "The run run cannot be loaded now; see the server's log for the reason."
             assert (answer.status_code, answer.json()) == (503, {"error": text})
         assert text in client.post("/v1/translate/stream", json={"text": "one"}).text
         away.rename(run)

@@ -38,7 +38,7 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
 def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
-    with pytest.raises(ValueError, match=r"^ctranslate2 supports Transformers only.*use onnx\. Or use engine=torch\.$"):
+    with pytest.raises(ValueError, match=r"^ctranslate2 supports only Transformers.*use onnx\. Or use engine=torch\.$"):
         found.export_all()
 
 

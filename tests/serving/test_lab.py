@@ -136,7 +136,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
         ("translate", {**TEXT, "run": "x"}, 404, "There is no run 'x'; use one listed at /v1/runs."),
         ("translate", {**TEXT, "n_best": 9}, 400, "n_best is 9; it must be at most 4."),
         ("attend", {**TEXT, "text": " "}, 400, "The source is empty; write a sentence."),
-        ("attend", {**TEXT, "target_ids": [1]}, 400, "target_ids must be from 4 to 292; smaller ones are PAD"),
+        ("attend", {**TEXT, "target_ids": [1]}, 400, "target_ids must be from 4 to 292; smaller ids are PAD"),
         ("attend", {**TEXT, "targt": "x"}, 400, "Invalid request: targt: Extra inputs are not permitted"),
         ("score", {**TEXT, "target": " "}, 400, "The target is empty; write a sentence."),
         ("explain", {**TEXT, "row": 10**30}, 400, "Invalid request: row: Input should be less than 10000"),
@@ -163,7 +163,7 @@ def test_every_kind_of_change(client: TestClient, change: dict) -> None:
             "intervene",
             {**TEXT, "changes": [{"way": "weights", "weights": [0.9, 0.9]}]},
             400,
-            "weights must be numbers of at least 0 with a sum of at most 1, one for each key.",
+            "weights must be one number for each key, each at least 0, with a sum of at most 1.",
         ),
     ],
 )
@@ -243,7 +243,7 @@ def test_an_attribution_explains_the_preference_over_another_piece(client: TestC
     np.testing.assert_allclose(found["attribution"], item.attribution[0, 0], rtol=0, atol=ROUNDED + FLOAT32 * largest)
     for wrong, sentence in (
         ({"contrast": "một hai"}, "it must be one piece of the target vocabulary"),
-        ({"method": "value_zeroing", "contrast": "</s>"}, "method=value_zeroing has no contrast"),
+        ({"method": "value_zeroing", "contrast": "</s>"}, "method=value_zeroing takes no contrast"),
         ({"method": "lime"}, "Invalid request: method"),
         ({"contrast": ""}, "contrast is '', which is not a piece"),
         ({"contrast": "<unk>"}, "it must be one piece of the target vocabulary"),

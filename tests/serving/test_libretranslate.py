@@ -115,7 +115,7 @@ def test_languages_settings_and_health(client: TestClient) -> None:
         ({"q": "a" * 201}, 400, "Invalid request: request (201) exceeds text limit (200)"),
         ({"q": "One. " * 11}, 400, "Invalid request: 11 sentences exceed the limit of 10"),
         ({"q": "<![a]", "format": "html"}, 400, "The text cannot be read as HTML; use format=text."),
-        ({"q": "a" * 6000}, 413, "The body has more than 5000 bytes; send less at once."),
+        ({"q": "a" * 6000}, 413, "The body is larger than 5000 bytes; send less text per request."),
     ],
 )
 def test_what_cannot_be_translated_is_refused(client: TestClient, changes: dict, status: int, message: str) -> None:
@@ -132,7 +132,7 @@ def test_a_missing_field_is_named(client: TestClient, field: str) -> None:
     ("body", "message"),
     [
         ("{", "Invalid request: the body is not JSON; send JSON or a form."),
-        (r'{"q": "\ud800"}', "Invalid request: unpaired surrogate in a text; send valid Unicode."),
+        (r'{"q": "\ud800"}', "Invalid request: a text contains an unpaired surrogate; send valid Unicode."),
         ("[1]", "Invalid request: the body must be a JSON object."),
     ],
 )
@@ -176,7 +176,7 @@ def test_pages_of_other_origins_may_only_ask_where_allowed(serve) -> None:
 def test_a_request_that_takes_too_long_is_cancelled(serve) -> None:
     limits = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=1e-9)
     status, message = error(serve(limits).post("/translate", json=ASKED))
-    assert (status, message) == (504, "The request took more than 1e-09 s; send less text at once.")
+    assert (status, message) == (504, "The request took more than 1e-09 s; send less text per request.")
 
 
 def test_an_unknown_path_is_an_error_like_all_others(client: TestClient) -> None:

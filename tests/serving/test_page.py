@@ -237,7 +237,7 @@ def test_two_runs_are_compared_on_one_scale(page: Any, address: str) -> None:
     darkest = [name for name in ("intact", "other") if "rgb(20 14 54)" in colors(page, name)]
     assert darkest == [strongest], "only the largest weight of both has the last color"
     page.locator("#difference").check()
-    assert "Choose words" in page.locator("#minus .verdict").text_content(), "the runs have different pieces"
+    assert "Set the unit to words" in page.locator("#minus .verdict").text_content(), "the runs have different pieces"
     page.locator("#unit").select_option("words")
     page.locator("#minus .cell").first.wait_for()
     rows = page.locator("#minus text[data-row]").all_text_contents()
@@ -383,7 +383,7 @@ def test_what_a_piece_depends_on(page: Any, browser: Any) -> None:
     page.locator("#method").select_option("occlusion")
     page.locator("#contrast").fill("</s>")
     page.locator("#contrast").press("Enter")
-    page.get_by_role("heading", name="occlusion, instead of “</s>”").wait_for()
+    page.get_by_role("heading", name="occlusion, contrasted with “</s>”").wait_for()
     page.locator("#attributed .cell").first.wait_for()
     expected = numbers(page, "attributed")
     assert expected != occluded

@@ -53,7 +53,7 @@ def test_the_mean_of_low_precision_is_rounded_once(tmp_path: Path) -> None:
 
 def test_checkpoints_of_other_weights_are_refused(tmp_path: Path) -> None:
     files = [write(tmp_path / "a", weight=torch.zeros(3)), write(tmp_path / "b", weight=torch.zeros(5))]
-    with pytest.raises(ValueError, match=r"b and .*a have different tensors: average checkpoints of one run"):
+    with pytest.raises(ValueError, match=r"b and .*a have different tensors: average only checkpoints of the same run"):
         mean_weights(files)
     with pytest.raises(ValueError, match="no checkpoints to average"):
         mean_weights([])

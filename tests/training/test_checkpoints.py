@@ -93,7 +93,7 @@ def test_a_damaged_last_one_gives_way_to_the_one_before(
     assert found == tmp_path / PREVIOUS
     assert value(found) == 3
     tidy(tmp_path, found)
-    assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; continuing from the previous one" in caplog.text
+    assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; resuming from the previous one" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [DAMAGED, PREVIOUS]
 
 

@@ -133,7 +133,7 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
     assert f"Training ended at step {steps}: trainer.max_epochs=1" in caplog.text
     for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
         with pytest.raises(
-            ValueError, match=f"done the {steps} steps of its epochs: .* raise trainer.max_epochs or set it to null"
+            ValueError, match=f"done all {steps} steps of its epochs: .* raise trainer.max_epochs or set it to null"
         ):
             train(job("train", run_dir="new", resume="true", **more))
 

@@ -45,9 +45,9 @@ def test_more_processes_than_cores_are_reported(
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
     choose_machine(job("train", trainer="ddp", trainer__devices=2).settings.trainer)
-    assert "with one process each" not in caplog.text
+    assert "with one process per device" not in caplog.text
     choose_machine(job("train", trainer="ddp", trainer__devices=3).settings.trainer)
-    assert "trainer.devices is 3, with one process each, but there are only 2 cores: use at most 2" in caplog.text
+    assert "trainer.devices is 3, with one process per device, but there are only 2 cores: use at most 2" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_two_passes_that_would_be_the_same_are_told(
     job: Callable[..., Job], changes: dict[str, Any], told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     check_buildable(job("train", model__dropout=0.0, **changes).settings)
-    assert ("compares two passes that differ only by dropout, but this model has no dropout" in caplog.text) == told
+    assert ("compares two passes that differ only in dropout, but this model has no dropout" in caplog.text) == told
 
 
 def test_a_choice_for_a_site_that_the_model_lacks_is_refused() -> None:

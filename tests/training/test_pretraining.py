@@ -232,7 +232,7 @@ def test_its_maps_are_those_of_the_encoder(
     [
         ({"target": "in.en"}, "is a pretrained encoder: leave out target"),
         ({"site": "cross"}, "no attention at site 'cross', only at encoder_self"),
-        ({"formats": "[alignments]"}, "formats has alignments, but pretrained has no targets: leave alignments out"),
+        ({"formats": "[alignments]"}, "formats includes alignments, but pretrained has no targets: leave alignments"),
     ],
     ids=str,
 )
@@ -271,7 +271,7 @@ def test_a_folder_of_runs_is_served_without_it(pretrained: Path, folder: Path) -
 
 
 def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> None:
-    with pytest.raises(ValueError, match="run holds a translation model, not a pretrained encoder: continue it with"):
+    with pytest.raises(ValueError, match="run holds a translation model, not a pretrained encoder: resume it with"):
         pretrain(job_of({"run_dir": "run", "resume": "true"}))
 
 
@@ -283,8 +283,8 @@ def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> Non
         ({"data.train": "[train]"}, r"There is no file train\. Did you mean train\.en or train\.vi\?"),
         ({"data.valid_lines": 200}, r"train\.en has 211 lines, .* set data\.valid_lines to less than 200"),
         ({"filters.max_tokens": 2}, r"No training line is left: 404 lines, 0 kept .* 404 too long"),
-        ({"tokenizer.joint": "false"}, "tokenizer.joint is false, but pretraining has one vocabulary: leave out tok"),
-        ({"masking.random": 0.5}, r"masking\.mask \+ masking\.random is 1\.3; it must be at most 1"),
+        ({"tokenizer.joint": "false"}, "tokenizer.joint is false, but pretraining uses one vocabulary: leave out tok"),
+        ({"masking.random": 0.5}, r"masking\.mask \+ masking\.random is 1\.3; the sum must be at most 1"),
         ({"masking.share": 0}, "masking.share is 0; it must be above 0 and at most 1"),
         ({"model.num_heads": 5}, "num_heads=5 does not divide the query width 12"),
         ({"scorer": "location", "scorer.max_length": 5}, r"The longest line of the training text has \d+ pieces"),

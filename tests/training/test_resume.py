@@ -109,7 +109,7 @@ def test_a_run_that_is_asked_to_stop_saves_at_once_and_goes_on_from_there(
     assert stopped.returncode == code, errors
     step = checkpoint(corpus / "stopped")["global_step"]
     assert step in (5, 6)
-    assert f"Stopped at step {step}, with a checkpoint; resume=true continues from there." in errors
+    assert f"Stopped at step {step} with a checkpoint; resume=true continues from there." in errors
     resumed = start("train", *tiny(**STOPPED, run_dir="stopped"), "resume=true")
     assert whole_averaged.output.splitlines()[1:] == resumed.communicate()[0].splitlines()[1:]
     runs = whole_averaged.run, corpus / "stopped"
@@ -128,7 +128,7 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     last.write_bytes(last.read_bytes()[:1009])
     resumed = start("train", *tiny(**CHANGES, run_dir="killed"), "resume=true")
     errors = resumed.communicate()[1]
-    assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; continuing from the previous one." in errors
+    assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; resuming from the previous one." in errors
     assert "resumed from previous.ckpt" in errors
     assert_same(whole.run, corpus / "killed")
 

@@ -101,11 +101,11 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
         ),
         (
             lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=None),
-            "takes fractions of trainer.max_steps",
+            "is defined in terms of trainer.max_steps",
         ),
         (
             lambda o: late_halving(o, warmup=1, start=0.5, every=0.1, steps=-1),
-            "takes fractions of trainer.max_steps",
+            "is defined in terms of trainer.max_steps",
         ),
         (lambda o: plateau(o, factor=1.0, patience=1, min_lr=0.0), "schedule.factor is 1.0"),
     ],

@@ -79,7 +79,8 @@ from nmt.training.begin import stored_keys
         ({"run_dir": "new", "scorer": "additive", "scorer__hidden_dim": 0}, "scorer.hidden_dim is 0; it must"),
         (
             {"run_dir": "new", "scorer": "location", "scorer__max_length": 7},
-            r"The longest source of the training data has \d+ pieces with EOS, but scorer=location has weights for 7: ",
+            r"The longest source sentence of the training data has \d+ pieces including EOS, but scorer=location has "
+            r"weights for only 7: ",
         ),
         ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be built: "),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),

@@ -96,7 +96,7 @@ def test_few_distinct_outputs_are_a_warning_from_the_second_time_on(
     run.after(1)
     assert "collapsed" not in caplog.text
     run.after(5)
-    assert "distinct translations of 19 sentences: 1" in caplog.text
+    assert "19 sentences, distinct translations: 1" in caplog.text
 
 
 def test_distinct_outputs_are_no_warning(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

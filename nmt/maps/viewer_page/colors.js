@@ -1,6 +1,6 @@
 // ---------------------------------------------------------------- colors
 
-// The color map magma in even steps of lightness. A weight of 0 has the color of the page.
+// The magma color map in even steps of lightness. A weight of 0 has the color of the page.
 export const SCALES = {
   light: ["#ffffff", "#fed395", "#fea973", "#fa7d5e", "#ea5661", "#ca3e72", "#a5317e", "#802582", "#5c167f", "#36106b", "#140e36"],
   dark: ["#14131a", "#251255", "#4a1079", "#6e1e81", "#932b80", "#bc3978", "#e04c67", "#f6725c", "#fe9f6d", "#fecf92", "#fcfdbf"],

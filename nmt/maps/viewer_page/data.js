@@ -5,7 +5,7 @@ const runs = JSON.parse(document.getElementById("index").textContent).runs;
 const kind = runs.every((run) => /^step \d+$/.test(run.name)) ? "step" : "run";
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const STEPS = 255;
-// Enough for two panels, and for replaying a film of 48 frames.
+// The number of maps kept in memory: enough for two panels, and to replay a film of 48 frames.
 const KEPT = 48;
 
 const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;

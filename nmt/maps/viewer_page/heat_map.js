@@ -122,7 +122,7 @@ function heatPlace(panel, event) {
   const column = Math.floor((event.offsetX - left) / cell);
   const row = Math.floor((event.offsetY - top) / cell);
   if (row >= 0 && row < rows && column < columns) return column < 0 ? { side: "target", index: row } : { side: "target", index: row, column };
-  // The labels at the top are slanted by 45 degrees.
+  // The labels at the top slant by 45 degrees.
   const leaning = Math.floor((event.offsetX - left - (top - event.offsetY)) / cell);
   return row < 0 && leaning >= 0 && leaning < columns ? { side: "source", index: leaning } : null;
 }

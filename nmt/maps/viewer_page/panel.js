@@ -20,8 +20,8 @@ class Panel {
   get site() { return this.sentence?.sites[view.site]; }
   get layerShown() { return within(this.wish.layer, this.site?.layers ?? 1); }
   get headShown() { return within(this.wish.head, this.site?.heads ?? 1); }
-  // The weight of the strongest color. Maps that are compared, side by side or in a film, share it, so equal colors
-  // always mean equal weights.
+  // The weight that has the strongest color. Maps that are compared, side by side or in a film, share it, so that equal
+  // colors always mean equal weights.
   get mostWeight() {
     if (runs.length > 1 && !view.compare) return 1;
     return Math.max(...(view.compare ? shownPanels() : [this]).map((panel) => panel.map?.most ?? 0));
@@ -113,10 +113,10 @@ class Panel {
       `${runs[this.wish.run].name}, line ${pairs[view.pair].line}, ${view.site} attention`,
       `layer ${this.layerShown}, head ${this.headShown}, ${rows} target by ${columns} source ${view.unit}`,
     ];
-    this.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The word lists have the same information.`);
+    this.heat.setAttribute("aria-label", `Heat map of ${said.join(", ")}. The word lists give the same information.`);
   }
 
-  // If only the weights changed, the elements are kept, so that focus and hover are kept too.
+  // If only the weights have changed, the elements are kept, so that focus and hover are not lost.
   drawTokens(side, texts) {
     const old = this.tokens[side];
     if (texts.length === old.length && texts.every((text, i) => text === old[i].dataset.text)) return;
@@ -138,7 +138,7 @@ class Panel {
     return `M${this.gap} ${from}C${this.gap / 2} ${from} ${this.gap / 2} ${to} 0 ${to}`;
   }
 
-  // Draw one path for each degree of strength, because thousands of paths are slow.
+  // Draws one path for each degree of strength, because thousands of paths would be slow.
   drawFaint() {
     const { mostWeight: most, map: { matrix } } = this;
     this.gap = this.faint.ownerSVGElement.clientWidth;

@@ -1,4 +1,5 @@
-// Shows the description of the interface. This is a separate file, because the server forbids inline scripts.
+// Shows the description of the API. This is a separate file, because the server's security policy
+// forbids inline scripts.
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#api",

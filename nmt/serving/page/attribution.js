@@ -50,7 +50,8 @@ function forgetAttribution() {
   section.hidden = true;
 }
 
-// `intact` is the run's own translation with its run and source; null if there is none. Asks only if the box is open.
+// `intact` is the run's own translation with its run and source; null if there is none. Asks the server only if the
+// box is open.
 export async function showAttribution(intact) {
   translation = intact?.ids.length ? intact : null;
   element["attribution-box"].hidden = !translation;

@@ -1,4 +1,4 @@
-// The hypotheses of a beam search as a tree: a column for each step, with the best hypothesis on top.
+// The hypotheses of a beam search as a tree: a column for each step, with the best hypothesis at the top.
 
 import { svg } from "/page/svg.js";
 import { joinPieces } from "/page/pieces.js";
@@ -7,8 +7,8 @@ const WIDTH = 104, HEIGHT = 26, TOP = 16;
 
 const pathOf = (pieces) => pieces.join("\u0000");
 
-// `steps` has the unfinished hypotheses after each step, best first: {pieces, log_prob}; `best` is the translation,
-// with the piece that ends it.
+// `steps` contains the unfinished hypotheses after each step, best first: {pieces, log_prob}; `best` is the translation,
+// including the piece that ends it.
 export function drawBeam(place, steps, best) {
   const most = Math.max(...steps.map((beams) => beams.length));
   const root = svg("svg", { width: WIDTH * (Math.max(steps.length, best.pieces.length) + 0.3), height: TOP + HEIGHT * (most + 1) + 4, role: "img", "aria-label": place.dataset.name });

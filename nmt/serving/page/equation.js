@@ -36,7 +36,7 @@ function weights(normalizer) {
   return node("mfrac", exp("i"), row(node("munder", o("∑"), i(label("allowedKeys"))), exp("j")));
 }
 
-// A number with a true minus, and no sign before 0.
+// A number with a true minus sign, and no sign before 0.
 export function written(number, digits = 2) {
   const text = Math.abs(number).toFixed(digits);
   return number < 0 && Number(text) !== 0 ? `−${text}` : text;

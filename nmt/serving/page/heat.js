@@ -6,7 +6,8 @@ import { label } from "/page/text.js";
 
 const LEAST = 20, MOST = 44, GAP = 1, PIXELS = 120, LEGEND = 34;
 
-// A difference is white (dark: black) at 0, red (orange) where the first weight is larger, blue where the second is.
+// A difference is white at 0 (in dark mode, black), red where the first weight is larger (in dark mode, orange), and
+// blue where the second is.
 function colorOfDifference(share) {
   const [from, to] = darkness.matches ? [[20, 19, 26], share > 0 ? [254, 159, 109] : [120, 185, 255]]
     : [[255, 255, 255], share > 0 ? [178, 24, 43] : [33, 102, 172]];
@@ -14,8 +15,9 @@ function colorOfDifference(share) {
   return from.map((value, i) => Math.round(value + (to[i] - value) * part));
 }
 
-// `map` has rows, columns (labels), weights (lists of numbers) and isBlocked(row, column). `choose` gets {row, column},
-// one of which may be null; `drag`, if given, gets the new weight of a cell that was dragged up or down.
+// `map` has rows, columns (labels), weights (lists of numbers) and isBlocked(row, column). `choose` is called with
+// {row, column}, one of which may be null. `drag`, if given, is called with {row, column, weight, done} while a cell is
+// dragged up or down, and with `done` set when it is released.
 export function drawHeat(place, map, { most, selection, name, choose, drag, signed = false }) {
   const left = Math.max(...map.rows.map((text) => widthOf(text)), 40), slant = Math.max(...map.columns.map((text) => widthOf(text))) * Math.SQRT1_2;
   const top = slant + 28, room = Math.floor((place.parentElement.clientWidth - left - slant) / map.columns.length);
@@ -51,7 +53,7 @@ export function drawHeat(place, map, { most, selection, name, choose, drag, sign
   replace(place, root);
 }
 
-// The color of each weight, from 0 (or the most negative difference) to the largest weight on the page.
+// The color scale, from 0 (or the most negative difference) to the largest weight on the page.
 function legend(x, y, most, signed, paint) {
   const steps = 24, from = signed ? -most : 0, width = 100 / steps;
   const shown = (value) => (most < 0.1 && value ? value.toPrecision(2) : value.toFixed(2)).replace("-", "−");

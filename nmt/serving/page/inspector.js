@@ -24,7 +24,8 @@ export function placeName({ site, layer, head } = where()) {
 const textOf = ({ says: [name, ...values], place }) => `${label(name, ...values)} · ${placeName(place)}`;
 const keyOf = (kind, { site, layer, head }) => [kind, site, layer, head].join(" ");
 
-// Adds a change, replacing a change of the same kind and place. New weights of a row also replace those of its cells.
+// Adds a change, replacing one of the same kind at the same place. New weights for a row also replace changes to its
+// cells.
 function change(kind, says, changes, refresh, place = where()) {
   const key = keyOf(kind, place), cells = `${kind.replace("row", "cell")} `;
   const isReplaced = (old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(keyOf("", place)));
@@ -32,8 +33,9 @@ function change(kind, says, changes, refresh, place = where()) {
   refresh();
 }
 
-// Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion.
-// `map` has the weights with all changes so far, so this becomes the row's only change. A word stands for all its pieces.
+// Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion to
+// their weights. `map` already includes all changes so far, so this becomes the row's only change. A word stands for all
+// its pieces.
 export function setWeight(map, row, column, weight, refresh) {
   const columns = range(map.columnSpans[column]);
   const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }) => ({
@@ -55,8 +57,8 @@ export function chooseForLayer(what, value, refresh) {
   else change(what, ["isSetting", label(what), value], [{ ...where(), head: null, [what]: value }], refresh, { ...where(), head: null });
 }
 
-// `map` is the map with the selection, and `name` is the name of its section. `changed`, if there are changes, has the
-// same rows with the changes. `intact` is the run's own translation.
+// `map` is the map that contains the selection, and `name` is the name of its section. If there are changes, `changed`
+// contains the same rows after them. `intact` is the run's own translation.
 export function drawInspector({ map, name, changed, intact, refresh, report }) {
   const focused = element.inspector.contains(document.activeElement);
   const within = (index, names) => map && index !== null && index < names.length ? index : null;
@@ -111,7 +113,7 @@ export function drawInspector({ map, name, changed, intact, refresh, report }) {
     return make("li", {}, text, remove);
   }), ...items.length > 1 ? [make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [] }); refresh(); }))] : []);
   for (const note of document.querySelectorAll(".unchanged")) note.hidden = state.changes.length === 0;
-  // The pressed button is gone, so the arrow keys continue from the map.
+  // The button that was pressed is gone, so move the focus to the map, where the arrow keys work.
   if (focused && document.activeElement === document.body) element.intact.querySelector(".map svg")?.focus({ preventScroll: true });
   drawAlternatives(own ? steps : null, intact, refresh, report);
   drawExplanation(own ? steps : null, columns[0], intact, report);
@@ -140,7 +142,7 @@ async function drawAlternatives(steps, intact, refresh, report) {
   element["alternatives-box"].hidden = !wanted;
   if (!wanted) return;
   try {
-    // One answer has all positions.
+    // One answer covers all positions.
     if (!alternativesOf.has(intact)) {
       alternativesOf.set(intact, await ask("/v1/alternatives", { run: state.run, text: state.text, target_ids: intact.ids, number: 6 }));
     }
@@ -157,7 +159,8 @@ async function drawAlternatives(steps, intact, refresh, report) {
   } catch (error) { report(error); }
 }
 
-// The row of the first piece, with the score of the chosen column worked out (by default the one with the largest weight).
+// Explains the row of the first selected piece, and works out the score of the selected column (by default, the column
+// with the largest weight).
 async function drawExplanation(steps, column, intact, report) {
   const one = state.layer !== MEAN && state.head !== MEAN;
   element.explanation.hidden = steps === null || !one;

@@ -21,10 +21,10 @@ const OUTSIDE = {
   vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
 };
 
-// The server's answers. `intact` is the run's own translation. With changed attention, `forced` has the same pieces, and
-// `changed` has the pieces that the search finds. `other` is the second run's own translation, and `reading` has the maps
-// of the second run for `intact`. `original` is the translation without a kept beginning. `beam` has the steps of the
-// search for the question `asked`.
+// The server's answers. `intact` is the run's own translation. With changed attention, `forced` contains the scores and
+// maps of the same pieces, and `changed` is the translation that the search finds. `other` is the second run's own
+// translation, and `reading` contains the second run's maps for the text of `intact`. `original` is the translation
+// without the kept beginning. `beam` contains the steps of the search for the question `asked`.
 let runs = [], intact = null, forced = null, changed = null, other = null, reading = null, original = null;
 let beam = { asked: "", steps: [], score: 0 };
 
@@ -36,7 +36,7 @@ const choiceOfSecond = () => ({ layer: state.otherLayer, head: state.otherHead }
 
 let turn = 0;
 
-// Asks the server for everything that is shown. A later call replaces this one.
+// Asks the server for everything that the page shows. A later call supersedes this one.
 async function refresh() {
   const mine = ++turn;
   const latest = async (promise) => {
@@ -73,7 +73,7 @@ async function refresh() {
   } catch (error) { report(error); }
 }
 
-// The translation appears piece by piece with its map.
+// Runs the search. If there are no changes, the translation appears piece by piece with its map.
 async function watched(question, isLatest) {
   const steps = [], paragraph = element.intact.querySelector(".translation");
   const growing = !state.changes.length;
@@ -87,7 +87,7 @@ async function watched(question, isLatest) {
     steps.push(beams);
     if (!growing || !isLatest()) return;
     paragraph.textContent = text;
-    // The answer has only the selected map.
+    // The answer contains only the selected map.
     const shown = mapOf(map, { layer: 0, head: 0 });
     drawMap(element.intact, shown, shown.most, null, () => {});
   });
@@ -102,7 +102,7 @@ async function describe(name) {
   return descriptions.get(name);
 }
 
-// Replaces a selected site, layer or head that the runs do not have with one that they have.
+// Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls.
 async function fitChoices() {
   const run = state.run, { sites, search } = await describe(run);
   if (run !== state.run) return; // a later call fits the choices to the new run
@@ -136,7 +136,7 @@ async function fitChoices() {
   writeAddress();
 }
 
-// Shows an error, and removes results that belong to another run or sentence than the selected one.
+// Shows an error, and removes results that do not belong to the selected runs and sentence.
 function report(error) {
   if (isOutdated(error)) return;
   if (intact?.run !== state.run || intact?.source !== state.text || intact?.second !== state.second) forget();
@@ -182,7 +182,7 @@ function showNames() {
   element["other-name"].textContent = label("translation", state.second);
 }
 
-// The translation with the words that the other one does not have underlined.
+// Shows the translation, and underlines the words that the other translation does not contain.
 function showTranslation(section, run, translation, compared) {
   const paragraph = section.querySelector(".translation");
   paragraph.lang = runNamed(run)?.target ?? "";
@@ -222,7 +222,7 @@ function draw() {
   const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
   for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
   const minus = differenceShown(maps.intact);
-  // Sections are counted first, because the width of each decides the size of its cells.
+  // Set the layout first, because the width of a section determines the size of its cells.
   element.results.classList.toggle("several", Object.values(maps).filter(Boolean).length > 1);
   for (const [name, map] of Object.entries(maps)) {
     if (!map) continue;
@@ -245,7 +245,7 @@ function drawMap(section, map, most, chosen, choose, dragged) {
   drawn(section.querySelector(".map"), map, { most, selection: chosen, name, choose, drag: dragged });
 }
 
-// The difference of two maps with the same rows: after and before the change, or of two runs on the same translation.
+// The difference between two maps with the same rows: after and before a change, or of two runs for one translation.
 function differenceShown(first) {
   const compared = forced ?? reading;
   element["difference-box"].hidden = !compared;
@@ -308,7 +308,7 @@ async function fillExamples() {
   setPairs(examples, report);
 }
 
-// For a new sentence: the changes belong to the old one.
+// Starts with a new sentence, and drops the changes, which belong to the old one.
 function begin(text) {
   Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
   writeAddress(true);
@@ -317,7 +317,7 @@ function begin(text) {
 
 // ---------------------------------------------------------------- files
 
-// The maps on the page; the attribution comes last.
+// The maps on the page as CSV; the attribution comes last.
 function csv() {
   const rows = [], attribution = shownAttribution();
   const add = (name, map) => map.rows.forEach((row, r) => map.columns.forEach((column, c) => rows.push([name, row, column, map.weights[r][c]])));
@@ -423,7 +423,7 @@ async function start() {
   addEventListener("resize", () => { draw(); drawAttribution(); });
   addEventListener("hashchange", restore);
   document.addEventListener("keydown", ({ key, target, ctrlKey, metaKey, altKey }) => {
-    if (ctrlKey || metaKey || altKey) return; // a shortcut of the browser
+    if (ctrlKey || metaKey || altKey) return; // a browser shortcut
     if (key === "Escape" && intact) select({ row: null, column: null, of: "intact" });
     const now = shownMap(forced ?? intact)?.weights[state.row]?.[state.column];
     if ((key === "+" || key === "-") && target.closest?.("#intact") && now !== undefined) {

@@ -1,11 +1,11 @@
-// The weights of the selected map: a layer and head or a mean over them, between pieces or between words.
+// The weights of the selected map, for one layer and head or the mean over several, between pieces or between words.
 
 import { Matrix, mergeWords } from "/page/matrix.js";
 import { isSpecial, tokensOf } from "/page/pieces.js";
 import { MEAN, state } from "/page/state.js";
 import { label } from "/page/text.js";
 
-// The index of each word's first piece and of the piece after its last; a special piece is a separate word.
+// For each word, the indices of its first piece and of the piece after its last; a special piece is a separate word.
 function wordSpans(pieces) {
   const starts = pieces.flatMap((piece, i) => i === 0 || piece.startsWith("\u2581") || isSpecial(piece) || isSpecial(pieces[i - 1]) ? [i] : []);
   return starts.map((start, i) => [start, starts[i + 1] ?? pieces.length]);
@@ -27,8 +27,8 @@ function selectedWeights(found, layer, head) {
   return pieces;
 }
 
-// A map from the answer {outputs, columns, weights}: its labels, its weights, and the pieces of each row and column. A
-// cell of the decoder's self-attention is blocked if its piece comes after the pieces that the row has read.
+// Makes a map from the answer {outputs, columns, weights}: its labels, its weights, and the pieces of each row and
+// column. A cell of decoder self-attention is blocked if its piece comes after the pieces that the row has read.
 export function mapOf(found, { layer = state.layer, head = state.head, unit = state.unit } = {}) {
   if (!found) return null;
   const pieces = selectedWeights(found, layer, head);
@@ -47,7 +47,7 @@ export function mapOf(found, { layer = state.layer, head = state.head, unit = st
   };
 }
 
-// The first map minus the second; null if their words differ.
+// The first map minus the second; null if their labels differ.
 export function differenceOf(first, second) {
   const same = (one, other) => one.length === other.length && one.every((text, i) => text === other[i]);
   if (!first || !second || !same(first.rows, second.rows) || !same(first.columns, second.columns)) return null;

@@ -1,4 +1,4 @@
-// Questions to the server. A new question stops an earlier one of the same kind; the kind is the path unless given.
+// Questions to the server. A new question aborts an earlier one of the same kind; the kind is the path unless one is given.
 
 import { label } from "/page/text.js";
 
@@ -24,7 +24,7 @@ export async function ask(path, body, kind = path) {
   return found;
 }
 
-// Asks for a stream of events: `tell` gets each {beams, text, map}, and the result is the content of `done`.
+// Asks for a stream of events: `tell` is called with each {beams, text, map}, and the result is the content of `done`.
 export async function listen(path, body, tell) {
   underWay.get(path)?.abort();
   const controller = new AbortController();

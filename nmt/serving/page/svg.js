@@ -1,4 +1,4 @@
-// SVG elements, and the parts that both drawings of a map share: labels, and selecting a cell by mouse or keyboard.
+// SVG elements, and what heat maps and line drawings have in common: labels, and selecting a cell by mouse or keyboard.
 
 export const svg = (tag, attributes = {}, ...children) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -45,7 +45,8 @@ export function replace(place, root) {
   if (focused) root.focus();
 }
 
-// Drawings with their titles side by side in one picture, which contains the font and the colors of the page.
+// Puts all drawings with their titles side by side into one picture. A picture has no style sheet, so this sets its
+// fonts and colors.
 export function pictureOf(sections) {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(name).trim();

@@ -11,10 +11,10 @@ const TEXTS = {
     unit: "unit", pieces: "pieces", words: "words", view: "view", heat: "heat map", lines: "lines", difference: "difference",
     save: "save the maps", share: "share this view", copyLink: "Copy link", copied: "Link copied.",
     copyFailed: "The browser does not allow copying here. Copy the address from the address bar.", source: "source", target: "target", read: "read so far",
-    translation: "Translation by {0}", continued: "Translation by {0} from your beginning",
+    translation: "Translation by {0}", continued: "Translation by {0}, continued from your beginning",
     withChanges: "Translation by {0} with your changes", minus: "{0} minus {1}", original: "original", yourChange: "your change",
     logProb: "log p = {0} nats, {1} per piece", without: "Without your beginning: {0} (log p = {1} nats)",
-    otherWords: "The two runs split this sentence into different pieces. Choose words to see the difference.",
+    otherWords: "The two runs split this sentence into different pieces. Set the unit to words to see the difference.",
     minusHint: "Warm colors: more weight in {0}; blue: more weight in {1}. Both maps are for the translation “{2}”.",
     same: "The same translation.", another: "A different translation.",
     mattered: "The log-probability of the first translation changes by {0} nats, most at {1} ({2}).",
@@ -38,25 +38,25 @@ const TEXTS = {
     noteAdditive: "q and k are shown already multiplied by their matrices.",
     noteConcat: "q and k are shown already multiplied by their halves of W.",
     noteLocation: "k is shown as the row of W for its position.",
-    noteGaussian: "q and k are shown in a longer form, whose product is −‖q − k‖² / 2 up to a constant per row.",
+    noteGaussian: "q and k are shown as extended vectors whose dot product is −‖q − k‖² / 2, up to a constant for each row.",
     wholeLayer: "Change a whole layer: temperature, normalizer, window",
-    wholeLayerHint: "These change all heads of the selected layers, without retraining.",
+    wholeLayerHint: "These settings change all heads of the selected layers, without retraining.",
     temperature: "temperature of the scores", normalizer: "normalizer", asTrained: "as trained", half_width: "window half-width D",
     search: "Search settings", beamSize: "beam size", lengthPenalty: "length penalty α",
     beam: "The beam, step by step",
-    beamHint: "Numbers: log p of the pieces so far, in nats. The search ranks finished translations by log p divided by the length penalty; the result for this one is {0}.",
-    attribution: "What each piece depends on (attribution)", method: "method", contrast: "instead of the piece (optional)",
+    beamHint: "The numbers are log p of the pieces so far, in nats. The search ranks finished translations by log p divided by the length penalty; the score of this translation is {0}.",
+    attribution: "What each piece depends on (attribution)", method: "method", contrast: "contrast with the piece (optional)",
     occlusion: "occlusion", gradient_x_input: "gradient × input", integrated_gradients: "integrated gradients", value_zeroing: "value zeroing",
-    attributed: "Attribution by {0}: {1}", attributedContrast: "Attribution by {0}: {1}, instead of “{2}”",
-    attributedHint: "A map of cross attention shows where the model looks. This map, between the same pieces, shows what the log-probability of each piece of the translation depends on. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
-    contrastHint: "Why the model prefers each piece of the translation to “{0}”: what log p(piece) − log p({0}) depends on. Warm colors: the source piece raises it; blue: it lowers it (in nats).",
-    zeroingHint: "A map of cross attention shows where the model looks. This map, between the same pieces, shows how far the output of the decoder moves if cross attention reads nothing from a source piece (1 − cosine).",
-    attributionOf: "{0}: {2} nats from {1}.", zeroingOf: "Without {1}, the output of the decoder for {0} moves by {2}.",
+    attributed: "Attribution by {0}: {1}", attributedContrast: "Attribution by {0}: {1}, contrasted with “{2}”",
+    attributedHint: "A cross attention map shows where the model looks. This map, which has the same rows and columns, shows what the log-probability of each piece of the translation depends on, in nats. Warm colors: the source piece raises it; blue: the source piece lowers it.",
+    contrastHint: "This map shows why the model prefers each piece of the translation to “{0}”: what log p(piece) − log p({0}) depends on, in nats. Warm colors: the source piece raises it; blue: the source piece lowers it.",
+    zeroingHint: "A cross attention map shows where the model looks. This map, which has the same rows and columns, shows how far the decoder's output moves if cross attention reads nothing from a source piece (1 − cosine).",
+    attributionOf: "{0}: {2} nats from {1}.", zeroingOf: "Without {1}, the decoder's output for {0} moves by {2}.",
     attributionOfRow: "{0} depends most on: {1}", attributionOfColumn: "What depends most on {0}: {1}",
     computing: "computing …", stale: "This is the attribution for the translation without your changes.",
     guess: "Guess the alignment, then reveal", reveal: "Reveal", clear: "Clear",
-    guessHint: "Which source word does each word of the translation come from? Choose cells, then reveal.",
-    guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight of each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
+    guessHint: "Which source word does each word of the translation come from? Select cells, then click Reveal.",
+    guessLegend: "●: sure link (S), ○: possible link (P), both from the grammar; color: the attention weight that the model ({0}) computes for this translation; violet ring: the largest weight in each row; ✓: your guess. The diagonal links words at the same relative position. Alignment error rate = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), where P includes S.",
     you: "you", model: "the model", diagonal: "the diagonal", aer: "alignment error rate", precision: "precision",
     recall: "recall", guessed: "{0} – {1}",
     waiting: "translating …", failed: "The server cannot be reached: {0}",
@@ -125,7 +125,7 @@ const TEXTS = {
 
 export const language = new URLSearchParams(location.search).get("lang") === "vi" ? "vi" : "en";
 
-// A label in which the values replace {0}, {1} ...
+// Returns a label with {0}, {1} ... replaced by the values.
 export function label(name, ...values) {
   return (TEXTS[language][name] ?? name).replace(/\{(\d)\}/g, (_, index) => values[index]);
 }
