@@ -113,7 +113,7 @@ class LocalP(Window):
     def center(self, mask: Mask, asking: Asking) -> Float[Tensor, "batch heads queries 1"]:
         """p_t, a real number between 0 and the length of the source."""
         place = self.place(torch.tanh(self.hidden(asking.states)))
-        # bfloat16 has too few digits for the later positions of a long sentence.
+        # bfloat16 is not precise enough for the later positions of a long sentence.
         share = torch.sigmoid(place.to(torch.promote_types(place.dtype, torch.float32)))
         return mask.sum(dim=-1, keepdim=True) * share.transpose(1, 2).unsqueeze(-1)
 

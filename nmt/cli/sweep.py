@@ -25,9 +25,9 @@ def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[
     """
     given = [argument for argument in arguments if not argument.startswith("-")]
     overrides = parsed(name, given, sweep=True)
-    # Another sweeper, such as Optuna's, has its own settings for the values to try.
+    # Other sweepers, such as Optuna's, have their own settings for the values to try.
     if not any(each.is_sweep_override() or each.key_or_group.startswith("hydra") for each in overrides):
-        raise ValueError("-m runs a job for each of several values, but no key has several. Write key=A,B or drop -m.")
+        raise ValueError("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
     with TemporaryDirectory() as folder:
         records = Path(folder)
 

@@ -25,7 +25,7 @@ _DAMAGED_ERRNO = {None, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETO
 
 
 def stem(name: str) -> str | None:
-    """An archive's name without its suffix, or None if it is not an archive."""
+    """The archive's name without its suffix, or None if the file is not an archive."""
     found = next((suffix for suffix in (*_TARS, ".zip", ".gz") if name.lower().endswith(suffix)), None)
     return name[: -len(found)] if found and len(name) > len(found) else None
 

@@ -86,10 +86,10 @@ class BeamSearch:
     |Y| counts EOS. s runs over the source pieces except EOS; a_ts is the last layer's cross attention, averaged over
     the heads, and sum_t a_ts is raised to at least 0.001. Each step considers the 2 x `beam_size` candidates with the
     highest log-probability. A candidate that ends in EOS is finished if it ranks among the first `beam_size`; the best
-    `beam_size` of the others are extended further. The search for a sentence ends at the maximum length, or when
-    `beam_size` hypotheses are finished and the best of them scores at least as high as every unfinished one currently
-    does, or when no unfinished hypothesis can still enter the `n_best` (see `_done`). Therefore the best hypothesis
-    does not depend on `n_best`. Greedy search ends at the first EOS.
+    `beam_size` of the others are extended further. The search for a sentence ends at the maximum length. It ends
+    earlier if `beam_size` hypotheses are finished and no unfinished one has a higher score so far than the best of
+    them, or if no unfinished hypothesis can still enter the `n_best` (see `_done`). The best hypothesis therefore does
+    not depend on `n_best`. Greedy search ends at the first EOS.
 
     `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises ValueError if a setting is out of
     range.

@@ -111,7 +111,7 @@ def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     ]
     *local, attribution = parts
     if attribution is not None and attribution.shape != weights.shape:
-        raise ValueError(f"Attributions of shape {attribution.shape} do not fit weights of shape {weights.shape}.")
+        raise ValueError(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
     return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local), attribution)
 
 

@@ -23,8 +23,8 @@ from nmt.maps.words import merge_pieces, text_of
 logger = logging.getLogger(__name__)
 
 _PAGE = Path(__file__).with_name("viewer_page")
-# The scripts share one scope; this is the order in which a browser reads them. The first three are modules, which the
-# lab's page uses too.
+# The scripts share one scope; this is the order in which a browser reads them. The first three are modules that the
+# lab's page also uses.
 _SCRIPTS = ("matrix", "pieces", "colors", "data", "view", "panel", "heat_map", "controls", "start")
 _STYLE_HERE, _SCRIPT_HERE, _DATA_HERE = "<!-- STYLE -->", "<!-- SCRIPT -->", "<!-- DATA -->"
 _STEPS = 255
@@ -125,7 +125,7 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
     if not (low >= 0 and high <= 1 + _SLACK):
         raise ValueError(
             f"The weights of line {line} of run '{run}' at {item.site} range from {low:g} to {high:g}; the viewer "
-            "shows weights from 0 to 1, so pass weights after the normalizer."
+            "shows weights from 0 to 1, so pass normalized weights, not scores."
         )
     steps = np.rint(item.weights.clip(0, 1) * _STEPS).astype(np.uint8)
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)

@@ -31,7 +31,7 @@ If the server requires an API key, send it as `Authorization: Bearer KEY`, as `A
 """
 TAGS = [
     {"name": "LibreTranslate", "description": "LibreTranslate's interface: JSON, forms, or query parameters."},
-    {"name": "DeepL", "description": "Translation in DeepL's format: JSON or forms."},
+    {"name": "DeepL", "description": "Translation in DeepL's API format, as JSON or form data."},
     {"name": "lab", "description": "Attention, scores, alternatives and interventions, one sentence at a time."},
     {"name": "monitoring", "description": "A health check, and metrics for Prometheus."},
 ]

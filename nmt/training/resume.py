@@ -232,8 +232,8 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
     accumulate = batches // processes
     if accumulate != value_at(config, "trainer.accumulate_grad_batches"):
         logger.warning(
-            "Resumed on %d devices with trainer.accumulate_grad_batches=%d: steps have the same sentences as before, "
-            "but dropout and the order of summation differ, so the result is not bit-identical.",
+            "Resumed on %d devices with trainer.accumulate_grad_batches=%d: each step uses the same sentences as "
+            "before, but dropout and the order of summation differ, so the result is not bit-identical.",
             processes,
             accumulate,
         )
