@@ -22,7 +22,7 @@ EDGES: dict[str, set[str]] = {
     "decoding": {"config", "data", "text", SHARED},
     "evaluation": {"config", "data", "text", SHARED},
     "maps": {"config", "data", "text", SHARED},
-    "runs": {"maps", "evaluation", "decoding", "models", "attention", "data", "text", "config", SHARED},
+    "runs": {"maps", "evaluation", "decoding", "models", "attention", "kernels", "data", "text", "config", SHARED},
     "training": {
         "runs",
         "maps",
@@ -57,7 +57,7 @@ EDGES: dict[str, set[str]] = {
     ENTRY: {"cli", "exports", "runs"},
 }
 ONLY_TORCH = {"kernels", "attention", "models"}
-STANDARD = {"abc", "collections", "contextlib", "dataclasses", "functools", "math", "typing", "warnings"}
+STANDARD = {"abc", "collections", "contextlib", "copy", "dataclasses", "functools", "math", "typing", "warnings"}
 TENSOR_LIBRARIES = {"torch", "jaxtyping", "entmax"} | STANDARD
 SEES_ARRAYS = {"plots", "viewer", "attention_map", "map_files", "words", "links", "symmetrization", "diagnostics"}
 HYDRA = {PACKAGE / "config" / "nodes.py", *(PACKAGE / "cli").glob("*.py")}

@@ -10,12 +10,12 @@ from nmt.config.job import Job
 from nmt.config.nodes import Config
 from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
-from nmt.kernels.packed_weights import pack_weights
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
 from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, choose_device
+from nmt.runs.precision import with_precision
 from nmt.runs.record import peak_memory_mib, print_run
 from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
@@ -42,9 +42,7 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
 
     with_plain_weights(model)
     place = choose_device("cpu" if settings.trainer.accelerator == "cpu" else "auto")
-    model.eval().to(place)
-    pack_weights(model)
-    trained = Trained(run, settings, prepared.tokenizers, model, place)
+    trained = Trained(run, settings, prepared.tokenizers, with_precision(model.eval(), "float32", place), place)
     try:
         scores = score_test_split(trained)
     except torch.OutOfMemoryError as error:
