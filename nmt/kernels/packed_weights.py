@@ -1,137 +1,170 @@
-"""Layers for search on a CPU, with weights in the layout that oneDNN multiplies fastest."""
+"""Layers for inference on a CPU, with weights also in the layout that oneDNN multiplies fastest."""
 
-import copy
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_WEIGHTS = 2**17
-"""Layers with fewer weights are at least as fast without packing (docs/lab_notebook.md)."""
+"""Matrices with fewer weights are multiplied as fast, or faster, without packing (docs/lab_notebook.md)."""
 
 _ROWS = 40
-"""oneDNN chooses the layout for this number of input rows: eight sentences with five hypotheses each."""
+"""The number of input rows for which oneDNN chooses the layout: eight sentences with five hypotheses each."""
 
-Layer = TypeVar("Layer", bound=nn.Module)
+
+class PackedWeight:
+    """A packed copy of a weight matrix, which is used only while the weight stays as it was.
+
+    A product with few rows, as in a search step, takes about as long as reading the weights, and torch's float32
+    product brings them into another layout at every call. torch has no public function that multiplies packed weights;
+    the functions called here are the ones to which its compiler translates linear layers.
+    """
+
+    def __init__(self, weight: Float[Tensor, "outputs inputs"]) -> None:
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _ROWS)
+        self._state = _state(weight)
+
+    @staticmethod
+    def suits(weight: Tensor) -> bool:
+        """Whether a weight is large enough, and oneDNN can multiply packed weights of its dtype on this machine."""
+        onednn = torch.backends.mkldnn
+        if (
+            weight.device.type != "cpu"
+            or weight.numel() < MIN_WEIGHTS
+            or not (onednn.is_available() and onednn.enabled)
+        ):
+            return False
+        if weight.dtype == torch.bfloat16:
+            return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        return weight.dtype == torch.float32
+
+    def product(
+        self, x: Float[Tensor, "*rows inputs"], weight: Float[Tensor, "outputs inputs"], bias: Tensor | None
+    ) -> Float[Tensor, "*rows outputs"]:
+        """x W^T + b up to the rounding of its sums; the plain product with gradients, and if W has changed."""
+        plain = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != weight.dtype
+        if plain or _state(weight) != self._state:
+            return F.linear(x, weight, bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self._packed, bias, "none", [], "")
 
 
 class PackedLinear(nn.Linear):
-    """A linear layer that also holds a packed copy of its weight, which it uses whenever gradients are disabled.
+    """A linear layer with a packed weight, which shares the parameters of `layer`.
 
-    A search step has few input rows, so a product takes about as long as reading the weights, and torch's float32
-    product rearranges the weights at every call. The output equals that of `layer` up to the rounding of sums. The
-    packed copy is not a parameter, and later changes to the weight do not reach it. A deep copy is a plain linear
-    layer.
+    A deep copy, or one that was pickled, is a plain layer.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None, device="meta")
-        _with_parameters(self, layer, dict(layer.named_parameters()))
-        self._packed = _pack(layer.weight)
+        share_parameters(self, dict(layer.named_parameters()), layer.training)
+        self._packed = PackedWeight(layer.weight)
 
-    def forward(self, input: Float[Tensor, "*rows in_features"]) -> Float[Tensor, "*rows out_features"]:
-        if torch.is_grad_enabled():
-            return super().forward(input)
-        return _product(input, self._packed, self.bias)
+    def forward(self, input: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        return self._packed.product(input, self.weight, self.bias)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> nn.Linear:
-        plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, device="meta")
-        return _with_parameters(plain, self, copy.deepcopy(dict(self.named_parameters()), memo))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_plain(self, nn.Linear, self.in_features, self.out_features)
 
 
 class PackedLSTMCell(nn.LSTMCell):
-    """An LSTM cell with packed weights; see `PackedLinear`."""
+    """An LSTM cell with packed weights, otherwise like `PackedLinear`."""
 
     def __init__(self, cell: nn.LSTMCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
-        _with_parameters(self, cell, dict(cell.named_parameters()))
-        self._packed = _pack(cell.weight_ih), _pack(cell.weight_hh)
+        share_parameters(self, dict(cell.named_parameters()), cell.training)
+        self._packed = PackedWeight(cell.weight_ih), PackedWeight(cell.weight_hh)
 
     def forward(
         self,
-        input: Float[Tensor, "rows in_features"],
+        input: Float[Tensor, "rows inputs"],
         hx: tuple[Float[Tensor, "rows hidden"], Float[Tensor, "rows hidden"]] | None = None,
     ) -> tuple[Float[Tensor, "rows hidden"], Float[Tensor, "rows hidden"]]:
-        if torch.is_grad_enabled() or hx is None:
+        if hx is None or torch.is_grad_enabled():
             return super().forward(input, hx)
         h, c = hx
         of_input, of_state = self._packed
-        gates = _product(input, of_input, self.bias_ih) + _product(h, of_state, self.bias_hh)
-        i, f, g, o = gates.chunk(4, dim=-1)
+        from_input = of_input.product(input, self.weight_ih, self.bias_ih)
+        i, f, g, o = (from_input + of_state.product(h, self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return o.sigmoid() * c.tanh(), c
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> nn.LSTMCell:
-        plain = nn.LSTMCell(self.input_size, self.hidden_size, bias=self.bias, device="meta")
-        return _with_parameters(plain, self, copy.deepcopy(dict(self.named_parameters()), memo))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_plain(self, nn.LSTMCell, self.input_size, self.hidden_size)
 
 
 class PackedGRUCell(nn.GRUCell):
-    """A GRU cell with packed weights; see `PackedLinear`."""
+    """A GRU cell with packed weights, otherwise like `PackedLinear`."""
 
     def __init__(self, cell: nn.GRUCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
-        _with_parameters(self, cell, dict(cell.named_parameters()))
-        self._packed = _pack(cell.weight_ih), _pack(cell.weight_hh)
+        share_parameters(self, dict(cell.named_parameters()), cell.training)
+        self._packed = PackedWeight(cell.weight_ih), PackedWeight(cell.weight_hh)
 
     def forward(
-        self, input: Float[Tensor, "rows in_features"], hx: Float[Tensor, "rows hidden"] | None = None
+        self, input: Float[Tensor, "rows inputs"], hx: Float[Tensor, "rows hidden"] | None = None
     ) -> Float[Tensor, "rows hidden"]:
-        if torch.is_grad_enabled() or hx is None:
+        if hx is None or torch.is_grad_enabled():
             return super().forward(input, hx)
         of_input, of_state = self._packed
-        r_input, z_input, n_input = _product(input, of_input, self.bias_ih).chunk(3, dim=-1)
-        r_state, z_state, n_state = _product(hx, of_state, self.bias_hh).chunk(3, dim=-1)
+        r_input, z_input, n_input = of_input.product(input, self.weight_ih, self.bias_ih).chunk(3, dim=-1)
+        r_state, z_state, n_state = of_state.product(hx, self.weight_hh, self.bias_hh).chunk(3, dim=-1)
         z = (z_input + z_state).sigmoid()
         n = (n_input + (r_input + r_state).sigmoid() * n_state).tanh()
         return n + z * (hx - n)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> nn.GRUCell:
-        plain = nn.GRUCell(self.input_size, self.hidden_size, bias=self.bias, device="meta")
-        return _with_parameters(plain, self, copy.deepcopy(dict(self.named_parameters()), memo))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_plain(self, nn.GRUCell, self.input_size, self.hidden_size)
 
 
 def pack_weights(model: nn.Module) -> None:
-    """Replaces the large linear layers and recurrent cells of a model on a CPU with packed ones.
+    """Replaces the large linear layers and recurrent cells inside a model with packed ones.
 
-    The weights of the model must not change afterwards. Does nothing if oneDNN cannot multiply by packed weights of the
-    model's dtype.
+    Subclasses of these layers are left alone. Needs as much additional memory as the packed weights.
     """
     packed: dict[nn.Module, nn.Module] = {}
     for name, layer in list(model.named_modules(remove_duplicate=False)):
         if layer not in packed:
-            if isinstance(layer, nn.Linear) and _can_pack(layer.weight):
+            if type(layer) in (nn.Linear, PackedLinear) and PackedWeight.suits(layer.weight):
                 packed[layer] = PackedLinear(layer)
-            elif isinstance(layer, nn.LSTMCell) and _can_pack(layer.weight_hh):
+            elif type(layer) in (nn.LSTMCell, PackedLSTMCell) and _both_suit(layer):
                 packed[layer] = PackedLSTMCell(layer)
-            elif isinstance(layer, nn.GRUCell) and _can_pack(layer.weight_hh):
+            elif type(layer) in (nn.GRUCell, PackedGRUCell) and _both_suit(layer):
                 packed[layer] = PackedGRUCell(layer)
-        if layer in packed:
+        if layer in packed and name:
             model.set_submodule(name, packed[layer])
 
 
-def _can_pack(weight: Tensor) -> bool:
-    if weight.device.type != "cpu" or weight.numel() < MIN_WEIGHTS or not torch.backends.mkldnn.is_available():
-        return False
-    if weight.dtype == torch.bfloat16:
-        return torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return weight.dtype == torch.float32
+def _as_plain(layer: nn.Module, *kind_and_sizes: Any) -> tuple[Any, ...]:
+    """What `__reduce__` returns: a function and its arguments."""
+    return plain_layer, (*kind_and_sizes, dict(layer.named_parameters()), layer.training)
 
 
-# torch has no public functions that pack weights and multiply by them. Its compiler generates calls to these two.
+def plain_layer(
+    kind: type[nn.Linear] | type[nn.LSTMCell] | type[nn.GRUCell],
+    inputs: int,
+    outputs: int,
+    parameters: dict[str, nn.Parameter],
+    training: bool,
+) -> nn.Module:
+    """The layer of that kind with these parameters."""
+    layer = kind(inputs, outputs, bias="bias" in parameters or "bias_ih" in parameters, device="meta")
+    share_parameters(layer, parameters, training)
+    return layer
 
 
-def _pack(weight: Tensor) -> Tensor:
-    return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _ROWS)
-
-
-def _product(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-
-
-def _with_parameters(into: Layer, layer: nn.Module, parameters: dict[str, nn.Parameter]) -> Layer:
-    """Gives `into` these parameters, and the mode of `layer` (training or evaluation), and returns it."""
+def share_parameters(layer: nn.Module, parameters: dict[str, nn.Parameter], training: bool) -> None:
+    """Gives a layer these parameters, and puts it into training or evaluation mode."""
     for name, parameter in parameters.items():
-        setattr(into, name, parameter)
-    return into.train(layer.training)
+        setattr(layer, name, parameter)
+    layer.train(training)
+
+
+def _both_suit(cell: nn.RNNCellBase) -> bool:
+    return PackedWeight.suits(cell.weight_ih) and PackedWeight.suits(cell.weight_hh)
+
+
+def _state(weight: Tensor) -> tuple[Any, ...]:
+    """What differs after an optimizer step, loading other weights, and a conversion."""
+    return weight.data_ptr(), None if weight.is_inference() else weight._version, weight.dtype, weight.device

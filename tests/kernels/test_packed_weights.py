@@ -1,156 +1,197 @@
 """Packed layers and cells equal the plain ones."""
 
 import copy
+import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations
 
-from nmt.kernels.packed_weights import MIN_WEIGHTS, PackedGRUCell, PackedLinear, PackedLSTMCell, pack_weights
+from nmt.kernels import packed_weights
+from nmt.kernels.packed_weights import PackedGRUCell, PackedLinear, PackedLSTMCell, PackedWeight, pack_weights
 
-WIDE, NARROW = 512, 256
-assert WIDE * NARROW >= MIN_WEIGHTS
+INPUTS, OUTPUTS = 24, 40
+LAYERS = {PackedLinear: nn.Linear, PackedLSTMCell: nn.LSTMCell, PackedGRUCell: nn.GRUCell}
+KINDS = pytest.mark.parametrize("kind", LAYERS, ids=lambda kind: kind.__name__)
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN")
 
 
-def layer(bias: bool = True, dtype: torch.dtype = torch.float32) -> nn.Linear:
+@pytest.fixture(autouse=True)
+def _every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_weights, "MIN_WEIGHTS", 0)
+
+
+def layer(kind: type, dtype: torch.dtype = torch.float32, bias: bool = True) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Linear(NARROW, WIDE, bias=bias).to(dtype)
+    return LAYERS[kind](INPUTS, OUTPUTS, bias=bias).to(dtype).eval()
 
 
-def limit(plain: nn.Linear, x: Tensor) -> Tensor:
-    """The largest rounding error of a product that sums NARROW terms and a bias in float32, and rounds to its dtype."""
-    weight, bias = plain.weight.double().abs(), 0 if plain.bias is None else plain.bias.double().abs()
-    sums = x.double().abs() @ weight.T + bias
-    return (NARROW + 1) * torch.finfo(torch.float32).eps * sums + torch.finfo(plain.weight.dtype).eps * sums
+def inputs(kind: type, rows: tuple[int, ...] = (3,), dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """The input of a layer and, for a cell, its old states."""
+    torch.manual_seed(2)
+    states = {PackedLinear: 0, PackedLSTMCell: 2, PackedGRUCell: 1}[kind]
+    return [torch.randn(*rows, size).to(dtype) for size in (INPUTS, *[OUTPUTS] * states)]
 
 
-@pytest.mark.parametrize("rows", [(1,), (5,), (8, 5), (321,), (0,)])
+def results(net: nn.Module, given: list[Tensor]) -> list[Tensor]:
+    """The output, or the new states."""
+    x, *states = given
+    found = net(x, tuple(states)) if len(states) == 2 else net(x, *states)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def all_equal(ours: list[Tensor], theirs: list[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+def largest_error(plain: nn.Module, given: list[Tensor]) -> Tensor:
+    """The largest rounding error of each output or new state of a layer."""
+    parameters, is_cell = [each.detach() for each in plain.parameters()], len(given) > 1
+    weights, biases = ([each.double().abs() for each in parameters if each.dim() == axes] for axes in (2, 1))
+    sums = sum(x.double().abs() @ weight.T for x, weight in zip(given, weights, strict=False)) + sum(biases)
+    # They have INPUTS or OUTPUTS products and a bias, in float32, and are then rounded to the dtype.
+    in_float32, rounding = (torch.finfo(dtype).eps / 2 for dtype in (torch.float32, given[0].dtype))
+    error = sums * ((INPUTS + OUTPUTS + 2) * in_float32 + 2 * rounding)
+    if is_cell and len(sums):
+        # A state is made by at most ten roundings of numbers that are no larger than an old state, 1, or the GRU's
+        # product with its old state, and the slopes of tanh and the sigmoid are at most 1.
+        error = (error + 10 * rounding).unflatten(-1, (-1, OUTPUTS)).sum(dim=-2)
+        product = given[1].double() @ parameters[1].double().T
+        error = error * (1 + max(each.abs().max().item() for each in (*given[1:], product)))
+    return error[..., :OUTPUTS]
+
+
+@pytest.mark.parametrize("rows", [(1,), (5,), (321,), (0,)])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@KINDS
 @torch.inference_mode()
-def test_it_is_the_product_up_to_the_rounding_of_its_sums(rows: tuple[int, ...], bias: bool, dtype: torch.dtype):
-    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+def test_it_is_the_formula_up_to_its_roundings(kind: type, dtype: torch.dtype, bias: bool, rows: tuple[int, ...]):
+    plain = layer(kind, dtype, bias)
+    if not PackedWeight.suits(next(plain.parameters())):
         pytest.skip("oneDNN cannot multiply bfloat16 matrices on this CPU")
-    plain = layer(bias, dtype)
-    x = torch.randn(*rows, NARROW).to(dtype)
-    found = PackedLinear(plain)(x)
-    exact = x.double() @ plain.weight.double().T + (plain.bias.double() if bias else 0)
-    assert found.dtype == dtype
-    assert found.shape == exact.shape
-    assert ((found.double() - exact).abs() <= limit(plain, x)).all()
+    given = inputs(kind, rows, dtype)
+    found = results(kind(plain), given)
+    exact = results(copy.deepcopy(plain).double(), [each.double() for each in given])
+    error = largest_error(plain, given)
+    for ours, wanted in zip(found, exact, strict=True):
+        assert ours.dtype == dtype
+        assert ours.shape == wanted.shape
+        assert ((ours.double() - wanted).abs() <= error).all()
 
 
 @torch.inference_mode()
-def test_its_input_need_not_be_contiguous():
-    plain, x = layer(), torch.randn(4, 3, NARROW + 8)[..., 4:-4]
-    assert ((PackedLinear(plain)(x) - plain(x)).abs() <= 2 * limit(plain, x)).all()
+def test_the_packed_weight_is_what_is_multiplied(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the tests here would compare the plain layer with itself."""
+    monkeypatch.setattr(packed_weights.F, "linear", None)
+    for kind in LAYERS:
+        results(kind(layer(kind)), inputs(kind))
 
 
-CELLS = [(nn.LSTMCell, PackedLSTMCell), (nn.GRUCell, PackedGRUCell)]
+@torch.inference_mode()
+def test_rows_may_have_several_axes_and_need_not_be_contiguous():
+    plain, x = layer(PackedLinear), torch.randn(4, 3, INPUTS + 8)[..., 4:-4]
+    assert torch.equal(PackedLinear(plain)(x), PackedLinear(plain)(x.contiguous().flatten(0, 1)).unflatten(0, (4, 3)))
 
 
-def states(result: Tensor | tuple[Tensor, Tensor]) -> list[Tensor]:
-    return list(result) if isinstance(result, tuple) else [result]
+@KINDS
+def test_with_gradients_it_is_the_plain_layer(kind: type):
+    plain = layer(kind)
+    packed, given = kind(plain), [each.requires_grad_() for each in inputs(kind)]
+    ours, theirs = (results(net, given) for net in (packed, plain))
+    assert all_equal(ours, theirs)
+    wanted = [*given, *plain.parameters()]
+    gradients = [torch.autograd.grad(sum(each.sum() for each in found), wanted) for found in (ours, theirs)]
+    assert all_equal(*gradients)
 
 
-@pytest.mark.parametrize("rows", [1, 5, 321])
+def step(net: nn.Module) -> None:
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    results(net, inputs(kind_of(net)))[0].sum().backward()
+    optimizer.step()
+
+
+def load(net: nn.Module) -> None:
+    net.load_state_dict({name: torch.randn_like(value) for name, value in net.state_dict().items()})
+
+
+def kind_of(net: nn.Module) -> type:
+    return next(kind for kind in LAYERS if isinstance(net, kind))
+
+
+@pytest.mark.parametrize("change", [step, load, nn.Module.double, nn.Module.bfloat16])
+@KINDS
+def test_it_follows_its_weights(kind: type, change: Callable[[nn.Module], object]):
+    packed = kind(layer(kind))
+    change(packed)
+    given = inputs(kind, dtype=next(packed.parameters()).dtype)
+    with torch.inference_mode():
+        # A deep copy is a plain layer with the weights as they are now.
+        exact = results(copy.deepcopy(packed).double(), [each.double() for each in given])
+        error = largest_error(packed, given)
+        for ours, wanted in zip(results(packed, given), exact, strict=True):
+            assert ((ours.double() - wanted).abs() <= error).all()
+
+
+@KINDS
+@torch.inference_mode()
+def test_under_autocast_it_is_the_plain_layer(kind: type):
+    plain = layer(kind)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert results(kind(plain), inputs(kind))[0].dtype == results(plain, inputs(kind))[0].dtype
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("kind", "packed_kind"), CELLS)
-@torch.inference_mode()
-def test_a_cell_is_its_formula_up_to_the_rounding_of_its_sums(kind, packed_kind, bias: bool, rows: int):
-    torch.manual_seed(1)
-    cell = kind(NARROW, NARROW, bias=bias)
-    x, h, c = torch.randn(3, rows, NARROW).unbind()
-    given = (h, c) if kind is nn.LSTMCell else h
-    exact_given = (h.double(), c.double()) if kind is nn.LSTMCell else h.double()
-    exact = states(copy.deepcopy(cell).double()(x.double(), exact_given))
-
-    products = [(x.double(), cell.weight_ih.double()), (h.double(), cell.weight_hh.double())]
-    sums = sum(inputs.abs() @ weight.abs().T for inputs, weight in products)
-    if bias:
-        sums = sums + cell.bias_ih.double().abs() + cell.bias_hh.double().abs()
-    # A gate is a sum of 2 NARROW products and two biases. The slopes of tanh and the sigmoid are at most 1. An error of
-    # a gate is multiplied by at most an old state, by 1, or by the GRU's product with its old state.
-    roundings = (2 * NARROW + 12) * torch.finfo(torch.float32).eps / 2
-    gates = (sums + 1).unflatten(-1, (-1, NARROW)).sum(dim=-2) * roundings
-    largest = max(each.abs().max().item() for each in (h, c, products[1][0] @ products[1][1].T))
-    for found, wanted in zip(states(packed_kind(cell)(x, given)), exact, strict=True):
-        assert found.dtype == torch.float32
-        assert ((found.double() - wanted).abs() <= (1 + largest) * gates).all()
+@KINDS
+def test_a_copy_is_a_plain_layer_with_weights_of_its_own(kind: type, bias: bool, copied: Callable):
+    packed = kind(layer(kind, bias=bias))
+    found = copied(packed)
+    assert type(found) is LAYERS[kind]
+    assert not found.training
+    assert [*found.state_dict()] == [*packed.state_dict()]
+    assert all_equal([*found.parameters()], [*packed.parameters()])
+    assert not {id(each) for each in found.parameters()} & {id(each) for each in packed.parameters()}
 
 
-@pytest.mark.parametrize(("kind", "packed_kind"), CELLS)
-def test_a_cell_with_gradients_is_the_plain_cell_and_so_is_a_deep_copy(kind, packed_kind):
-    cell = kind(NARROW, NARROW)
-    packed, x = packed_kind(cell.eval()), torch.randn(3, NARROW, requires_grad=True)
-    results = [states(net(x))[0] for net in (packed, cell)]
-    assert torch.equal(*results)
-    ours, theirs = (torch.autograd.grad(each.sum(), [x, *cell.parameters()]) for each in results)
-    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
-    copied = copy.deepcopy(packed)
-    assert type(copied) is kind
-    assert not copied.training
-    assert {*copied.state_dict()} == {*cell.state_dict()}
-    assert all(torch.equal(value, cell.state_dict()[name]) for name, value in copied.state_dict().items())
-    assert copied.weight_ih is not cell.weight_ih
+class Doubled(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:
+        return 2 * super().forward(input)
 
 
-def test_with_gradients_it_is_the_plain_layer():
-    plain = layer()
-    packed, x = PackedLinear(plain), torch.randn(3, NARROW, requires_grad=True)
-    wanted = (x, plain.weight, plain.bias)
-    assert torch.equal(packed(x), plain(x))
-    for ours, theirs in zip(*(torch.autograd.grad(net(x).sum(), wanted) for net in (packed, plain)), strict=True):
-        assert torch.equal(ours, theirs)
-
-
-def test_a_deep_copy_is_a_plain_layer_with_weights_of_its_own():
-    packed = PackedLinear(layer().eval())
-    copied = copy.deepcopy(packed)
-    assert type(copied) is nn.Linear
-    assert not copied.training
-    assert torch.equal(copied.weight, packed.weight)
-    assert copied.weight is not packed.weight
-    assert torch.equal(copied.bias, packed.bias)
-    assert type(copy.deepcopy(PackedLinear(layer(bias=False)))) is nn.Linear
-
-
-def test_large_layers_of_a_model_are_packed_and_stay_the_same_parameters():
-    table, shared = nn.Embedding(WIDE, NARROW), layer()
-    output = nn.Linear(NARROW, WIDE, bias=False)
+def test_layers_of_a_model_are_packed_and_keep_their_parameters():
+    table, shared = nn.Embedding(OUTPUTS, INPUTS), layer(PackedLinear)
+    output = nn.Linear(INPUTS, OUTPUTS, bias=False)
     output.weight = table.weight
-    model = nn.ModuleDict({"table": table, "output": output, "one": shared, "other": shared, "small": nn.Linear(8, 8)})
-    model["lstm"], model["gru"] = nn.LSTMCell(NARROW, NARROW), nn.GRUCell(NARROW, NARROW)
+    parts: dict[str, nn.Module] = {"table": table, "output": output, "one": shared, "other": shared}
+    parts |= {"lstm": layer(PackedLSTMCell), "gru": layer(PackedGRUCell), "doubled": Doubled(INPUTS, OUTPUTS)}
+    parts["normed"] = parametrizations.weight_norm(nn.Linear(INPUTS, OUTPUTS))
+    model = nn.ModuleDict(parts)
     before = {name: id(value) for name, value in model.named_parameters(remove_duplicate=False)}
     pack_weights(model)
-    kinds = {name: type(part) for name, part in model.items()}
-    assert kinds == {
-        "table": nn.Embedding,
+    packed = {name: type(part) for name, part in model.items() if type(part) in LAYERS}
+    assert packed == {
         **dict.fromkeys(("output", "one", "other"), PackedLinear),
-        "small": nn.Linear,
         "lstm": PackedLSTMCell,
         "gru": PackedGRUCell,
     }
     assert model["one"] is model["other"]
     assert {name: id(value) for name, value in model.named_parameters(remove_duplicate=False)} == before
-    assert {*model.state_dict()} == {*before}
+    copied = copy.deepcopy(model)
+    assert copied["output"].weight is copied["table"].weight
 
 
-def test_packing_again_follows_a_conversion():
-    model = nn.Sequential(layer())
-    pack_weights(model)
-    with torch.no_grad():
-        model[0].weight.mul_(2)
-    pack_weights(model)
-    x = torch.randn(5, NARROW)
-    with torch.inference_mode():
-        assert ((model(x) - 2 * layer()(x) + layer().bias).abs() <= 4 * limit(layer(), x)).all()
+def test_small_layers_and_other_numbers_are_left_alone(monkeypatch: pytest.MonkeyPatch):
+    for dtype in (torch.float64, torch.float16):
+        assert not PackedWeight.suits(torch.zeros(9, 9, dtype=dtype))
+    assert not PackedWeight.suits(torch.zeros(9, 9, device="meta"))
+    monkeypatch.setattr(packed_weights, "MIN_WEIGHTS", 82)
+    assert not PackedWeight.suits(torch.zeros(9, 9))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_other_numbers_are_left_alone(dtype: torch.dtype):
-    model = nn.Sequential(layer(dtype=dtype))
-    pack_weights(model)
-    assert type(model[0]) is nn.Linear
+def test_without_onednn_nothing_is_packed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    assert not PackedWeight.suits(torch.zeros(9, 9))

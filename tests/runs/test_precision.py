@@ -12,6 +12,7 @@ from nmt.cli import compose
 from nmt.config.nodes import make
 from nmt.data.batch import pad, pad_source
 from nmt.decoding.beam import BeamSearch
+from nmt.kernels import packed_weights
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.runs.precision import PRECISIONS, check_precision, with_precision
 
@@ -102,14 +103,43 @@ def test_lower_precision_changes_probabilities_by_its_roundings(name: str, atten
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_float32_is_the_model_as_it_was_trained(name: str) -> None:
+def test_float32_is_the_model_as_it_was_trained_if_its_layers_are_small(name: str) -> None:
     given = model(name, "scorer=general")
     assert torch.equal(log_probs(with_precision(given, "float32", CPU)), log_probs(model(name, "scorer=general")))
 
 
+@pytest.fixture
+def all_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large weights are packed; in these tests all of them."""
+    monkeypatch.setattr(packed_weights, "MIN_WEIGHTS", 0)
+
+
+@pytest.mark.usefixtures("all_packed")
+@pytest.mark.parametrize("name", SIZES)
+def test_packed_weights_change_probabilities_by_the_roundings_of_float32(name: str) -> None:
+    packed = with_precision(model(name, "scorer=general"), "float32", CPU)
+    exact = log_probs(model(name, "scorer=general").double())
+    assert distance(log_probs(packed), exact) <= ROUNDINGS * noise(name, "scorer=general", "float32")
+    # With gradients, as in attribution, nothing changes.
+    assert torch.equal(packed(SOURCE, MASK, TARGET), model(name, "scorer=general")(SOURCE, MASK, TARGET))
+
+
+@pytest.mark.usefixtures("all_packed")
+@pytest.mark.parametrize("name", SIZES)
+def test_a_packed_model_can_be_converted_again(name: str) -> None:
+    packed = with_precision(model(name, "scorer=general"), "float32", CPU)
+    for precision in ("int8", "bfloat16"):
+        found = log_probs(with_precision(packed, precision, CPU))
+        assert torch.equal(found, log_probs(with_precision(model(name, "scorer=general"), precision, CPU)))
+
+
+@pytest.mark.parametrize("least", [0, packed_weights.MIN_WEIGHTS])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", SIZES)
-def test_the_search_s_sums_are_those_of_the_whole_forward_pass(name: str, precision: str) -> None:
+def test_the_search_s_sums_are_those_of_the_whole_forward_pass(
+    name: str, precision: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_weights, "MIN_WEIGHTS", least)
     other = with_precision(model(name, "scorer=general"), precision, CPU)
     with torch.inference_mode():
         [[best], _] = BeamSearch(beam_size=3)(other, SOURCE, MASK)
