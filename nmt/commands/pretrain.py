@@ -12,7 +12,7 @@ from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
 from nmt.runs.load import choose_device
 from nmt.runs.record import peak_memory_mib
-from nmt.training.loop import train_whole
+from nmt.training.loop import run_training
 from nmt.training.masked_task import masked_score
 from nmt.training.prepared import Prepared
 from nmt.training.pretraining import begin_pretraining, resume_pretraining
@@ -25,7 +25,7 @@ def pretrain(job: Job[PretrainSettings]) -> None:
     """
     run = EncoderDirectory(Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir)))
     prepare = partial(resume_pretraining if job.settings.resume else begin_pretraining, job, run)
-    train_whole(run, job.settings.cache_dir, prepare, partial(measure, in_sweep=job.sweep_dir is not None))
+    run_training(run, job.settings.cache_dir, prepare, partial(measure, in_sweep=job.sweep_dir is not None))
 
 
 def measure(prepared: Prepared[EncoderSettings, MaskedTransformer], found: Config, in_sweep: bool) -> None:

@@ -19,7 +19,7 @@ from nmt.runs.precision import with_precision
 from nmt.runs.record import peak_memory_mib, print_run
 from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
-from nmt.training.loop import train_whole
+from nmt.training.loop import run_training
 from nmt.training.prepared import Prepared
 from nmt.training.resume import resume
 
@@ -31,7 +31,7 @@ def train(job: Job[TrainSettings]) -> None:
     """
     run = RunDirectory(Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir)))
     prepare = partial(resume if job.settings.resume else begin, job, run)
-    train_whole(run, job.settings.cache_dir, prepare, partial(score, in_sweep=job.sweep_dir is not None))
+    run_training(run, job.settings.cache_dir, prepare, partial(score, in_sweep=job.sweep_dir is not None))
 
 
 def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: bool) -> None:

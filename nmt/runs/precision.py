@@ -27,11 +27,11 @@ def check_precision(name: object, device: torch.device) -> None:
 def with_precision(model: Model, name: str, device: torch.device) -> Model:
     """The model on a device in one of PRECISIONS, for inference only. Raises ValueError as `check_precision` does.
 
-    float32 and bfloat16 convert the given model and, on a CPU, pack the weights of its large layers (see
-    nmt.kernels.packed_weights). int8 returns a copy: the weights of linear layers and recurrent networks are rounded to
-    8 bits, with one scale per row of a linear layer; the inputs of these layers are rounded to 7 bits with one scale
-    per batch, so a sentence's translation can depend on the other sentences in its batch. Embeddings, scores, attention
-    weights, norms and the parameters of scorers stay float32.
+    float32 and bfloat16 convert the given model and, on a CPU, pack the weights of its large layers, which takes as
+    much memory again as those weights (see nmt.kernels.packed_weights). int8 returns a copy: the weights of linear
+    layers and recurrent networks are rounded to 8 bits, with one scale per row of a linear layer; the inputs of these
+    layers are rounded to 7 bits with one scale per batch, so a sentence's translation can depend on the other sentences
+    in its batch. Embeddings, scores, attention weights, norms and the parameters of scorers stay float32.
     """
     check_precision(name, device)
     if name != "int8":

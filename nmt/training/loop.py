@@ -44,7 +44,7 @@ Finish = Callable[[Prepared, Config], None]
 """finish(prepared, found) completes a run whose best weights are saved; `found` is what `fit` returned."""
 
 
-def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
+def run_training(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
     """Prepares a run, trains it and finishes it; if the device runs out of memory, tries again with half the batch.
 
     Raises ValueError, FileNotFoundError or FileExistsError before training if the configuration cannot be used.
@@ -55,7 +55,7 @@ def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Fin
     before = run.state()
     prepared = prepare({})
     try:
-        _train(prepared, before, finish)
+        _fit_and_finish(prepared, before, finish)
         return
     except BatchTooLarge as error:
         # Do not try again if a checkpoint would be lost, or if other processes are training too.
@@ -70,12 +70,12 @@ def train_whole(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Fin
     before = run.state()
     prepared = prepare(changes)
     try:
-        _train(prepared, before, finish)
+        _fit_and_finish(prepared, before, finish)
     except BatchTooLarge as error:
         raise CheckFailed(error.remedy(halved_before=True)) from error
 
 
-def _train(prepared: Prepared, before: tuple[bytes, ...], finish: Finish) -> None:
+def _fit_and_finish(prepared: Prepared, before: tuple[bytes, ...], finish: Finish) -> None:
     """Trains to the end and finishes the run; `before` is the state of the run directory before `prepared` was made."""
     run = prepared.run
     if rank() > 0:

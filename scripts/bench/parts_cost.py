@@ -16,7 +16,7 @@ from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.headwise_product import headwise_product
-from nmt.kernels.packed_weights import PackedLinear
+from nmt.kernels.packed_weights import PackedLinear, PackedLSTMCell
 from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
 from nmt.models.transformer_layers import FeedForward
 from nmt.runs.precision import with_precision
@@ -167,6 +167,14 @@ def packed(rows: int, width: int, outputs: int, dtype: torch.dtype) -> Part:
     return Part(*ways, f"linear layer with packed weights, {rows} x {width} to {outputs:,}, {number}")
 
 
+def packed_cell(rows: int, inputs: int, width: int) -> Part:
+    """A step of an LSTM cell whose weights are packed once."""
+    torch.manual_seed(1)
+    cell, x, states = nn.LSTMCell(inputs, width), torch.randn(rows, inputs), torch.randn(2, rows, width).unbind()
+    ways = (partial(torch.inference_mode()(each), x, states) for each in (cell, PackedLSTMCell(cell)))
+    return Part(*ways, f"LSTM cell with packed weights, {rows} x {inputs} to {width:,}, float32")
+
+
 def rows(number: int, length: int, width: int, layers: int) -> Part:
     """Reordering a Transformer's state after a search step in which one row in five changes its parent."""
     torch.manual_seed(1)
@@ -197,11 +205,16 @@ def parts() -> list[Part]:
         agreement(50, 40, 256, 8000),
         agreement(50, 40, 256, 8000, True),
         int8(320, 256, 8000),
+        packed(1, 256, 1024, torch.float32),
+        packed(1, 256, 8000, torch.float32),
         packed(5, 256, 1024, torch.float32),
         packed(5, 256, 8000, torch.float32),
         packed(320, 256, 8000, torch.float32),
         packed(5, 256, 8000, torch.bfloat16),
         packed(320, 256, 8000, torch.bfloat16),
+        packed_cell(1, 768, 512),
+        packed_cell(5, 768, 512),
+        packed_cell(320, 768, 512),
         rows(320, 40, 256, 3),
     ]
 

@@ -87,6 +87,9 @@ def test_an_int8_layer_is_nearly_the_layer() -> None:
 def test_packed_weights_give_the_same_product() -> None:
     part = parts_cost.packed(5, 7, 11, torch.float32)
     assert_equal_up_to(7 + 1, torch.float32, part.ours(), part.plain())
+    cell = parts_cost.packed_cell(5, 7, 11)
+    for ours, plain in zip(cell.ours(), cell.plain(), strict=True):
+        assert_equal_up_to(7 + 11 + 2 + 10, torch.float32, ours, plain)
 
 
 def test_rows_move_to_the_same_places() -> None:
