@@ -52,7 +52,7 @@ def explain(job: Job[ExplainSettings]) -> None:
 
 
 def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
-    """The text for a model, with an example of `source_length` and `target_length` pieces."""
+    """The text that describes a model; its example has `source_length` source and `target_length` target pieces."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     settings = f"Here {model.extra_repr()}.\n" if model.extra_repr() else ""
     paragraphs = [f"{inspect.getdoc(model)}\n{settings}{parameters:,} parameters"]

@@ -150,7 +150,7 @@ class Sampling:
                 "block all pieces; check the model's weights, or relax the constraints."
             )
         total = probabilities.cumsum(dim=-1)
-        # A piece is kept if the more probable pieces together do not reach top_p.
+        # A piece is kept if the total probability of all more probable pieces is below top_p.
         kept = probabilities * (total - probabilities < self.top_p)
         if self.top_k:
             kept[:, :, self.top_k :] = 0

@@ -153,7 +153,7 @@ class Seq2Seq(Attending):
     def decode(
         self, target_input: Target, memory: Any, watch: Watch | None = None
     ) -> Float[Tensor, "batch target width"]:
-        """The input of the output layer at each target position."""
+        """The input to the output layer at each target position."""
 
     @abstractmethod
     def start(self, memory: Any, beams: int) -> Any:
@@ -163,7 +163,7 @@ class Seq2Seq(Attending):
     def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
-        """Reads one more token per beam; returns the input of the output layer and the new State.
+        """Reads one more token per beam; returns the input to the output layer and the new State.
 
         `watch` receives the weights of cross attention, and of a DocumentModel's attention to earlier target sentences;
         the queries are the beams.

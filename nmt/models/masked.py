@@ -68,7 +68,7 @@ class MaskedTransformer(Attending):
     def forward(
         self, source: Source, source_mask: SourceMask, watch: Watch | None = None
     ) -> Float[torch.Tensor, "batch source width"]:
-        """The input of the output layer at each position."""
+        """The input to the output layer at each position."""
         embedded = self.source_embedding(source)
         x = with_positions(embedded, torch.arange(source.shape[1], device=source.device), self.dropout)
         return encoded(x, source_mask, self.encoder, self.encoder_norm, watch)

@@ -94,7 +94,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     @abstractmethod
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        """The input of the output layer.
+        """The input to the output layer.
 
         This is separate from `advance` so that it can be computed for all time steps at once.
         """

@@ -167,7 +167,7 @@ def occlusion(
 
 @torch.no_grad()
 def value_zeroing(model: Seq2Seq, batch: Batch, rows: int, before_pass: BeforePass = _go_on) -> Attributions:
-    """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, where o_t is the input of the output layer.
+    """a_tj = 1 - cos(o_t, o_t with v_j = 0), from 0 to 2, where o_t is the input to the output layer.
 
     Value zeroing (Mohebbi et al. 2023, section 3) for cross attention: the values v_j of source position j are zeroed
     in every decoder layer, at every step. Everything else that the decoder receives, such as its initial state, stays

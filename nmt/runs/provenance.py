@@ -43,7 +43,7 @@ def described_attribution(method: str, contrast: str | None) -> dict[str, dict[s
         return {"context": {**place, "method": method, "contrast": None}}
     asks = "log p of the piece that the step predicts"
     if method == "value_zeroing":
-        asks = "the input of the output layer at the step"
+        asks = "the input to the output layer at the step"
     elif contrast is not None:
         asks += f", minus log p({contrast})"
     place = {"layers": 1, "heads": 1, "asks": asks, "rows": "target", "columns": "source"}

@@ -185,7 +185,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     if not trainer.is_global_zero:
         return {}
 
-    # At the end, save the weights of the best validation, and report what training cost.
+    # At the end, save the weights with the best validation score, and report what training cost.
     if not best.best_model_path:
         raise CheckFailed(f"{run.checkpoints} no longer contains the best checkpoint: start over with overwrite=true.")
     used = {
