@@ -1,4 +1,4 @@
-"""Layers for inference on a CPU, with weights also in the layout that oneDNN multiplies fastest."""
+"""Layers for inference on a CPU that also keep their weights in the layout that oneDNN multiplies fastest."""
 
 from typing import Any
 
@@ -8,14 +8,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_WEIGHTS = 2**17
-"""Matrices with fewer weights are multiplied as fast, or faster, without packing (docs/lab_notebook.md)."""
+"""Matrices with fewer weights are not packed, because they gained nothing (docs/lab_notebook.md)."""
 
 _ROWS = 40
 """The number of input rows for which oneDNN chooses the layout: eight sentences with five hypotheses each."""
 
 
 class PackedWeight:
-    """A packed copy of a weight matrix, which is used only while the weight stays as it was.
+    """A packed copy of a weight matrix, which is no longer used once the weight is replaced or changed in place.
+
+    Changes through `weight.data`, which torch does not count, are not noticed.
 
     A product with few rows, as in a search step, takes about as long as reading the weights, and torch's float32
     product brings them into another layout at every call. torch has no public function that multiplies packed weights;
@@ -23,18 +25,16 @@ class PackedWeight:
     """
 
     def __init__(self, weight: Float[Tensor, "outputs inputs"]) -> None:
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _ROWS)
-        self._state = _state(weight)
+        # The original shares its memory with the weight, so that no other tensor can get the same address.
+        self._original, self._version = weight.detach(), _version(weight)
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(self._original, _ROWS)
 
     @staticmethod
-    def suits(weight: Tensor) -> bool:
+    def can_pack(weight: Tensor) -> bool:
         """Whether a weight is large enough, and oneDNN can multiply packed weights of its dtype on this machine."""
-        onednn = torch.backends.mkldnn
-        if (
-            weight.device.type != "cpu"
-            or weight.numel() < MIN_WEIGHTS
-            or not (onednn.is_available() and onednn.enabled)
-        ):
+        if weight.device.type != "cpu" or weight.numel() < MIN_WEIGHTS or weight.is_inference():
+            return False
+        if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
             return False
         if weight.dtype == torch.bfloat16:
             return torch.ops.mkldnn._is_mkldnn_bf16_supported()
@@ -43,9 +43,15 @@ class PackedWeight:
     def product(
         self, x: Float[Tensor, "*rows inputs"], weight: Float[Tensor, "outputs inputs"], bias: Tensor | None
     ) -> Float[Tensor, "*rows outputs"]:
-        """x W^T + b up to the rounding of its sums; the plain product with gradients, and if W has changed."""
-        plain = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != weight.dtype
-        if plain or _state(weight) != self._state:
+        """x W^T + b up to the rounding of its sums.
+
+        Uses the plain product with gradients, under autocast, for inputs of another dtype, and once W has changed.
+        """
+        original = self._original
+        changed = weight.data_ptr() != original.data_ptr() or _version(weight) != self._version
+        if changed or not x.dtype == weight.dtype == original.dtype:
+            return F.linear(x, weight, bias)
+        if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
             return F.linear(x, weight, bias)
         return torch.ops.mkldnn._linear_pointwise(x, self._packed, bias, "none", [], "")
 
@@ -53,12 +59,12 @@ class PackedWeight:
 class PackedLinear(nn.Linear):
     """A linear layer with a packed weight, which shares the parameters of `layer`.
 
-    A deep copy, or one that was pickled, is a plain layer.
+    Copying or unpickling it gives a plain layer.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None, device="meta")
-        share_parameters(self, dict(layer.named_parameters()), layer.training)
+        _share_parameters(self, dict(layer.named_parameters()), layer.training)
         self._packed = PackedWeight(layer.weight)
 
     def forward(self, input: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
@@ -73,7 +79,7 @@ class PackedLSTMCell(nn.LSTMCell):
 
     def __init__(self, cell: nn.LSTMCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
-        share_parameters(self, dict(cell.named_parameters()), cell.training)
+        _share_parameters(self, dict(cell.named_parameters()), cell.training)
         self._packed = PackedWeight(cell.weight_ih), PackedWeight(cell.weight_hh)
 
     def forward(
@@ -84,9 +90,9 @@ class PackedLSTMCell(nn.LSTMCell):
         if hx is None or torch.is_grad_enabled():
             return super().forward(input, hx)
         h, c = hx
-        of_input, of_state = self._packed
-        from_input = of_input.product(input, self.weight_ih, self.bias_ih)
-        i, f, g, o = (from_input + of_state.product(h, self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
+        packed_ih, packed_hh = self._packed
+        from_input = packed_ih.product(input, self.weight_ih, self.bias_ih)
+        i, f, g, o = (from_input + packed_hh.product(h, self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return o.sigmoid() * c.tanh(), c
 
@@ -99,7 +105,7 @@ class PackedGRUCell(nn.GRUCell):
 
     def __init__(self, cell: nn.GRUCell) -> None:
         super().__init__(cell.input_size, cell.hidden_size, bias=cell.bias, device="meta")
-        share_parameters(self, dict(cell.named_parameters()), cell.training)
+        _share_parameters(self, dict(cell.named_parameters()), cell.training)
         self._packed = PackedWeight(cell.weight_ih), PackedWeight(cell.weight_hh)
 
     def forward(
@@ -107,9 +113,9 @@ class PackedGRUCell(nn.GRUCell):
     ) -> Float[Tensor, "rows hidden"]:
         if hx is None or torch.is_grad_enabled():
             return super().forward(input, hx)
-        of_input, of_state = self._packed
-        r_input, z_input, n_input = of_input.product(input, self.weight_ih, self.bias_ih).chunk(3, dim=-1)
-        r_state, z_state, n_state = of_state.product(hx, self.weight_hh, self.bias_hh).chunk(3, dim=-1)
+        packed_ih, packed_hh = self._packed
+        r_input, z_input, n_input = packed_ih.product(input, self.weight_ih, self.bias_ih).chunk(3, dim=-1)
+        r_state, z_state, n_state = packed_hh.product(hx, self.weight_hh, self.bias_hh).chunk(3, dim=-1)
         z = (z_input + z_state).sigmoid()
         n = (n_input + (r_input + r_state).sigmoid() * n_state).tanh()
         return n + z * (hx - n)
@@ -121,16 +127,17 @@ class PackedGRUCell(nn.GRUCell):
 def pack_weights(model: nn.Module) -> None:
     """Replaces the large linear layers and recurrent cells inside a model with packed ones.
 
-    Subclasses of these layers are left alone. Needs as much additional memory as the packed weights.
+    Subclasses of these layers, and layers with hooks, are left alone. Takes as much memory again as the weights that it
+    packs.
     """
     packed: dict[nn.Module, nn.Module] = {}
     for name, layer in list(model.named_modules(remove_duplicate=False)):
         if layer not in packed:
-            if type(layer) in (nn.Linear, PackedLinear) and PackedWeight.suits(layer.weight):
+            if _is_plain(layer, nn.Linear, PackedLinear) and PackedWeight.can_pack(layer.weight):
                 packed[layer] = PackedLinear(layer)
-            elif type(layer) in (nn.LSTMCell, PackedLSTMCell) and _both_suit(layer):
+            elif _is_plain(layer, nn.LSTMCell, PackedLSTMCell) and _can_pack_both(layer):
                 packed[layer] = PackedLSTMCell(layer)
-            elif type(layer) in (nn.GRUCell, PackedGRUCell) and _both_suit(layer):
+            elif _is_plain(layer, nn.GRUCell, PackedGRUCell) and _can_pack_both(layer):
                 packed[layer] = PackedGRUCell(layer)
         if layer in packed and name:
             model.set_submodule(name, packed[layer])
@@ -138,10 +145,10 @@ def pack_weights(model: nn.Module) -> None:
 
 def _as_plain(layer: nn.Module, *kind_and_sizes: Any) -> tuple[Any, ...]:
     """What `__reduce__` returns: a function and its arguments."""
-    return plain_layer, (*kind_and_sizes, dict(layer.named_parameters()), layer.training)
+    return _plain_layer, (*kind_and_sizes, dict(layer.named_parameters()), layer.training)
 
 
-def plain_layer(
+def _plain_layer(
     kind: type[nn.Linear] | type[nn.LSTMCell] | type[nn.GRUCell],
     inputs: int,
     outputs: int,
@@ -150,21 +157,26 @@ def plain_layer(
 ) -> nn.Module:
     """The layer of that kind with these parameters."""
     layer = kind(inputs, outputs, bias="bias" in parameters or "bias_ih" in parameters, device="meta")
-    share_parameters(layer, parameters, training)
+    _share_parameters(layer, parameters, training)
     return layer
 
 
-def share_parameters(layer: nn.Module, parameters: dict[str, nn.Parameter], training: bool) -> None:
+def _share_parameters(layer: nn.Module, parameters: dict[str, nn.Parameter], training: bool) -> None:
     """Gives a layer these parameters, and puts it into training or evaluation mode."""
     for name, parameter in parameters.items():
         setattr(layer, name, parameter)
     layer.train(training)
 
 
-def _both_suit(cell: nn.RNNCellBase) -> bool:
-    return PackedWeight.suits(cell.weight_ih) and PackedWeight.suits(cell.weight_hh)
+def _can_pack_both(cell: nn.RNNCellBase) -> bool:
+    return PackedWeight.can_pack(cell.weight_ih) and PackedWeight.can_pack(cell.weight_hh)
 
 
-def _state(weight: Tensor) -> tuple[Any, ...]:
-    """What differs after an optimizer step, loading other weights, and a conversion."""
-    return weight.data_ptr(), None if weight.is_inference() else weight._version, weight.dtype, weight.device
+def _is_plain(layer: nn.Module, *kinds: type[nn.Module]) -> bool:
+    """Whether a layer is of exactly one of these kinds and has no hooks."""
+    return type(layer) in kinds and not (layer._forward_hooks or layer._forward_pre_hooks)
+
+
+def _version(weight: Tensor) -> int | None:
+    """How often a weight was changed in place, which torch does not count for tensors made in inference mode."""
+    return None if weight.is_inference() else weight._version

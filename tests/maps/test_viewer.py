@@ -130,7 +130,10 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
             [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), 7.5))])],
             r"line 1 of run 'a run' at cross range from 0 to 7\.5",
         ),
-        ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), -0.5))])], r"range from -0\.5 to 0; .* pass normalized weights"),
+        (
+            [ViewedRun("a run", [cross(np.full((1, 1, 2, 2), -0.5))])],
+            r"range from -0\.5 to 0; .* pass normalized weights",
+        ),
         ([ViewedRun("a run", [cross(np.full((1, 1, 2, 2), np.nan))])], "range from nan to nan"),
     ],
 )

@@ -110,7 +110,7 @@ def test_float32_is_the_model_as_it_was_trained_if_its_layers_are_small(name: st
 
 @pytest.fixture
 def all_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large weights are packed; in these tests all of them."""
+    """Packs weights of every size."""
     monkeypatch.setattr(packed_weights, "MIN_WEIGHTS", 0)
 
 
@@ -118,6 +118,11 @@ def all_packed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_packed_weights_change_probabilities_by_the_roundings_of_float32(name: str) -> None:
     packed = with_precision(model(name, "scorer=general"), "float32", CPU)
+    kinds = {type(part) for part in packed.modules()}
+    if torch.backends.mkldnn.is_available():
+        assert packed_weights.PackedLinear in kinds
+        assert (packed_weights.PackedLSTMCell in kinds) == (name == "luong")
+        assert (packed_weights.PackedGRUCell in kinds) == (name == "bahdanau")
     exact = log_probs(model(name, "scorer=general").double())
     assert distance(log_probs(packed), exact) <= ROUNDINGS * noise(name, "scorer=general", "float32")
     # With gradients, as in attribution, nothing changes.
