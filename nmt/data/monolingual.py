@@ -54,9 +54,9 @@ def split_lines(
 ) -> Split:
     """Splits text files into lines for training and lines for validation.
 
-    Without `valid` files, the last `number` lines of each training file are used for validation. Reads every line once,
-    to count them. Raises whatever `iter_lines` raises, and ValueError if a training file has fewer than 2 x `number`
-    lines.
+    Without `valid` files, the last `number` lines of each training file are used for validation. Reads every file
+    once to count its lines. Raises whatever `iter_lines` raises, and ValueError if a training file has fewer than
+    2 x `number` lines.
     """
     lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
     whole, held_out, excluded = (

@@ -26,7 +26,7 @@ class PackedWeight:
 
     def __init__(self, weight: Float[Tensor, "outputs inputs"]) -> None:
         # The original shares its memory with the weight, so that no other tensor can get the same address.
-        self._original, self._version = weight.detach(), _version(weight)
+        self._original, self._version = weight.detach(), weight._version
         self._packed = torch.ops.mkldnn._reorder_linear_weight(self._original, _ROWS)
 
     @staticmethod
@@ -48,10 +48,9 @@ class PackedWeight:
         Uses the plain product with gradients, under autocast, for inputs of another dtype, and once W has changed.
         """
         original = self._original
-        changed = weight.data_ptr() != original.data_ptr() or _version(weight) != self._version
-        if changed or not x.dtype == weight.dtype == original.dtype:
-            return F.linear(x, weight, bias)
-        if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        changed = weight.data_ptr() != original.data_ptr() or weight._version != self._version
+        plain = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
+        if changed or plain or not x.dtype == weight.dtype == original.dtype:
             return F.linear(x, weight, bias)
         return torch.ops.mkldnn._linear_pointwise(x, self._packed, bias, "none", [], "")
 
@@ -130,16 +129,17 @@ def pack_weights(model: nn.Module) -> None:
     Subclasses of these layers, and layers with hooks, are left alone. Takes as much memory again as the weights that it
     packs.
     """
+    kinds: dict[type, type] = {nn.Linear: PackedLinear, nn.LSTMCell: PackedLSTMCell, nn.GRUCell: PackedGRUCell}
+    kinds |= {kind: kind for kind in kinds.values()}  # to pack again after a conversion
     packed: dict[nn.Module, nn.Module] = {}
     for name, layer in list(model.named_modules(remove_duplicate=False)):
-        if layer not in packed:
-            if _is_plain(layer, nn.Linear, PackedLinear) and PackedWeight.can_pack(layer.weight):
-                packed[layer] = PackedLinear(layer)
-            elif _is_plain(layer, nn.LSTMCell, PackedLSTMCell) and _can_pack_both(layer):
-                packed[layer] = PackedLSTMCell(layer)
-            elif _is_plain(layer, nn.GRUCell, PackedGRUCell) and _can_pack_both(layer):
-                packed[layer] = PackedGRUCell(layer)
-        if layer in packed and name:
+        kind = kinds.get(type(layer))
+        if kind is None or not name or layer._forward_hooks or layer._forward_pre_hooks:
+            continue
+        matrices = [each for each in layer.parameters() if each.dim() == 2]
+        if layer not in packed and all(PackedWeight.can_pack(matrix) for matrix in matrices):
+            packed[layer] = kind(layer)
+        if layer in packed:
             model.set_submodule(name, packed[layer])
 
 
@@ -166,17 +166,3 @@ def _share_parameters(layer: nn.Module, parameters: dict[str, nn.Parameter], tra
     for name, parameter in parameters.items():
         setattr(layer, name, parameter)
     layer.train(training)
-
-
-def _can_pack_both(cell: nn.RNNCellBase) -> bool:
-    return PackedWeight.can_pack(cell.weight_ih) and PackedWeight.can_pack(cell.weight_hh)
-
-
-def _is_plain(layer: nn.Module, *kinds: type[nn.Module]) -> bool:
-    """Whether a layer is of exactly one of these kinds and has no hooks."""
-    return type(layer) in kinds and not (layer._forward_hooks or layer._forward_pre_hooks)
-
-
-def _version(weight: Tensor) -> int | None:
-    """How often a weight was changed in place, which torch does not count for tensors made in inference mode."""
-    return None if weight.is_inference() else weight._version

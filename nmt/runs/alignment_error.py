@@ -78,7 +78,7 @@ def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
 
 
 def gold_file(trained: Trained, prefix: str) -> Path | None:
-    """The file of gold alignments next to one of the run's corpora, or None if there is none.
+    """The path of the gold alignments next to one of the run's corpora, or None if it has none.
 
     Also None for a corpus that is detokenized, because alignments refer to the words in the file.
     """

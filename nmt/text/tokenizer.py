@@ -52,7 +52,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Reads a model file. Raises FileNotFoundError if there is none, and ValueError if the file is not a model."""
+        """Reads a model file. Raises FileNotFoundError if it does not exist, and ValueError if it is not a model."""
         if not path.is_file():
             raise FileNotFoundError(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
