@@ -19,7 +19,7 @@ EDGES: dict[str, set[str]] = {
     "models": {"attention", "kernels"},
     "text": set(),
     "data": {"config", "text", SHARED},
-    "decoding": {"config", "data", "text", SHARED},
+    "decoding": {"kernels", "config", "data", "text", SHARED},
     "evaluation": {"config", "data", "text", SHARED},
     "maps": {"config", "data", "text", SHARED},
     "runs": {"maps", "evaluation", "decoding", "models", "attention", "kernels", "data", "text", "config", SHARED},

@@ -90,7 +90,7 @@ class Attention(nn.Module):
         """The context, computed by the fused kernel if that is possible and preferred, and otherwise by the formula."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only and not self.edits
         dropout = self.dropout.p if self.training else 0.0
-        if not (can_be_fused and fused_attention.prefers_fused(queries, dropout)):
+        if not (can_be_fused and fused_attention.prefers_fused(queries, keys, dropout)):
             return self.attend(queries, keys, values, mask, asking)[0]
         projected = self.scorer.project_queries(queries)
         seen = self.window(mask, asking).mask

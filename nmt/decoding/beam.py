@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, select_rows
+from nmt.kernels.wide_top_k import wide_top_k
 from nmt.text.tokenizer import BOS, EOS
 
 _LEAST_COVERED = 1e-3
@@ -205,10 +206,10 @@ class BeamSearch:
     def _candidates(
         self, live: Live, log_probs: Float[Tensor, "sentences beams vocab"], history: Int[Tensor, "rows length"]
     ) -> Candidates:
-        totals = live.log_probs[:, :, None] + log_probs
+        totals = log_probs.add_(live.log_probs[:, :, None])
         totals = self.constraints.apply(totals, history, live.longest, live.prefix)
-        best, index = totals.flatten(1).topk(2 * self.beam_size)
-        if best[:, 0].isnan().any():  # topk ranks NaN first
+        best, index = wide_top_k(totals.flatten(1), 2 * self.beam_size)
+        if best[:, 0].isnan().any():  # NaN comes first
             raise ValueError(_NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)

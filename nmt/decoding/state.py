@@ -77,7 +77,10 @@ class Decodable(Protocol):
     def step(
         self, tokens: Int[Tensor, "sentences beams"], state: State, memory: Memory
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
-        """Log-probabilities (nats) of the token after `tokens`, and the new State. `state` must not be used again."""
+        """Log-probabilities (nats) of the token after `tokens`, and the new State. `state` must not be used again.
+
+        The search overwrites the log-probabilities.
+        """
         ...
 
     def attending_step(

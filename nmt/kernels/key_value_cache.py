@@ -1,7 +1,6 @@
 """A decoder's cache of past positions that grows in blocks."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -32,7 +31,12 @@ def append(
     if torch.compiler.is_exporting():
         return torch.cat([cache, new], dim=2)
     if longest > cache.shape[2]:
-        cache = F.pad(cache, (0, 0, 0, CACHE_BLOCK))
+        block = cache.new_zeros(*cache.shape[:2], CACHE_BLOCK, cache.shape[3])
+        cache = torch.cat([cache, block], dim=2)
+    if cache.device.type == "cpu" and int(position.min()) == longest - 1:
+        # All rows are equally long, as in a search. On a CPU, a copy is many times faster than a scatter.
+        cache[:, :, longest - 1 : longest] = new
+        return cache
     index = position.view(-1, 1, 1, 1).expand_as(new)
     return cache.scatter_(2, index, new.to(cache.dtype))
 

@@ -19,6 +19,8 @@ def masked_softmax(
     Blocked keys get weight 0, and a query without allowed keys gets zeros. On the CPU the weights have the dtype of the
     scores, elsewhere at least float32, as with autocast on a GPU. Second derivatives are not supported.
     """
+    if not torch.is_grad_enabled():
+        return _result(_weights(scores, mask), scores)
     weights: Tensor = MaskedSoftmax.apply(scores, mask)
     return weights
 
@@ -32,15 +34,9 @@ class MaskedSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, mask: Tensor) -> Tensor:
-        on_cpu = scores.device.type == "cpu"
-        # The size is read last, because reading it makes an exported graph valid for this size only.
-        keep_dtype = scores.dtype.itemsize > 2 or (on_cpu and scores.shape[-1] >= _LONG)
-        dtype = scores.dtype if keep_dtype else torch.promote_types(scores.dtype, torch.float32)
-        weights = scores.to(dtype, copy=True)
-        weights.masked_fill_(~mask, torch.finfo(weights.dtype).min)
-        torch.softmax(weights, dim=-1, out=weights).mul_(mask)
+        weights = _weights(scores, mask)
         ctx.save_for_backward(weights)
-        return weights.to(scores.dtype) if on_cpu else weights
+        return _result(weights, scores)
 
     @staticmethod
     @once_differentiable
@@ -48,3 +44,17 @@ class MaskedSoftmax(torch.autograd.Function):
         [weights] = ctx.saved_tensors
         # autograd casts the result to the dtype of the scores.
         return torch._softmax_backward_data(grads[0].to(weights.dtype), weights, -1, weights.dtype), None
+
+
+def _weights(scores: Tensor, mask: Tensor) -> Tensor:
+    """The weights in the dtype in which they are computed."""
+    # The size is read last, because reading it makes an exported graph valid for this size only.
+    keep_dtype = scores.dtype.itemsize > 2 or (scores.device.type == "cpu" and scores.shape[-1] >= _LONG)
+    dtype = scores.dtype if keep_dtype else torch.promote_types(scores.dtype, torch.float32)
+    weights = scores.to(dtype, copy=True)
+    weights.masked_fill_(~mask, torch.finfo(weights.dtype).min)
+    return torch.softmax(weights, dim=-1, out=weights).mul_(mask)
+
+
+def _result(weights: Tensor, scores: Tensor) -> Tensor:
+    return weights.to(scores.dtype) if scores.device.type == "cpu" else weights

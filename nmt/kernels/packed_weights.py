@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-MIN_WEIGHTS = 2**17
+MIN_WEIGHTS = 2**16
 """Matrices with fewer weights are not packed, because they gained nothing (docs/lab_notebook.md)."""
 
 _ROWS = 40

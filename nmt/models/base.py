@@ -174,7 +174,10 @@ class Seq2Seq(Attending):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], Any]:
         """Like `advance_features`, but returns log p of each possible next piece, in nats, instead of the features."""
         features, state = self.advance_features(tokens, state, memory, watch)
-        return self.output(features).float().log_softmax(dim=-1), state
+        logits = self.output(features).float()
+        # Without gradients, the logits are overwritten: large new tensors take a CPU as long as the computation.
+        out = None if torch.is_grad_enabled() else logits
+        return torch.log_softmax(logits, dim=-1, out=out), state
 
     def attending_step(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Any

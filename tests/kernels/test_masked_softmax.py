@@ -43,3 +43,15 @@ def test_bfloat16_differs_from_exact_numbers_only_by_rounding(length: int):
 def test_lengths_per_query():
     mask = torch.tensor([[[True, False, False], [True, True, False]]])
     assert masked_softmax(torch.zeros(1, 2, 3), mask).tolist() == [[[1, 0, 0], [0.5, 0.5, 0]]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("length", [31, 32])
+def test_without_gradients_it_is_the_same(dtype: torch.dtype, length: int):
+    torch.manual_seed(1)
+    scores, mask = torch.randn(7, length, dtype=dtype), torch.rand(7, length) < 0.7
+    mask[0], given = False, scores.clone()
+    with torch.no_grad():
+        found = masked_softmax(scores, mask)
+    assert torch.equal(found, masked_softmax(scores.requires_grad_(), mask).detach())
+    assert torch.equal(scores.detach(), given)

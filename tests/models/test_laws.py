@@ -41,6 +41,17 @@ def test_step_by_step_equals_the_whole_forward(model, sentences, close):
         close(log_probs.double(), whole[:, t : t + 1].float().double().log_softmax(-1), atol=LOG_PROB)
 
 
+def test_a_step_computes_the_same_with_and_without_gradients(model, sentences, close):
+    """Without gradients, it overwrites the logits and uses other kernels."""
+    source, mask, target = sentences
+    found = []
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            memory = model.encode(source, mask)
+            found.append(model.step(target[:, :1], model.start(memory, beams=1), memory)[0].detach())
+    close(*found)
+
+
 def test_an_attending_step_is_a_step_that_also_returns_its_weights(model, sentences, close):
     source, mask, target = sentences
     seen = {}

@@ -1,0 +1,28 @@
+"""The largest numbers of rows that are as wide as a vocabulary."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+CHUNK = 64
+"""Neighboring columns of which only the maximum is compared at first."""
+
+
+def wide_top_k(x: Float[Tensor, "rows columns"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+    """The k largest numbers of each row and their columns, largest first and NaN before all, like `x.topk(k)`.
+
+    The columns of equal numbers may differ from those of `topk`. On a CPU, `topk` pairs every number with its column
+    before it compares any. So the k chunks with the largest maxima are found first: no other chunk can hold a number
+    that is larger than these k maxima.
+    """
+    rows, columns = x.shape
+    chunks = columns // CHUNK
+    if x.device.type != "cpu" or chunks < 2 * k:
+        values, found = x.topk(k)
+        return values, found
+    whole = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK))
+    best = whole.amax(dim=2).topk(k, sorted=False).indices[:, :, None]
+    index = (best * CHUNK + torch.arange(CHUNK)).flatten(1)
+    index = torch.cat([index, torch.arange(chunks * CHUNK, columns).expand(rows, -1)], dim=1)
+    values, places = x.gather(1, index).topk(k)
+    return values, index.gather(1, places)
