@@ -26,14 +26,22 @@ def command(
     be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs; its result is printed
     when all jobs have ended. If `words` is given, arguments without a key are collected in a list under that key.
     """
-    # oneDNN, which multiplies bfloat16 matrices on CPUs, caches code for each shape, and batches come in many shapes.
-    # In a long run, the cache would grow to gigabytes without any gain (docs/explanation/why_fast.md). oneDNN reads
-    # this variable when torch first uses it.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    limit_kept_shapes()
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
     sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, words)))
+
+
+def limit_kept_shapes() -> None:
+    """Limits how much oneDNN keeps, unless the user has set these limits; torch must not have used oneDNN before.
+
+    oneDNN, which multiplies bfloat16 matrices and packed weights on CPUs, makes code for each shape, and batches come
+    in many shapes. It keeps the code, and so does torch's interface to it, for 1,024 shapes each by default, which
+    takes gigabytes in a long run without making it any faster (docs/lab_notebook.md).
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "8")
 
 
 def _run(name: str, description: str, run: str, after_sweep: str | None, words: str | None) -> int:

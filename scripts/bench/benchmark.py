@@ -32,6 +32,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.cli.command import limit_kept_shapes
 from nmt.training.machine import quiet
 from scripts.bench import (
     attention_cost,
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measurement.add_arguments(mode)
         mode.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
     options = parser.parse_args(arguments)
+    limit_kept_shapes()
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)

@@ -401,14 +401,17 @@ def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.Capture
     assert capsys.readouterr().err == "error: run_dir is missing. Add run_dir=VALUE to the command.\n"
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, "64"), ("7", "7")])
+@pytest.mark.parametrize(
+    ("variable", "limit"), [("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"), ("LRU_CACHE_CAPACITY", "8")]
+)
+@pytest.mark.parametrize("given", [None, "7"])
 def test_a_command_limits_what_onednn_keeps_unless_the_user_does(
-    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, limit: str, given: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", given or "")
+    monkeypatch.setenv(variable, given or "")
     if given is None:
-        monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+        monkeypatch.delenv(variable)
     monkeypatch.setattr(sys, "argv", ["nmt.train", "--help"])
     with pytest.raises(SystemExit):
         command("train", None, "nmt.commands.train:train")
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == expected
+    assert os.environ[variable] == (given or limit)
