@@ -2,6 +2,7 @@
 
   python -m scripts.bench.benchmark train --data PREFIX,PREFIX
   python -m scripts.bench.benchmark train --data PREFIX,PREFIX --updates 20 --json speed.json model=luong scorer=general
+  python -m scripts.bench.benchmark shapes --data PREFIX,PREFIX
   python -m scripts.bench.benchmark attention --lengths 16,64,256
   python -m scripts.bench.benchmark parts
   python -m scripts.bench.benchmark viewer
@@ -16,6 +17,7 @@
 Transformer with 3 + 3 layers, width 256, feed-forward width 1,024 and 4 heads; the recurrent models have one layer of
 width 512 and embeddings of 256. All have a joint unigram vocabulary of 8,000 pieces. Append overrides of nmt.train to
 change any of this.
+`shapes` compares training steps on batches of new shapes with steps on known ones, with the same models.
 `attention` measures time and memory of every scorer by sequence length: the formula, torch's fused kernel where there
 is one, and the blockwise additive score.
 `parts` compares each optimized part with a plain implementation of the same computation.
@@ -41,6 +43,7 @@ from scripts.bench import (
     lab_cost,
     parts_cost,
     serving,
+    shape_cost,
     training_cost,
     translation_cost,
     viewer_cost,
@@ -49,6 +52,7 @@ from scripts.mistakes import report_mistakes
 
 MODES = {
     "train": (training_cost, "target tokens per second during training"),
+    "shapes": (shape_cost, "training steps on batches of new shapes, beside known ones"),
     "translate": (translation_cost, "sentences per second and memory of whole translation commands"),
     "attention": (attention_cost, "time and memory of every scorer by sequence length"),
     "parts": (parts_cost, "each optimized part beside a plain implementation"),

@@ -24,7 +24,7 @@ from nmt.data.module import TranslationData
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
-from nmt.text import PAD
+from nmt.text import PAD, TokenizerPair
 from nmt.training.machine import build_trainer
 from nmt.training.prepared import filters_of
 from nmt.training.task import TranslationTask, build_task
@@ -103,6 +103,24 @@ def configuration(overrides: Sequence[str]) -> Config:
     return composed("train", given)
 
 
+def training_data(settings: TrainSettings, updates: int) -> tuple[TranslationData, TokenizerPair]:
+    """The batches of so many updates, and the tokenizers."""
+    corpora, cache = settings.data.train, Path(settings.cache_dir)
+    tokenizers = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
+    rows, report = training_dataset(corpora, settings.direction, tokenizers, filters_of(settings), [], cache)
+    print(f"Training data: {report}", file=sys.stderr)
+    data = TranslationData(
+        DrawnPairs(rows),
+        [],
+        seed=settings.seed,
+        batch_tokens=settings.batching.batch_tokens,
+        max_steps=updates,
+        accumulate=settings.trainer.accumulate_grad_batches,
+        workers=settings.batching.workers,
+    )
+    return data, tokenizers
+
+
 def window_rates(marks: Sequence[Mark], warmup: int) -> list[float]:
     """Target tokens per second of each full window of updates after the warm-up; marks[n] ends update n."""
     starts = range(warmup, len(marks) - WINDOW, WINDOW)
@@ -162,19 +180,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     config = configuration([*ours, *options.overrides])
     settings = validated(TrainSettings, config)
     precision = settings.trainer.precision
-    corpora, cache = settings.data.train, Path(settings.cache_dir)
-    pair = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
-    rows, report = training_dataset(corpora, settings.direction, pair, filters_of(settings), [], cache)
-    print(f"Training data: {report}", file=sys.stderr)
-    data = TranslationData(
-        DrawnPairs(rows),
-        [],
-        seed=settings.seed,
-        batch_tokens=settings.batching.batch_tokens,
-        max_steps=options.updates,
-        accumulate=settings.trainer.accumulate_grad_batches,
-        workers=settings.batching.workers,
-    )
+    data, pair = training_data(settings, options.updates)
     torch.manual_seed(settings.seed)
     task = build_task(settings, build_model(settings.model, pair))
     marks = Marks()

@@ -1,0 +1,126 @@
+"""The cost of a training step on a batch of a new shape, beside the same step again.
+
+On a CPU, oneDNN makes code for each shape of a bfloat16 product, and keeps it for a limited number of shapes.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import torch
+
+from nmt.config.nodes import make
+from nmt.config.schema import TrainSettings, validated
+from nmt.data.batch import Batch
+from nmt.runs.load import build_model
+from nmt.text import PAD
+from nmt.training.machine import build_trainer
+from nmt.training.task import build_task
+from scripts.bench.size_lists import size_list
+from scripts.bench.training_cost import configuration, training_data
+
+KEPT = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+
+
+def distinct_shapes(batches: Sequence[Batch]) -> list[Batch]:
+    """The first batch of each shape."""
+    found: dict[tuple[int, ...], Batch] = {}
+    for batch in batches:
+        found.setdefault((*batch.source.shape, batch.target_output.shape[1]), batch)
+    return list(found.values())
+
+
+def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
+    """Measures steps on this many batches of distinct shapes, in this process, and its peak memory.
+
+    Each batch is seen three times in a row: at first and at last it is timed. Then all batches are seen once more.
+    """
+    settings = validated(TrainSettings, configuration(overrides))
+    data, tokenizers = training_data(settings, 2 * batches + 1)
+    warmup, *given = distinct_shapes(list(data.train_dataloader()))[: batches + 1]
+    torch.manual_seed(settings.seed)
+    task = build_task(settings, build_model(settings.model, tokenizers)).train()
+    optimizer = make(settings.optimizer)(task.model.parameters())
+    trainer = build_trainer(settings.trainer, logger=False, enable_checkpointing=False)
+
+    def step(batch: Batch) -> float:
+        start = time.perf_counter()
+        with trainer.precision_plugin.forward_context():
+            loss = task.loss(batch)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return time.perf_counter() - start
+
+    for _ in range(3):
+        step(warmup)
+    thrice = [[step(batch) for _ in range(3)] for batch in given]
+    later = [step(batch) for batch in given]
+    new, again = [first for first, _, _ in thrice], [last for _, _, last in thrice]
+    positions = sum(batch.source.numel() + batch.target_output.numel() for batch in given)
+    padding = sum(int((side == PAD).sum()) for batch in given for side in (batch.source, batch.target_output))
+    return {
+        "new_seconds": new,
+        "again_seconds": again,
+        "later_seconds": later,
+        "padding": round(padding / positions, 4),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark shapes`."""
+    parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="parallel files PREFIX.en and PREFIX.vi")
+    parser.add_argument("--tokens", default="2048,4096", metavar="N,N", help="tokens per batch (default: %(default)s)")
+    parser.add_argument(
+        "--kept", default="64,1024", metavar="N,N", help="shapes for which oneDNN keeps code (default: %(default)s)"
+    )
+    parser.add_argument("--batches", type=int, default=20, help="batches of distinct shapes (default: %(default)s)")
+    parser.add_argument("--precision", default="bf16-mixed", help="trainer.precision (default: %(default)s)")
+    parser.add_argument("overrides", nargs="*", help="overrides of nmt.train, such as model=luong")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Measures every size of batches with every limit on what oneDNN keeps, each in its own process."""
+    if options.batches < 1:
+        raise ValueError(f"--batches {options.batches} must be at least 1.")
+    given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", *options.overrides]
+    context = multiprocessing.get_context("spawn")
+    found: list[dict[str, Any]] = []
+    for tokens in size_list("--tokens", options.tokens, 1):
+        for kept in size_list("--kept", options.kept, 1):
+            os.environ[KEPT] = str(kept)
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                job = pool.submit(measure, [*given, f"batching.batch_tokens={tokens}"], options.batches)
+                found.append({"tokens": tokens, "kept": kept, **job.result()})
+            print(f"measured {tokens} tokens, {kept} shapes kept", file=sys.stderr)
+    return {"shapes": found, "precision": options.precision, "threads": torch.get_num_threads()}
+
+
+def table(record: dict[str, Any]) -> str:
+    """The measurements as a Markdown table: medians, and medians of each batch's ratio to the same shape again."""
+    lines = [
+        "| batch tokens | shapes kept | new shape | same shape again | all shapes once more | new / again | "
+        "once more / again | padding | peak memory |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for each in record["shapes"]:
+        times = [each[f"{name}_seconds"] for name in ("new", "again", "later")]
+        milliseconds = " | ".join(f"{1000 * statistics.median(seconds):,.0f} ms" for seconds in times)
+        new, again, later = times
+        ratios = " | ".join(
+            f"{statistics.median(one / other for one, other in zip(some, again, strict=True)):.3f}"
+            for some in (new, later)
+        )
+        lines.append(
+            f"| {each['tokens']:,} | {each['kept']:,} | {milliseconds} | {ratios} | {each['padding']:.1%} | "
+            f"{each['peak_memory_bytes'] / 2**20:,.0f} MiB |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""scripts/bench/shape_cost.py, with a tiny model; nothing here depends on the clock."""
+
+import json
+import os
+import random
+from argparse import ArgumentParser, Namespace
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.data.batch import Example, collate
+from scripts.bench import shape_cost
+
+# Lightning's remarks on a trainer.
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
+
+TINY = [
+    "tokenizer.size=280",
+    "model.dim=12",
+    "model.ffn_dim=19",
+    "model.num_heads=2",
+    "model.num_layers=1",
+    "trainer.accelerator=cpu",
+]
+
+
+class SameProcess(ThreadPoolExecutor):
+    """Saves starting a process for each measurement."""
+
+    def __init__(self, workers: int, mp_context: Any) -> None:
+        super().__init__(workers)
+
+
+def options(*given: str) -> Namespace:
+    parser = ArgumentParser()
+    shape_cost.add_arguments(parser)
+    return parser.parse_args(given)
+
+
+def test_batches_of_distinct_shapes_are_the_first_of_their_shapes() -> None:
+    lengths = [(3, 4), (3, 5), (3, 4), (2, 5), (3, 5)]
+    batches = [collate([Example(number, [5] * s, [5] * t)]) for number, (s, t) in enumerate(lengths)]
+    assert [int(batch.indices) for batch in shape_cost.distinct_shapes(batches)] == [0, 1, 3]
+
+
+def test_every_size_is_measured_with_every_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, limits = random.Random(3), []
+    for language in ("en", "vi"):
+        lines = [" ".join(draw.choices(["one", "two"], k=draw.randint(2, 11))) + f" {n}" for n in range(211)]
+        (tmp_path / f"train.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    measure = shape_cost.measure
+
+    def noting(*given: Any) -> dict[str, Any]:
+        limits.append(os.environ[shape_cost.KEPT])
+        return measure(*given)
+
+    monkeypatch.setenv(shape_cost.KEPT, "64")
+    monkeypatch.setattr(shape_cost, "measure", noting)
+    monkeypatch.setattr(shape_cost, "ProcessPoolExecutor", SameProcess)
+    sizes = ["--data", str(tmp_path / "train"), "--tokens", "60,101", "--kept", "7,9", "--batches", "3"]
+    record = shape_cost.run(options(*sizes, "--precision", "32-true", f"cache_dir={tmp_path / 'cache'}", *TINY))
+    assert json.loads(json.dumps(record)) == record
+    assert limits == ["7", "9"] * 2
+    assert [(each["tokens"], each["kept"]) for each in record["shapes"]] == [(60, 7), (60, 9), (101, 7), (101, 9)]
+    for each in record["shapes"]:
+        assert all(len(each[f"{name}_seconds"]) == 3 for name in ("new", "again", "later"))
+        assert 0 <= each["padding"] < 1
+    assert len(shape_cost.table(record).splitlines()) == 6
+
+
+def test_the_table_shows_medians_of_times_and_of_ratios() -> None:
+    times = {"new_seconds": [0.3, 0.4, 0.9], "again_seconds": [0.2, 0.4, 0.3], "later_seconds": [0.2, 0.4, 0.6]}
+    record = {"shapes": [{"tokens": 2048, "kept": 64, **times, "padding": 0.0221, "peak_memory_bytes": 3 * 2**20}]}
+    row = shape_cost.table(record).splitlines()[-1]
+    assert row == "| 2,048 | 64 | 400 ms | 300 ms | 400 ms | 1.500 | 1.000 | 2.2% | 3 MiB |"
+
+
+def test_a_number_of_batches_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="--batches 0 must be at least 1"):
+        shape_cost.run(options("--data", "x", "--batches", "0"))
