@@ -34,11 +34,12 @@ def command(
 
 
 def limit_kept_shapes() -> None:
-    """Limits how much oneDNN keeps, unless the user has set these limits; torch must not have used oneDNN before.
+    """Limits the number of shapes for which oneDNN and torch cache code, unless the user has set the limits.
 
-    oneDNN, which multiplies bfloat16 matrices and packed weights on CPUs, makes code for each shape, and batches come
-    in many shapes. It keeps the code, and so does torch's interface to it, for 1,024 shapes each by default, which
-    takes gigabytes in a long run without making it any faster (docs/lab_notebook.md).
+    oneDNN, which multiplies bfloat16 matrices and packed weights on CPUs, generates code for each shape, and batches
+    come in many shapes. It caches the code of 1,024 shapes by default, and so does torch's interface to it on x86,
+    which takes gigabytes in a long run without making it any faster (docs/lab_notebook.md). The limits are read when
+    torch first uses oneDNN.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "8")

@@ -96,7 +96,7 @@ class BeamSearch:
     range.
     """
 
-    revision = 2
+    revision = 3
     """Incremented when a change makes the same settings find different translations, so old scores are not reused."""
 
     def __init__(

@@ -79,7 +79,7 @@ class Decodable(Protocol):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
         """Log-probabilities (nats) of the token after `tokens`, and the new State. `state` must not be used again.
 
-        The search overwrites the log-probabilities.
+        The search may overwrite the log-probabilities, so they must have their own memory and be at least float32.
         """
         ...
 

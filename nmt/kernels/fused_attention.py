@@ -10,17 +10,21 @@ _MANY_KEYS = 128
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
-    """Whether to use the fused kernel instead of the explicit formula (docs/reference/speed.md gives timings of both).
+    """Whether to use the fused kernel instead of the explicit formula.
+
+    Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
 
     On a GPU it is always used, but on the CPU only in float32 and without dropout: with dropout, torch falls back to
     the explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower.
-    Without gradients, it also needs many keys to be faster. An exported graph cannot contain this kernel, and torch's
+    Without gradients, there must also be many keys. An exported graph cannot contain this kernel, and torch's
     replacement takes more steps than the explicit formula.
     """
     if torch.compiler.is_exporting():
         return False
+    if queries.is_cuda:
+        return True
     on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
-    return queries.is_cuda or (on_cpu and (torch.is_grad_enabled() or keys.shape[-2] >= _MANY_KEYS))
+    return on_cpu and (torch.is_grad_enabled() or keys.shape[-2] >= _MANY_KEYS)
 
 
 def inner_product_context(

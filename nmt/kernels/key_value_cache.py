@@ -31,6 +31,7 @@ def append(
     if torch.compiler.is_exporting():
         return torch.cat([cache, new], dim=2)
     if longest > cache.shape[2]:
+        # F.pad would write the old positions twice.
         block = cache.new_zeros(*cache.shape[:2], CACHE_BLOCK, cache.shape[3])
         cache = torch.cat([cache, block], dim=2)
     if cache.device.type == "cpu" and int(position.min()) == longest - 1:

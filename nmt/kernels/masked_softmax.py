@@ -19,7 +19,7 @@ def masked_softmax(
     Blocked keys get weight 0, and a query without allowed keys gets zeros. On the CPU the weights have the dtype of the
     scores, elsewhere at least float32, as with autocast on a GPU. Second derivatives are not supported.
     """
-    if not torch.is_grad_enabled():
+    if not torch.is_grad_enabled():  # a call of an autograd function takes as long as a small softmax
         return _result(_weights(scores, mask), scores)
     weights: Tensor = MaskedSoftmax.apply(scores, mask)
     return weights
@@ -57,4 +57,5 @@ def _weights(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def _result(weights: Tensor, scores: Tensor) -> Tensor:
+    """The weights in the dtype that `masked_softmax` returns."""
     return weights.to(scores.dtype) if scores.device.type == "cpu" else weights

@@ -12,8 +12,9 @@ def wide_top_k(x: Float[Tensor, "rows columns"], k: int) -> tuple[Float[Tensor, 
     """The k largest numbers of each row and their columns, largest first and NaN before all, like `x.topk(k)`.
 
     The columns of equal numbers may differ from those of `topk`. On a CPU, `topk` pairs every number with its column
-    before it compares any. So the k chunks with the largest maxima are found first: no other chunk can hold a number
-    that is larger than these k maxima.
+    before it compares any. So the k chunks with the largest maxima are found first: every number outside these chunks
+    is at most the smallest of the k maxima. Narrow rows, of which these chunks would be a large part, are left to
+    `topk`.
     """
     rows, columns = x.shape
     chunks = columns // CHUNK

@@ -52,7 +52,7 @@ from scripts.mistakes import report_mistakes
 
 MODES = {
     "train": (training_cost, "target tokens per second during training"),
-    "shapes": (shape_cost, "training steps on batches of new shapes, beside known ones"),
+    "shapes": (shape_cost, "training steps on batches of new shapes, compared with known ones"),
     "translate": (translation_cost, "sentences per second and memory of whole translation commands"),
     "attention": (attention_cost, "time and memory of every scorer by sequence length"),
     "parts": (parts_cost, "each optimized part beside a plain implementation"),
@@ -63,6 +63,9 @@ MODES = {
     "growth": (growth_cost, "training steps as sentence length, vocabulary and width grow"),
 }
 
+COMPUTING = ("train", "shapes", "attention", "parts", "growth")
+"""The modes that compute with torch themselves, as nmt's commands do; other modes start commands or a server."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -72,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measurement.add_arguments(mode)
         mode.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
     options = parser.parse_args(arguments)
-    limit_kept_shapes()
+    if options.mode in COMPUTING:
+        limit_kept_shapes()
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)

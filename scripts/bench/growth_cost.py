@@ -6,7 +6,9 @@ import resource
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -48,10 +50,17 @@ def widths(model: str, width: int) -> list[str]:
     }[model]
 
 
-def step(task: TranslationTask, optimizer: torch.optim.Optimizer, batch: Batch) -> float:
-    """One optimizer step, in seconds."""
+def step(
+    task: TranslationTask,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    forward_context: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> float:
+    """One optimizer step, in seconds; the loss is computed inside `forward_context`."""
     start = time.perf_counter()
-    (task.nll(batch, label_smoothing=0.1) / batch.tokens).backward()
+    with forward_context():
+        loss = task.nll(batch, label_smoothing=0.1) / batch.tokens
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(task.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad()

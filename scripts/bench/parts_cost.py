@@ -15,9 +15,12 @@ from nmt.attention import masked_softmax
 from nmt.attention.multihead import KeysValues
 from nmt.decoding.state import move_rows, select_rows
 from nmt.kernels.dropout import Dropout
+from nmt.kernels.fused_attention import inner_product_context
 from nmt.kernels.headwise_product import headwise_product
+from nmt.kernels.key_value_cache import append
 from nmt.kernels.packed_weights import PackedLinear, PackedLSTMCell
 from nmt.kernels.vocabulary_loss import summed_agreement, summed_nll
+from nmt.kernels.wide_top_k import wide_top_k
 from nmt.models.transformer_layers import FeedForward
 from nmt.runs.precision import with_precision
 from nmt.text import EOS, PAD
@@ -185,8 +188,40 @@ def rows(number: int, length: int, width: int, layers: int) -> Part:
     return Part(partial(select_rows, state, chosen), partial(move_rows, state, chosen), description)
 
 
+def top_k(sentences: int, scores: int, k: int) -> Part:
+    """The best continuations of the hypotheses of each sentence."""
+    torch.manual_seed(1)
+    x = torch.randn(sentences, scores)
+    description = f"the {k} largest of {scores:,} scores, for {sentences} sentences"
+    return Part(partial(torch.topk, x, k), partial(wide_top_k, x, k), description)
+
+
+def cache(number: int, length: int, width: int, dtype: torch.dtype) -> Part:
+    """Writing the keys of the newest position to a cache in which all rows are equally long."""
+    kept = torch.zeros(number, 4, length, width // 4, dtype=dtype)
+    new, position = torch.randn(number, 4, 1, width // 4).to(dtype), torch.full((number,), length - 1)
+    index = position.view(-1, 1, 1, 1).expand_as(new)
+    ways = partial(kept.clone().scatter_, 2, index, new), partial(append, kept, new, position, length)
+    name = str(dtype).removeprefix("torch.")
+    return Part(*ways, f"{number} rows of a cache of {length} positions of {width} get one more, {name}")
+
+
+def search_attention(sentences: int, queries: int, keys: int) -> Part:
+    """Inner-product attention over four heads without gradients; `plain` is torch's fused kernel."""
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(sentences, 4, n, 64) for n in (queries, keys, keys))
+    mask = torch.arange(keys) < torch.randint(keys // 2, keys + 1, (sentences, 1, 1, 1))
+
+    def formula() -> Tensor:
+        return masked_softmax(q @ k.transpose(-2, -1), mask) @ v
+
+    fused = partial(inner_product_context, q, k, v, mask, 0.0)
+    description = f"the formula instead of torch's fused kernel, {sentences} x 4 x {queries} queries, {keys} keys"
+    return Part(*(torch.inference_mode()(way) for way in (fused, formula)), description)
+
+
 def parts() -> list[Part]:
-    """All parts, at the sizes of a Transformer of width 256, a recurrent model of width 512 and a search of 320 rows.
+    """All parts, at the sizes of a Transformer of width 256, a recurrent model of width 512 and a search.
 
     The vocabulary has 8,000 pieces. Batches have about 4,096 tokens, half as many where there are two passes.
     """
@@ -205,6 +240,11 @@ def parts() -> list[Part]:
         agreement(50, 40, 256, 8000),
         agreement(50, 40, 256, 8000, True),
         int8(320, 256, 8000),
+        packed(1, 256, 256, torch.float32),
+        packed(5, 256, 256, torch.float32),
+        packed(400, 256, 256, torch.float32),
+        packed(5, 256, 256, torch.bfloat16),
+        packed(400, 256, 256, torch.bfloat16),
         packed(1, 256, 1024, torch.float32),
         packed(1, 256, 8000, torch.float32),
         packed(5, 256, 1024, torch.float32),
@@ -216,6 +256,19 @@ def parts() -> list[Part]:
         packed_cell(5, 768, 512),
         packed_cell(320, 768, 512),
         rows(320, 40, 256, 3),
+        top_k(1, 5 * 8000, 10),
+        top_k(80, 5 * 8000, 10),
+        cache(400, 32, 256, torch.float32),
+        cache(400, 32, 256, torch.bfloat16),
+        search_attention(1, 5, 30),
+        search_attention(80, 5, 30),
+        search_attention(400, 1, 20),
+        search_attention(16, 5, 64),
+        search_attention(16, 5, 128),
+        search_attention(16, 5, 256),
+        search_attention(80, 30, 30),
+        search_attention(16, 100, 100),
+        search_attention(16, 200, 200),
     ]
 
 
@@ -240,7 +293,7 @@ def measure(part: Part, rounds: int) -> dict[str, Any]:
             found.append(time.perf_counter() - start)
     return {
         "description": part.description,
-        **{name: [round(value, 5) for value in found[1:]] for name, found in seconds.items()},
+        **{name: [round(value, 8) for value in found[1:]] for name, found in seconds.items()},
     }
 
 
@@ -262,5 +315,5 @@ def table(record: dict[str, Any]) -> str:
     for each in record["parts"]:
         plain, ours = (1e3 * statistics.median(each[name]) for name in ("plain", "ours"))
         ratio = statistics.median(a / b for a, b in zip(each["plain"], each["ours"], strict=True))
-        lines.append(f"| {each['description']} | {plain:.2f} ms | {ours:.2f} ms | {ratio:.2f} |")
+        lines.append(f"| {each['description']} | {plain:.3f} ms | {ours:.3f} ms | {ratio:.2f} |")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""The cost of a training step on a batch of a new shape, beside the same step again.
+"""The cost of a training step on a batch of a new shape, compared with repeating the step on the same batch.
 
-On a CPU, oneDNN makes code for each shape of a bfloat16 product, and keeps it for a limited number of shapes.
+On a CPU, oneDNN generates code for each shape of a bfloat16 product, and caches it for a limited number of shapes.
 """
 
 import argparse
@@ -9,9 +9,9 @@ import os
 import resource
 import statistics
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,10 +23,9 @@ from nmt.runs.load import build_model
 from nmt.text import PAD
 from nmt.training.machine import build_trainer
 from nmt.training.task import build_task
+from scripts.bench.growth_cost import step
 from scripts.bench.size_lists import size_list
 from scripts.bench.training_cost import configuration, training_data
-
-KEPT = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
 
 
 def distinct_shapes(batches: Sequence[Batch]) -> list[Batch]:
@@ -37,32 +36,35 @@ def distinct_shapes(batches: Sequence[Batch]) -> list[Batch]:
     return list(found.values())
 
 
-def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
-    """Measures steps on this many batches of distinct shapes, in this process, and its peak memory.
+def set_limits(limits: dict[str, str]) -> None:
+    """Sets environment variables of a process in which torch has not used oneDNN yet."""
+    os.environ.update(limits)
 
-    Each batch is seen three times in a row: at first and at last it is timed. Then all batches are seen once more.
+
+def measure(overrides: Sequence[str], batches: int) -> dict[str, Any]:
+    """Measures steps on this many batches of distinct shapes, and the peak memory of this process.
+
+    Each batch is used three times in a row; the first and third steps are timed. Then all batches are used once more.
+    Raises ValueError if there are too few shapes.
     """
     settings = validated(TrainSettings, configuration(overrides))
     data, tokenizers = training_data(settings, 2 * batches + 1)
-    warmup, *given = distinct_shapes(list(data.train_dataloader()))[: batches + 1]
+    found = distinct_shapes(list(data.train_dataloader()))
+    if len(found) <= batches:
+        raise ValueError(
+            f"Only {len(found)} of the first {2 * batches + 1} training batches differ in shape, but --batches "
+            f"{batches} needs {batches + 1}: lower it, or use a larger corpus."
+        )
+    warmup, *given = found[: batches + 1]
     torch.manual_seed(settings.seed)
     task = build_task(settings, build_model(settings.model, tokenizers)).train()
     optimizer = make(settings.optimizer)(task.model.parameters())
     trainer = build_trainer(settings.trainer, logger=False, enable_checkpointing=False)
-
-    def step(batch: Batch) -> float:
-        start = time.perf_counter()
-        with trainer.precision_plugin.forward_context():
-            loss = task.loss(batch)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return time.perf_counter() - start
-
+    timed = partial(step, task, optimizer, forward_context=trainer.precision_plugin.forward_context)
     for _ in range(3):
-        step(warmup)
-    thrice = [[step(batch) for _ in range(3)] for batch in given]
-    later = [step(batch) for batch in given]
+        timed(warmup)
+    thrice = [[timed(batch) for _ in range(3)] for batch in given]
+    later = [timed(batch) for batch in given]
     new, again = [first for first, _, _ in thrice], [last for _, _, last in thrice]
     positions = sum(batch.source.numel() + batch.target_output.numel() for batch in given)
     padding = sum(int((side == PAD).sum()) for batch in given for side in (batch.source, batch.target_output))
@@ -80,7 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="parallel files PREFIX.en and PREFIX.vi")
     parser.add_argument("--tokens", default="2048,4096", metavar="N,N", help="tokens per batch (default: %(default)s)")
     parser.add_argument(
-        "--kept", default="64,1024", metavar="N,N", help="shapes for which oneDNN keeps code (default: %(default)s)"
+        "--kept", default="64,1024", metavar="N,N", help="shapes that oneDNN caches (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--interface", type=int, default=8, help="shapes that torch's interface to oneDNN caches (default: %(default)s)"
     )
     parser.add_argument("--batches", type=int, default=20, help="batches of distinct shapes (default: %(default)s)")
     parser.add_argument("--precision", default="bf16-mixed", help="trainer.precision (default: %(default)s)")
@@ -91,15 +96,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measures every size of batches with every limit on what oneDNN keeps, each in its own process."""
     if options.batches < 1:
         raise ValueError(f"--batches {options.batches} must be at least 1.")
-    given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", *options.overrides]
+    given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", "trainer.accelerator=cpu"]
+    given += options.overrides
     context = multiprocessing.get_context("spawn")
     found: list[dict[str, Any]] = []
     for tokens in size_list("--tokens", options.tokens, 1):
         for kept in size_list("--kept", options.kept, 1):
-            os.environ[KEPT] = str(kept)
-            with ProcessPoolExecutor(1, mp_context=context) as pool:
+            limits = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(kept), "LRU_CACHE_CAPACITY": str(options.interface)}
+            with ProcessPoolExecutor(1, context, set_limits, (limits,)) as pool:
                 job = pool.submit(measure, [*given, f"batching.batch_tokens={tokens}"], options.batches)
-                found.append({"tokens": tokens, "kept": kept, **job.result()})
+                found.append({"tokens": tokens, "kept": kept, "interface": options.interface, **job.result()})
             print(f"measured {tokens} tokens, {kept} shapes kept", file=sys.stderr)
     return {"shapes": found, "precision": options.precision, "threads": torch.get_num_threads()}
 

@@ -104,7 +104,7 @@ def configuration(overrides: Sequence[str]) -> Config:
 
 
 def training_data(settings: TrainSettings, updates: int) -> tuple[TranslationData, TokenizerPair]:
-    """The batches of so many updates, and the tokenizers."""
+    """The batches of this many updates, and the tokenizers."""
     corpora, cache = settings.data.train, Path(settings.cache_dir)
     tokenizers = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
     rows, report = training_dataset(corpora, settings.direction, tokenizers, filters_of(settings), [], cache)

@@ -118,23 +118,34 @@ def test_a_normalizer_without_a_fused_kernel_takes_the_explicit_path(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("dtype", "dropout", "training", "expected"),
+    ("dtype", "dropout", "training", "gradients", "keys", "expected"),
     [
-        (torch.float32, 0.1, False, True),
-        (torch.float32, 0.0, True, True),
-        (torch.float32, 0.1, True, False),
-        (torch.bfloat16, 0.1, False, False),
-        (torch.float64, 0.0, False, False),
+        (torch.float32, 0.1, False, True, 5, True),
+        (torch.float32, 0.0, True, True, 5, True),
+        (torch.float32, 0.1, True, True, 5, False),
+        (torch.bfloat16, 0.1, False, True, 5, False),
+        (torch.float64, 0.0, False, True, 5, False),
+        (torch.float32, 0.0, False, False, 127, False),
+        (torch.float32, 0.0, False, False, 128, True),
+        (torch.float32, 0.1, True, False, 128, False),
+        (torch.bfloat16, 0.0, False, False, 128, False),
     ],
 )
 def test_the_cpu_uses_the_fused_kernel_where_it_is_faster(
-    dtype: torch.dtype, dropout: float, training: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype,
+    dropout: float,
+    training: bool,
+    gradients: bool,
+    keys: int,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     calls, fused = [], fused_attention.inner_product_context
     monkeypatch.setattr(fused_attention, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     site = Attention(scorers.ScaledDot, windows.Global, normalizers.Softmax, query_dim=3, key_dim=3, dropout=dropout)
-    x = torch.randn(2, 1, 5, 3, dtype=dtype)
-    site.train(training).context(x, x, x, torch.ones(5, 5, dtype=torch.bool))
+    queries, memory = (torch.randn(2, 1, n, 3, dtype=dtype) for n in (5, keys))
+    with torch.set_grad_enabled(gradients):
+        site.train(training).context(queries, memory, memory, torch.ones(5, keys, dtype=torch.bool))
     assert bool(calls) == expected
 
 

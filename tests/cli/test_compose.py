@@ -408,9 +408,11 @@ def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.Capture
 def test_a_command_limits_what_onednn_keeps_unless_the_user_does(
     variable: str, limit: str, given: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(variable, given or "")
-    if given is None:
-        monkeypatch.delenv(variable)
+    for each in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        monkeypatch.setenv(each, "")  # so that it is restored after the test
+        monkeypatch.delenv(each)
+    if given:
+        monkeypatch.setenv(variable, given)
     monkeypatch.setattr(sys, "argv", ["nmt.train", "--help"])
     with pytest.raises(SystemExit):
         command("train", None, "nmt.commands.train:train")

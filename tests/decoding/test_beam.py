@@ -9,6 +9,7 @@ import torch
 from nmt.decoding.beam import BeamSearch, Candidates, _keep_rows
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Hypothesis
+from nmt.kernels import wide_top_k
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 ALPHAS = (-2.0, 0.0, 0.6, 3.0)
@@ -156,6 +157,18 @@ def test_equals_the_definition_in_lists(
             assert [hypothesis.ids for hypothesis in all_of_them[index]] == [each.ids for each in expected]
             assert [h.score for h in all_of_them[index]] == pytest.approx([h.score for h in expected])
             assert best[index] == all_of_them[index][:1]
+
+
+def test_equals_the_definition_in_lists_with_many_pieces(markov: Callable[..., Any]) -> None:
+    """With so many scores, the best are found by chunks."""
+    beam, vocab = 5, 300
+    assert beam * vocab >= 2 * (2 * beam) * wide_top_k.CHUNK
+    model = markov(vocab=vocab, seed=1, sharpness=5.0)
+    found = search(model, SOURCES, n_best=beam, beam_size=beam)
+    for hypotheses, source in zip(found, SOURCES, strict=True):
+        expected = plain_beam_search(model, source, beam, 2 * len(source) + 10)[:beam]
+        assert [hypothesis.ids for hypothesis in hypotheses] == [each.ids for each in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([h.score for h in expected])
 
 
 def test_a_long_prefix_raises_the_maximum_length(markov: Callable[..., Any]) -> None:

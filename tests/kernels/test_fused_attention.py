@@ -26,22 +26,3 @@ def test_nan_from_a_kernel_becomes_zero_if_no_key_is_allowed(monkeypatch: pytest
     queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
     keys = torch.randn(1, 1, 5, 3)
     assert fused_attention.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
-
-
-@pytest.mark.parametrize(
-    ("dtype", "keys", "dropout", "gradients", "fused"),
-    [
-        (torch.float32, 5, 0.0, True, True),
-        (torch.float32, 5, 0.1, True, False),
-        (torch.bfloat16, 5, 0.0, True, False),
-        (torch.float32, 127, 0.0, False, False),
-        (torch.float32, 128, 0.0, False, True),
-        (torch.bfloat16, 128, 0.0, False, False),
-    ],
-)
-def test_on_a_cpu_it_is_used_in_float32_without_dropout_and_for_short_rows_only_with_gradients(
-    dtype: torch.dtype, keys: int, dropout: float, gradients: bool, fused: bool
-):
-    with torch.set_grad_enabled(gradients):
-        queries, seen = torch.zeros(1, 1, 2, 3, dtype=dtype), torch.zeros(1, 1, keys, 3, dtype=dtype)
-        assert fused_attention.prefers_fused(queries, seen, dropout) is fused

@@ -1,14 +1,16 @@
 """A cache that grows in blocks equals concatenation."""
 
+import pytest
 import torch
 
 from nmt.kernels.key_value_cache import CACHE_BLOCK, append
 
 
-def test_appending_equals_concatenation_at_the_position_of_each_row():
-    """Rows may have read different numbers of positions."""
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_appending_equals_concatenation_at_the_position_of_each_row(ahead: int):
+    """The second row may have read more positions than the first."""
     torch.manual_seed(1)
-    steps, ahead = 2 * CACHE_BLOCK + 3, 2
+    steps = 2 * CACHE_BLOCK + 3
     new = torch.randn(2, 3, steps + ahead, 5)
     cache, sizes = torch.zeros(2, 3, 0, 5), set()
     for step in range(ahead):  # the second row begins first
@@ -28,4 +30,5 @@ def test_a_cache_with_room_is_written_in_place_and_keeps_its_dtype():
     found = append(cache, torch.ones(2, 1, 1, 3), torch.tensor([4, 4]), 5)
     assert found.data_ptr() == cache.data_ptr()
     assert found.dtype == torch.bfloat16
+    assert found[:, :, 4].eq(1).all()
     assert found.sum() == 6

@@ -119,3 +119,22 @@ def test_the_record_holds_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_rounds_are_refused() -> None:
     with pytest.raises(ValueError, match="--rounds 0 must be at least 1"):
         parts_cost.run(Namespace(rounds=0))
+
+
+def test_both_ways_to_the_best_scores_give_the_same() -> None:
+    part = parts_cost.top_k(3, 5000, 7)
+    assert all(torch.equal(one, other) for one, other in zip(part.plain(), part.ours(), strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_both_ways_to_write_to_the_cache_give_the_same(dtype: torch.dtype) -> None:
+    part = parts_cost.cache(3, 5, 8, dtype)
+    found = part.ours()
+    assert torch.equal(part.plain(), found)
+    assert found[:, :, -1].count_nonzero() == 3 * 8
+
+
+def test_both_ways_of_a_search_step_s_attention_give_the_same() -> None:
+    part = parts_cost.search_attention(3, 2, 6)
+    # Sums of 64 products, an exponential, sums of 6 and a quotient; scores are up to about 20 in size.
+    torch.testing.assert_close(part.ours(), part.plain(), rtol=0, atol=100 * 20 * torch.finfo(torch.float32).eps)

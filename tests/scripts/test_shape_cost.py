@@ -22,15 +22,15 @@ TINY = [
     "model.ffn_dim=19",
     "model.num_heads=2",
     "model.num_layers=1",
-    "trainer.accelerator=cpu",
 ]
+LIMITS = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
 class SameProcess(ThreadPoolExecutor):
     """Saves starting a process for each measurement."""
 
-    def __init__(self, workers: int, mp_context: Any) -> None:
-        super().__init__(workers)
+    def __init__(self, workers: int, context: Any, initializer: Any, arguments: Any) -> None:
+        super().__init__(workers, initializer=initializer, initargs=arguments)
 
 
 def options(*given: str) -> Namespace:
@@ -53,16 +53,28 @@ def test_every_size_is_measured_with_every_limit(tmp_path: Path, monkeypatch: py
     measure = shape_cost.measure
 
     def noting(*given: Any) -> dict[str, Any]:
-        limits.append(os.environ[shape_cost.KEPT])
+        limits.append([os.environ[variable] for variable in LIMITS])
         return measure(*given)
 
-    monkeypatch.setenv(shape_cost.KEPT, "64")
+    for variable in LIMITS:
+        monkeypatch.setenv(variable, "64")
     monkeypatch.setattr(shape_cost, "measure", noting)
     monkeypatch.setattr(shape_cost, "ProcessPoolExecutor", SameProcess)
-    sizes = ["--data", str(tmp_path / "train"), "--tokens", "60,101", "--kept", "7,9", "--batches", "3"]
+    sizes = [
+        "--data",
+        str(tmp_path / "train"),
+        "--tokens",
+        "60,101",
+        "--kept",
+        "7,9",
+        "--interface",
+        "5",
+        "--batches",
+        "3",
+    ]
     record = shape_cost.run(options(*sizes, "--precision", "32-true", f"cache_dir={tmp_path / 'cache'}", *TINY))
     assert json.loads(json.dumps(record)) == record
-    assert limits == ["7", "9"] * 2
+    assert limits == [["7", "5"], ["9", "5"]] * 2
     assert [(each["tokens"], each["kept"]) for each in record["shapes"]] == [(60, 7), (60, 9), (101, 7), (101, 9)]
     for each in record["shapes"]:
         assert all(len(each[f"{name}_seconds"]) == 3 for name in ("new", "again", "later"))
@@ -75,6 +87,14 @@ def test_the_table_shows_medians_of_times_and_of_ratios() -> None:
     record = {"shapes": [{"tokens": 2048, "kept": 64, **times, "padding": 0.0221, "peak_memory_bytes": 3 * 2**20}]}
     row = shape_cost.table(record).splitlines()[-1]
     assert row == "| 2,048 | 64 | 400 ms | 300 ms | 400 ms | 1.500 | 1.000 | 2.2% | 3 MiB |"
+
+
+def test_too_few_shapes_are_refused(tmp_path: Path) -> None:
+    for language in ("en", "vi"):
+        (tmp_path / f"train.{language}").write_text("one two three 45678\n" * 99, encoding="utf-8")
+    given = [f"data.train=[{tmp_path / 'train'}]", f"cache_dir={tmp_path / 'cache'}", "filters.drop_duplicates=false"]
+    with pytest.raises(ValueError, match="training batches differ in shape, but --batches 7 needs 8"):
+        shape_cost.measure([*given, "tokenizer.size=274", *TINY[1:], "batching.batch_tokens=101"], 7)
 
 
 def test_a_number_of_batches_below_one_is_refused() -> None:
