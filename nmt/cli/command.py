@@ -38,7 +38,7 @@ def limit_kept_shapes() -> None:
 
     oneDNN, which multiplies bfloat16 matrices and packed weights on CPUs, generates code for each shape, and batches
     come in many shapes. It caches the code of 1,024 shapes by default, and so does torch's interface to it on x86,
-    which takes gigabytes in a long run without making it any faster (docs/lab_notebook.md). The limits are read when
+    which takes gigabytes in a long run (docs/lab_notebook.md). The limits are read when
     torch first uses oneDNN.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_WEIGHTS = 2**16
-"""Matrices with fewer weights are not packed, because they gained nothing (docs/lab_notebook.md)."""
+"""Smaller matrices are not packed. Those of this size gain little (docs/lab_notebook.md)."""
 
 _ROWS = 40
 """The number of input rows for which oneDNN chooses the layout: eight sentences with five hypotheses each."""
