@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 _MANY_KEYS = 128
-"""With fewer keys, and without gradients, the explicit formula is usually as fast as the fused kernel on a CPU, or faster."""
+"""With fewer keys and without gradients, the formula is usually as fast as the fused kernel on a CPU, or faster."""
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
