@@ -26,20 +26,19 @@ def command(
     be reported at once. `after_sweep` names a function that takes the records of a sweep's jobs; its result is printed
     when all jobs have ended. If `words` is given, arguments without a key are collected in a list under that key.
     """
-    limit_kept_shapes()
+    limit_cached_shapes()
     if sys.stderr is None:  # closed: errors cannot be printed
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     log_to_standard_error()
     sys.exit(exit_code(lambda: _run(name, description or "", run, after_sweep, words)))
 
 
-def limit_kept_shapes() -> None:
+def limit_cached_shapes() -> None:
     """Limits the number of shapes for which oneDNN and torch cache code, unless the user has set the limits.
 
     oneDNN, which multiplies bfloat16 matrices and packed weights on CPUs, generates code for each shape, and batches
     come in many shapes. It caches the code of 1,024 shapes by default, and so does torch's interface to it on x86,
-    which takes gigabytes in a long run (docs/lab_notebook.md). The limits are read when
-    torch first uses oneDNN.
+    which takes gigabytes in a long run (docs/lab_notebook.md). The limits are read when torch first uses oneDNN.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "8")

@@ -79,7 +79,8 @@ class Decodable(Protocol):
     ) -> tuple[Float[Tensor, "sentences beams vocab"], State]:
         """Log-probabilities (nats) of the token after `tokens`, and the new State. `state` must not be used again.
 
-        The search may overwrite the log-probabilities, so they must have their own memory and be at least float32.
+        The search may overwrite the log-probabilities, so they must have their own memory and be at least float32. The
+        same holds for `attending_step`.
         """
         ...
 

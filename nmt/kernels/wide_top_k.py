@@ -9,7 +9,7 @@ CHUNK = 64
 
 
 def wide_top_k(x: Float[Tensor, "rows columns"], k: int) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-    """The k largest numbers of each row and their columns, largest first and NaN before all, like `x.topk(k)`.
+    """The k largest numbers of each row and their columns, in descending order with NaN first, like `x.topk(k)`.
 
     The columns of equal numbers may differ from those of `topk`. On a CPU, `topk` pairs every number with its column
     before it compares any. So the k chunks with the largest maxima are found first: every number outside these chunks

@@ -34,7 +34,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli.command import limit_kept_shapes
+from nmt.cli.command import limit_cached_shapes
 from nmt.training.machine import quiet
 from scripts.bench import (
     attention_cost,
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         mode.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
     options = parser.parse_args(arguments)
     if options.mode in COMPUTING:
-        limit_kept_shapes()
+        limit_cached_shapes()
     quiet(leader=True)
     measurement, _ = MODES[options.mode]
     record = measurement.run(options)

@@ -82,10 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="parallel files PREFIX.en and PREFIX.vi")
     parser.add_argument("--tokens", default="2048,4096", metavar="N,N", help="tokens per batch (default: %(default)s)")
     parser.add_argument(
-        "--kept", default="64,1024", metavar="N,N", help="shapes that oneDNN caches (default: %(default)s)"
+        "--cached", default="64,1024", metavar="N,N", help="shapes that oneDNN caches (default: %(default)s)"
     )
     parser.add_argument(
-        "--interface", type=int, default=8, help="shapes that torch's interface to oneDNN caches (default: %(default)s)"
+        "--interface-cached",
+        type=int,
+        default=8,
+        help="shapes that torch's interface to oneDNN caches (default: %(default)s)",
     )
     parser.add_argument("--batches", type=int, default=20, help="batches of distinct shapes (default: %(default)s)")
     parser.add_argument("--precision", default="bf16-mixed", help="trainer.precision (default: %(default)s)")
@@ -93,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Measures every size of batches with every limit on what oneDNN keeps, each in its own process."""
+    """Measures every size of batches with every limit on what oneDNN caches, each in its own process."""
     if options.batches < 1:
         raise ValueError(f"--batches {options.batches} must be at least 1.")
     given = [f"data.train=[{options.data}]", f"trainer.precision={options.precision}", "trainer.accelerator=cpu"]
@@ -101,19 +104,24 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     found: list[dict[str, Any]] = []
     for tokens in size_list("--tokens", options.tokens, 1):
-        for kept in size_list("--kept", options.kept, 1):
-            limits = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(kept), "LRU_CACHE_CAPACITY": str(options.interface)}
+        for cached in size_list("--cached", options.cached, 1):
+            limits = {
+                "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(cached),
+                "LRU_CACHE_CAPACITY": str(options.interface_cached),
+            }
             with ProcessPoolExecutor(1, context, set_limits, (limits,)) as pool:
                 job = pool.submit(measure, [*given, f"batching.batch_tokens={tokens}"], options.batches)
-                found.append({"tokens": tokens, "kept": kept, "interface": options.interface, **job.result()})
-            print(f"measured {tokens} tokens, {kept} shapes kept", file=sys.stderr)
+                found.append(
+                    {"tokens": tokens, "cached": cached, "interface_cached": options.interface_cached, **job.result()}
+                )
+            print(f"measured {tokens} tokens, {cached} shapes cached", file=sys.stderr)
     return {"shapes": found, "precision": options.precision, "threads": torch.get_num_threads()}
 
 
 def table(record: dict[str, Any]) -> str:
     """The measurements as a Markdown table: medians, and medians of each batch's ratio to the same shape again."""
     lines = [
-        "| batch tokens | shapes kept | new shape | same shape again | all shapes once more | new / again | "
+        "| batch tokens | shapes cached | new shape | same shape again | all shapes once more | new / again | "
         "once more / again | padding | peak memory |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -126,7 +134,7 @@ def table(record: dict[str, Any]) -> str:
             for some in (new, later)
         )
         lines.append(
-            f"| {each['tokens']:,} | {each['kept']:,} | {milliseconds} | {ratios} | {each['padding']:.1%} | "
+            f"| {each['tokens']:,} | {each['cached']:,} | {milliseconds} | {ratios} | {each['padding']:.1%} | "
             f"{each['peak_memory_bytes'] / 2**20:,.0f} MiB |"
         )
     return "\n".join(lines)

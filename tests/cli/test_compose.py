@@ -405,7 +405,7 @@ def test_a_missing_run_dir_is_asked_for(compose: Compose, capsys: pytest.Capture
     ("variable", "limit"), [("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"), ("LRU_CACHE_CAPACITY", "8")]
 )
 @pytest.mark.parametrize("given", [None, "7"])
-def test_a_command_limits_what_onednn_keeps_unless_the_user_does(
+def test_a_command_limits_what_onednn_caches_unless_the_user_does(
     variable: str, limit: str, given: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):

@@ -42,7 +42,7 @@ def test_step_by_step_equals_the_whole_forward(model, sentences, close):
         close(log_probs.double(), whole[:, t : t + 1].float().double().log_softmax(-1), atol=LOG_PROB)
 
 
-def test_without_gradients_a_step_overwrites_its_logits_and_nothing_else(model, sentences, monkeypatch):
+def test_a_step_without_gradients_is_the_same_and_leaves_the_features_alone(model, sentences, monkeypatch):
     model = deepcopy(model).float()
     features = torch.randn(3, 2, model.output.in_features)
     monkeypatch.setattr(model, "advance_features", lambda *_: (features, None))

@@ -17,7 +17,6 @@ from scripts.bench import shape_cost
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
 TINY = [
-    "tokenizer.size=280",
     "model.dim=12",
     "model.ffn_dim=19",
     "model.num_heads=2",
@@ -60,22 +59,12 @@ def test_every_size_is_measured_with_every_limit(tmp_path: Path, monkeypatch: py
         monkeypatch.setenv(variable, "64")
     monkeypatch.setattr(shape_cost, "measure", noting)
     monkeypatch.setattr(shape_cost, "ProcessPoolExecutor", SameProcess)
-    sizes = [
-        "--data",
-        str(tmp_path / "train"),
-        "--tokens",
-        "60,101",
-        "--kept",
-        "7,9",
-        "--interface",
-        "5",
-        "--batches",
-        "3",
-    ]
-    record = shape_cost.run(options(*sizes, "--precision", "32-true", f"cache_dir={tmp_path / 'cache'}", *TINY))
+    sizes = ["--tokens", "60,101", "--cached", "7,9", "--interface-cached", "5", "--batches", "3"]
+    given = ["--data", str(tmp_path / "train"), *sizes, "--precision", "32-true", "tokenizer.size=280", *TINY]
+    record = shape_cost.run(options(*given, f"cache_dir={tmp_path / 'cache'}"))
     assert json.loads(json.dumps(record)) == record
     assert limits == [["7", "5"], ["9", "5"]] * 2
-    assert [(each["tokens"], each["kept"]) for each in record["shapes"]] == [(60, 7), (60, 9), (101, 7), (101, 9)]
+    assert [(each["tokens"], each["cached"]) for each in record["shapes"]] == [(60, 7), (60, 9), (101, 7), (101, 9)]
     for each in record["shapes"]:
         assert all(len(each[f"{name}_seconds"]) == 3 for name in ("new", "again", "later"))
         assert 0 <= each["padding"] < 1
@@ -84,7 +73,7 @@ def test_every_size_is_measured_with_every_limit(tmp_path: Path, monkeypatch: py
 
 def test_the_table_shows_medians_of_times_and_of_ratios() -> None:
     times = {"new_seconds": [0.3, 0.4, 0.9], "again_seconds": [0.2, 0.4, 0.3], "later_seconds": [0.2, 0.4, 0.6]}
-    record = {"shapes": [{"tokens": 2048, "kept": 64, **times, "padding": 0.0221, "peak_memory_bytes": 3 * 2**20}]}
+    record = {"shapes": [{"tokens": 2048, "cached": 64, **times, "padding": 0.0221, "peak_memory_bytes": 3 * 2**20}]}
     row = shape_cost.table(record).splitlines()[-1]
     assert row == "| 2,048 | 64 | 400 ms | 300 ms | 400 ms | 1.500 | 1.000 | 2.2% | 3 MiB |"
 
@@ -94,7 +83,7 @@ def test_too_few_shapes_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"train.{language}").write_text("one two three 45678\n" * 99, encoding="utf-8")
     given = [f"data.train=[{tmp_path / 'train'}]", f"cache_dir={tmp_path / 'cache'}", "filters.drop_duplicates=false"]
     with pytest.raises(ValueError, match="training batches differ in shape, but --batches 7 needs 8"):
-        shape_cost.measure([*given, "tokenizer.size=274", *TINY[1:], "batching.batch_tokens=101"], 7)
+        shape_cost.measure([*given, "tokenizer.size=274", *TINY, "batching.batch_tokens=101"], 7)
 
 
 def test_a_number_of_batches_below_one_is_refused() -> None:
