@@ -80,9 +80,14 @@ class Batch(NamedTuple):
         )
 
     @property
+    def token_count(self) -> Int[Tensor, ""]:
+        """Number of tokens to predict: target tokens, EOS included. Unlike `tokens`, it does not wait for a GPU."""
+        return (self.target_output != PAD).sum()
+
+    @property
     def tokens(self) -> int:
-        """Number of tokens to predict: target tokens, EOS included."""
-        return int((self.target_output != PAD).sum())
+        """`token_count` as a number."""
+        return int(self.token_count)
 
 
 def collate(examples: Sequence[Example], *, always_context: bool = False) -> Batch:

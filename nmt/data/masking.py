@@ -84,9 +84,14 @@ class MaskedBatch(NamedTuple):
     indices: Int[Tensor, " batch"]
 
     @property
+    def token_count(self) -> Int[Tensor, ""]:
+        """Number of pieces to predict. Unlike `tokens`, it does not wait for a GPU."""
+        return (self.predicted != PAD).sum()
+
+    @property
     def tokens(self) -> int:
-        """Number of pieces to predict."""
-        return int((self.predicted != PAD).sum())
+        """`token_count` as a number."""
+        return int(self.token_count)
 
     @property
     def examples(self) -> list[Example]:

@@ -14,13 +14,12 @@ def cast_for_products(x: Inputs) -> Inputs:
 
 
 def cast_residual(x: Inputs) -> Inputs:
-    """Casts the input of a residual stream to bfloat16 under bfloat16 autocast on the CPU; otherwise returns x.
+    """Casts the input of a residual stream to bfloat16 under bfloat16 autocast; otherwise returns x.
 
     This halves the memory traffic of every layer. The sums then keep only 8 significant bits: gradients are about 1.5
     times as far from the float32 gradients as under autocast alone, but training losses are equal
-    (docs/lab_notebook.md). This is not done on a GPU, where autocast computes norms in float32 and would add casts, nor
-    in float16, whose range the sums may exceed.
+    (docs/lab_notebook.md). This is not done in float16, whose range the sums may exceed.
     """
     device = x.device.type
     bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16
-    return x.bfloat16() if device == "cpu" and bfloat16 else x
+    return x.bfloat16() if bfloat16 else x

@@ -1,12 +1,21 @@
 """Inner-product attention with torch's fused kernel."""
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 _MANY_KEYS = 128
 """With fewer keys and without gradients, the formula is usually as fast as the fused kernel on a CPU, or faster."""
+_MANY_QUERIES = 8
+"""With fewer queries and with gradients, as in a recurrent decoder, the formula is faster than the fused kernel on a
+GPU, whose backward pass divides the work among the blocks of queries.
+"""
+_GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""All but cuDNN's, which prepares every new shape for a third of a second."""
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
@@ -22,7 +31,7 @@ def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
     if torch.compiler.is_exporting():
         return False
     if queries.is_cuda:
-        return True
+        return queries.shape[-2] >= _MANY_QUERIES or not torch.is_grad_enabled()
     on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
     return on_cpu and (torch.is_grad_enabled() or keys.shape[-2] >= _MANY_KEYS)
 
@@ -36,6 +45,7 @@ def inner_product_context(
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """dropout(softmax(queries @ keys^T)) @ values over the allowed keys; zeros for a query without allowed keys."""
     mask = torch.atleast_2d(mask)  # the kernel rejects a mask with one axis
-    context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
+    with sdpa_kernel(_GPU_KERNELS) if queries.is_cuda else nullcontext():
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=1.0)
     # Some kernels return NaN for a query without allowed keys, and NaN * 0 is NaN.
     return context.masked_fill(~mask.any(dim=-1, keepdim=True), 0)

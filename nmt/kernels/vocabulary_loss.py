@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -24,8 +24,11 @@ Features = Float[Tensor, "batch target width"]
 Targets = Int[Tensor, "batch target"]
 Logits = Float[Tensor, "tokens vocab"]
 Chosen = Int[Tensor, " tokens"]
-Rule = Callable[[Sequence[Logits], Chosen], Tensor]
-"""rule(logits, targets) returns the summed loss of one or two passes and overwrites their logits with the gradients."""
+Kept = Bool[Tensor, " tokens"]
+Rule = Callable[[Sequence[Logits], Chosen], Float[Tensor, " tokens"]]
+"""rule(logits, targets) returns the loss of each token, and overwrites the logits of one or two passes with the
+gradients.
+"""
 
 
 def summed_nll(
@@ -59,11 +62,24 @@ def summed_agreement(
     return _summed(passes, output, target_output, rule, ignore_index)
 
 
+def selects_tokens(device: torch.device) -> bool:
+    """Whether only the tokens with a loss are computed, or all.
+
+    To select tokens on a GPU, Python must wait for it. Besides, a CUDA graph computes the same number every time.
+    """
+    return device.type != "cuda"
+
+
 def _summed(
     passes: Sequence[Features], output: nn.Linear, target_output: Targets, rule: Rule, ignore_index: int
 ) -> Float[Tensor, ""]:
     tokens = target_output != ignore_index
-    chosen = [features[tokens] for features in passes]
+    kept: Tensor | None = None
+    if selects_tokens(target_output.device):
+        chosen, targets = [features[tokens] for features in passes], target_output[tokens]
+    else:
+        chosen, targets = [features.flatten(0, -2) for features in passes], target_output.flatten()
+        kept = tokens.flatten()
     kind = output.weight.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else chosen[0].dtype
     # Small gradients would underflow in float16 before a loss scaler multiplies them.
@@ -71,12 +87,14 @@ def _summed(
     # Gradients are always disabled inside a Function, so LinearLoss cannot check this itself.
     wanted = torch.is_grad_enabled()
     with torch.autocast(kind, enabled=False):
-        loss: Tensor = LinearLoss.apply(rule, dtype, wanted, target_output[tokens], output.weight, output.bias, *chosen)
+        loss: Tensor = LinearLoss.apply(rule, dtype, wanted, targets, kept, output.weight, output.bias, *chosen)
     return loss
 
 
 class LinearLoss(torch.autograd.Function):
-    """rule(linear(features, weight, bias), targets) for the features of one or two passes, without keeping logits.
+    """The sum of rule(linear(features, weight, bias), targets) over the features of one or two passes.
+
+    Logits are not kept. Tokens that are not `kept` have no loss and no gradient; None keeps all tokens.
 
     The forward pass computes the gradients too, and backward only scales them. Matrix products are computed in `dtype`,
     and the softmax and the sum of the loss in at least float32.
@@ -89,6 +107,7 @@ class LinearLoss(torch.autograd.Function):
         dtype: torch.dtype,
         wanted: bool,
         targets: Tensor,
+        kept: Tensor | None,
         weight: Tensor,
         bias: Tensor | None,
         *passes: Tensor,
@@ -113,9 +132,11 @@ class LinearLoss(torch.autograd.Function):
             for first in range(0, len(y), block):
                 some = [of_pass[first : first + block] for of_pass in logits]
                 found = _exact(some, exact, bias)
-                loss += rule(found, y[first : first + block])
+                losses = rule(found, y[first : first + block])
+                share = None if kept is None else kept[start + first : start + first + len(losses)].to(losses.dtype)
+                loss += losses.sum() if share is None else losses @ share
                 if wanted:
-                    _keep(found, some, grad_bias)
+                    _keep(found, some, share, grad_bias)
             # `logits` holds the gradients now.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
@@ -129,7 +150,7 @@ class LinearLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # autograd casts each gradient to the dtype of its input.
         scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
-        return None, None, None, None, *scaled
+        return None, None, None, None, None, *scaled
 
 
 def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:
@@ -141,16 +162,20 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
     return found
 
 
-def _keep(gradients: Sequence[Logits], logits: Sequence[Logits], grad_bias: Tensor | None) -> None:
-    """Overwrites logits with their gradients, and adds the gradients to the gradient of the bias."""
+def _keep(
+    gradients: Sequence[Logits], logits: Sequence[Logits], share: Tensor | None, grad_bias: Tensor | None
+) -> None:
+    """Overwrites logits with their gradients times `share` (1 or 0), and adds these to the gradient of the bias."""
     for rows, gradient in zip(logits, gradients, strict=True):
+        if share is not None:
+            gradient *= share.unsqueeze(-1)
         rows.copy_(gradient)
         if grad_bias is not None:
             grad_bias += gradient.sum(dim=0)
 
 
-def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Tensor:
-    """-sum log p(target) with smoothed targets; the gradient is softmax - smoothed target."""
+def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) -> Float[Tensor, " tokens"]:
+    """-log p(target) with smoothed targets; the gradient is softmax - smoothed target."""
     [rows] = logits
     rows -= rows.amax(dim=-1, keepdim=True)
     likely = _smoothed(rows, targets, smoothing)
@@ -159,7 +184,7 @@ def _cross_entropy(logits: Sequence[Logits], targets: Chosen, smoothing: float) 
     # The largest logit was 0, so the largest probability is 1 / sum exp(logit).
     log_totals = -rows.amax(dim=-1).log()
     _subtract_target(rows, targets, smoothing, 1.0)
-    return log_totals.sum() - likely
+    return log_totals - likely
 
 
 def _agreement(
@@ -168,37 +193,37 @@ def _agreement(
     smoothing: float,
     nll: tuple[float, float],
     divergence: tuple[float, float],
-) -> Tensor:
-    """The weighted sum of both passes' nll and of both KL divergences.
+) -> Float[Tensor, " tokens"]:
+    """The weighted sum of both passes' nll and of both KL divergences, for each token.
 
     The gradients with respect to the logits of p are p - smoothed target for nll(p), p (log (p / q) - KL(p, q)) for
     KL(p, q) = sum p log (p / q), and p - q for KL(q, p).
     """
-    loss = logits[0].new_zeros(())
+    losses = logits[0].new_zeros(len(targets))
     probabilities = []
     for rows, share in zip(logits, nll, strict=True):
         rows -= rows.amax(dim=-1, keepdim=True)
         own = rows.exp()
         total = own.sum(dim=-1, keepdim=True)
         rows -= total.log()
-        loss -= share * _smoothed(rows, targets, smoothing)
+        losses -= share * _smoothed(rows, targets, smoothing)
         probabilities.append(own.mul_(1 / total))
     ratio = logits[0] - logits[1]
     # The logits are no longer needed, so their memory is reused from here on.
     sides = zip(logits, probabilities, probabilities[::-1], nll, divergence, divergence[::-1], strict=True)
     for rows, own, other, share, to_other, from_other in sides:
         kl = torch.mul(own, ratio, out=rows).sum(dim=-1, keepdim=True)
-        loss += to_other * kl.sum()
+        losses += to_other * kl.squeeze(-1)
         torch.sub(ratio, kl, out=rows)
         rows.mul_(to_other).add_(share + from_other).mul_(own).sub_(other, alpha=from_other)
         _subtract_target(rows, targets, smoothing, share)
         ratio.neg_()
-    return loss
+    return losses
 
 
-def _smoothed(rows: Logits, targets: Chosen, smoothing: float) -> Tensor:
-    """The sum over all rows of row . smoothed target."""
-    return (1 - smoothing) * rows.gather(1, targets.unsqueeze(-1)).sum() + smoothing * rows.mean(dim=-1).sum()
+def _smoothed(rows: Logits, targets: Chosen, smoothing: float) -> Float[Tensor, " tokens"]:
+    """row . smoothed target, for each row."""
+    return (1 - smoothing) * rows.gather(1, targets.unsqueeze(-1)).squeeze(-1) + smoothing * rows.mean(dim=-1)
 
 
 def _subtract_target(rows: Logits, targets: Chosen, smoothing: float, share: float) -> None:

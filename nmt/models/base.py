@@ -51,6 +51,9 @@ class Attending(nn.Module, ABC):
     queries: ClassVar[Mapping[str, str]]
     """Describes the queries at each site that the class can have; the sites are in the order of computation."""
 
+    recordable: ClassVar = False
+    """Whether the shapes of a batch alone determine what a training step computes, so that a GPU can repeat it."""
+
     @property
     @abstractmethod
     def sites(self) -> Mapping[str, Sequence[Attention]]:

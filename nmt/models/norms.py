@@ -3,12 +3,21 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 
 class LayerNorm(nn.LayerNorm):
     """g * (x - mean) / deviation + b with learned vectors g and b (Ba et al. 2016)."""
+
+    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        if not x.is_cuda:
+            return super().forward(x)
+        # Autocast would cast a bfloat16 residual stream to float32 and back; the kernel's sums are float32 anyway.
+        with torch.autocast("cuda", enabled=False):
+            weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+            return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
 class ScaleNorm(nn.Module):

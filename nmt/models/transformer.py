@@ -60,6 +60,8 @@ class Transformer(Seq2Seq):
         "cross": "every target position t after its self-attention, attending to the source",
     }
 
+    recordable = True
+
     def __init__(
         self,
         encoder_self: Callable[..., Attention],

@@ -31,13 +31,12 @@ def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
     """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the correct guesses."""
     # With FixNorm, this normalizes the embedding table only once.
     with parametrize.cached():
-        states = model(batch.source, batch.source_mask)
+        predicted = batch.predicted != PAD
+        states, pieces = model(batch.source, batch.source_mask)[predicted], batch.predicted[predicted]
         # The loss comes first: a table that is cached under no_grad would have no gradient.
-        nll = summed_nll(states, model.output, batch.predicted)
+        nll = summed_nll(states.unsqueeze(0), model.output, pieces.unsqueeze(0))
         with torch.no_grad():
-            predicted = batch.predicted != PAD
-            guesses = model.output(states[predicted]).argmax(-1)
-            right = (guesses == batch.predicted[predicted]).sum()
+            right = (model.output(states).argmax(-1) == pieces).sum()
         return Sums(nll, right)
 
 

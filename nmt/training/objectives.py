@@ -78,7 +78,7 @@ def with_words_dropped(batch: Batch, probability: float) -> Batch:
 
 
 def _with_unknown(ids: Int[Tensor, "batch n"], probability: float) -> Int[Tensor, "batch n"]:
-    words: Bool[Tensor, "batch n"] = ~torch.isin(ids, torch.tensor([PAD, BOS, EOS], device=ids.device))
+    words: Bool[Tensor, "batch n"] = (ids != PAD) & (ids != BOS) & (ids != EOS)
     return ids.masked_fill(words & (torch.rand(ids.shape, device=ids.device) < probability), UNK)
 
 

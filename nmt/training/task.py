@@ -23,6 +23,7 @@ from nmt.data.masking import MaskedBatch
 from nmt.models.base import Attending, Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
+from nmt.training.recorded_steps import CudaRecorder, RecordedSteps
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +75,13 @@ class TrainingTask(LightningModule):
         self.model = model
         self.target_tokens = 0
         self._optimizer, self._schedule, self._seed = optimizer, schedule, seed
-        self._step_tokens = 0
+        self._step_tokens = torch.zeros((), dtype=torch.long)
         self._step_nll = torch.zeros(())
         self._step_batches: list[Any] = []
         self._step_loss, self._gradient_scale = torch.zeros(()), 1.0
         self._max_skipped_steps, self._skipped = max_skipped_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
+        self._recorded: RecordedSteps | None = None
 
     @abstractmethod
     def nll(self, batch: Any) -> Tensor:
@@ -96,16 +98,34 @@ class TrainingTask(LightningModule):
         """The sentences of a batch, for the report on a step whose loss or gradient is not finite."""
         raise NotImplementedError
 
+    def on_train_start(self) -> None:
+        """On a GPU that one process uses, has steps recorded if the model allows it.
+
+        A loss scaler would scale the loss between the two passes of a recorded step.
+        """
+        plugin = self.trainer.precision_plugin
+        one_gpu = self.device.type == "cuda" and self.trainer.world_size == 1
+        if one_gpu and self.model.recordable and getattr(plugin, "scaler", None) is None:
+            self._recorded = RecordedSteps(self.loss, self.parameters(), CudaRecorder())
+
+    def on_train_end(self) -> None:
+        self._recorded = None  # frees its memory
+
     def on_train_batch_start(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(batch_seed(self._seed, total, self.global_rank))
 
     def training_step(self, batch: Batch | MaskedBatch, batch_idx: int) -> Tensor:
-        loss = self.loss(batch)
+        recorded = None if self._recorded is None else self._recorded.forward(batch)
+        loss = self.loss(batch) if recorded is None else recorded
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
-        self._step_tokens += batch.tokens
+        self._step_tokens = self._step_tokens.to(loss.device) + batch.token_count
         self._step_batches.append(batch)
         return loss
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        if self._recorded is None or not self._recorded.backward():
+            super().backward(loss, *args, **kwargs)
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Computes the factor that turns the gradients, which Lightning averages, into those of the loss per token."""
@@ -114,7 +134,7 @@ class TrainingTask(LightningModule):
         self._step_loss = self._over_processes(self._step_nll) / total
         self.log("train_loss", self._step_loss)
         self.target_tokens += int(total)
-        self._step_nll, self._step_tokens = torch.zeros(()), 0
+        self._step_nll, self._step_tokens = torch.zeros(()), torch.zeros_like(self._step_tokens)
 
     def configure_gradient_clipping(
         self,
