@@ -40,6 +40,7 @@ class RecordedStep:
         loss: Callable[[Batch], Tensor],
         batch: Batch,
         gradients: dict[nn.Parameter, Tensor],
+        accumulate: int,
         record: Record,
     ) -> None:
         read = batch._replace(
@@ -50,14 +51,17 @@ class RecordedStep:
         )
         self.read, self.loss = read, torch.zeros(())
         self.trained: list[nn.Parameter] = []
+        losses: list[Tensor] = []
 
         def forward() -> None:
-            self.loss = loss(read)
+            losses.append(loss(read))
+            self.loss = losses[0].detach()
 
         def backward() -> None:
-            # Lightning limits autocast to the forward pass.
+            # Lightning limits autocast to the forward pass. The loss is dropped, because with it autograd would keep
+            # nodes of the parameters that belong to the stream of this recording.
             with torch.autocast(read.source.device.type, enabled=False):
-                found = torch.autograd.grad(self.loss, list(gradients), allow_unused=True)
+                found = torch.autograd.grad(losses.pop() / accumulate, list(gradients), allow_unused=True)
             self.trained = [each for each, new in zip(gradients, found, strict=True) if new is not None]
             torch._foreach_add_([gradients[each] for each in self.trained], [new for new in found if new is not None])
 
@@ -65,14 +69,17 @@ class RecordedStep:
 
 
 class RecordedSteps:
-    """Records the step of every batch shape that is seen a second time; `loss` is what training minimizes.
+    """Records the step of every batch shape that is seen a second time.
 
-    Gradients of recorded steps are in memory of their own, which `backward` makes the `grad` of the parameters. If a
+    The gradients are those of `loss` divided by `accumulate`, the number of batches in an optimizer step, as in
+    Lightning. All recorded steps add them to the same memory, which `backward` makes the `grad` of the parameters. If a
     step cannot be recorded, none is recorded from then on.
     """
 
-    def __init__(self, loss: Callable[[Batch], Tensor], parameters: Iterable[nn.Parameter], record: Record) -> None:
-        self._loss, self._record = loss, record
+    def __init__(
+        self, loss: Callable[[Batch], Tensor], parameters: Iterable[nn.Parameter], accumulate: int, record: Record
+    ) -> None:
+        self._loss, self._accumulate, self._record = loss, accumulate, record
         self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self._gradients: dict[nn.Parameter, Tensor] = {}
         self._addresses: list[int] = []
@@ -90,7 +97,7 @@ class RecordedSteps:
         for memory, new in zip(read[:4], batch[:4], strict=True):
             memory.copy_(new)
         self._current.forward()
-        return self._current.loss.detach()
+        return self._current.loss
 
     def backward(self) -> bool:
         """Adds the gradients of the last batch to those of the parameters; False if its step is not recorded."""
@@ -122,7 +129,7 @@ class RecordedSteps:
         if shape not in self._steps and len(self._steps) < self._most:
             self._gradients = self._gradients or {each: torch.zeros_like(each) for each in self._parameters}
             try:
-                self._steps[shape] = RecordedStep(self._loss, batch, self._gradients, self._record)
+                self._steps[shape] = RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
             except RuntimeError as error:
                 logger.info("Training steps are not recorded as CUDA graphs: %s", str(error).split("\n")[0])
                 self._steps.clear()
@@ -141,18 +148,26 @@ class CudaRecorder:
         if not self._checked:
             used, whole = torch.cuda.max_memory_allocated(), torch.cuda.get_device_properties().total_memory
             if used > _LARGEST_SHARE * whole:
-                raise RuntimeError(f"training already uses {used / whole:.0%} of the GPU's memory")
+                raise RuntimeError(f"training already uses {used / whole:.0%} of the GPU's memory.")
             self._checked = True
-        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        random = torch.cuda.default_generators[torch.cuda.current_device()]
+        graph, current, seed = torch.cuda.CUDAGraph(), torch.cuda.current_stream(), random.initial_seed()
         torch.cuda.synchronize()
         # Casts of weights made by Python must not be read by the graph, whose memory they would not belong to.
         torch.clear_autocast_cache()
         self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            try:
-                work()
-            finally:
-                graph.capture_end()
-        current.wait_stream(self._stream)
+        try:
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    work()
+                finally:
+                    graph.capture_end()
+        except RuntimeError:
+            # A failed recording leaves the generator unusable, so it gets a new state with the seed of the batch.
+            random.graphsafe_set_state(torch.Generator("cuda").graphsafe_get_state())
+            random.manual_seed(seed)
+            raise
+        finally:
+            current.wait_stream(self._stream)
         return graph.replay

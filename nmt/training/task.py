@@ -106,7 +106,8 @@ class TrainingTask(LightningModule):
         plugin = self.trainer.precision_plugin
         one_gpu = self.device.type == "cuda" and self.trainer.world_size == 1
         if one_gpu and self.model.recordable and getattr(plugin, "scaler", None) is None:
-            self._recorded = RecordedSteps(self.loss, self.parameters(), CudaRecorder())
+            accumulate = self.trainer.accumulate_grad_batches
+            self._recorded = RecordedSteps(self.loss, self.parameters(), accumulate, CudaRecorder())
 
     def on_train_end(self) -> None:
         self._recorded = None  # frees its memory

@@ -141,8 +141,12 @@ def matrix_type(precision: str) -> torch.dtype:
     )
 
 
-def matrix_rate(device: torch.device, dtype: torch.dtype, size: int = 1024, repeats: int = 20) -> float:
-    """The machine's rate of matrix products in operations per second: the best of several square products."""
+def matrix_rate(device: torch.device, dtype: torch.dtype, size: int | None = None, repeats: int = 20) -> float:
+    """The machine's rate of matrix products in operations per second: the best of several square products.
+
+    The default size is 1,024, and 8,192 on a GPU, which needs more work than the launch of a product.
+    """
+    size = size or (8192 if device.type == "cuda" else 1024)
     left, right = torch.randn(2, size, size, device=device, dtype=dtype)
     best = float("inf")
     for _ in range(repeats):
@@ -199,6 +203,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     matrix = matrix_rate(device, matrix_type(precision))
     trainer.fit(task, data)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_reserved()
     rates = window_rates(marks.marks, options.warmup)
     operations = operations_per_token(task.to(device), marks.batches)
     if options.profile:
@@ -230,13 +236,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def table(record: dict[str, Any]) -> str:
     """The measurements as a Markdown table."""
     windows, rate = record["windows"], record["matrix_operations_per_second"] / 1e9
+    owner = "GPU" if record["device"].startswith("cuda") else "process"
     rows = {
         "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
         f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
         "source tokens/s": f"{record['source_tokens_per_second']:,.0f}",
         "padding": f"{record['padding']:.1%}",
         "parameters": f"{record['parameters']:,}",
-        "peak memory of the process": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
+        f"peak memory of the {owner}": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
         "the machine's rate of matrix products in this precision": f"{rate:,.0f} GFLOP/s",
         "share of that rate reached in training": f"{record['matrix_share']:.0%}",
         "precision, device, threads": f"{record['precision']}, {record['device']}, {record['threads']}",

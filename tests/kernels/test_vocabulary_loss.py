@@ -89,6 +89,7 @@ def features() -> Tensor:
 @every_loss
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("selects", [True, False])
 @pytest.mark.parametrize(("part", "block"), [(1, 1), (3, 3), (3, 2), (5, 4), (512, 3), (512, 512)])
 def test_loss_and_gradients_equal_those_of_the_formula(
     features: Tensor,
@@ -96,11 +97,13 @@ def test_loss_and_gradients_equal_those_of_the_formula(
     plain: Loss,
     bias: bool,
     smoothing: float,
+    selects: bool,
     part: int,
     block: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_parts(monkeypatch, part, block)
+    monkeypatch.setattr("nmt.kernels.vocabulary_loss.selects_tokens", lambda device: selects)
     output, features = nn.Linear(WIDTH, VOCAB, bias=bias).double(), features.detach().double().requires_grad_()
     found, expected = (loss(features, output, TARGETS, smoothing) for loss in (ours, plain))
     torch.testing.assert_close(found, expected)
