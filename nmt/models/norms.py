@@ -12,10 +12,15 @@ class LayerNorm(nn.LayerNorm):
     """g * (x - mean) / deviation + b with learned vectors g and b (Ba et al. 2016)."""
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        if not x.is_cuda:
-            return super().forward(x)
-        # Autocast would cast a bfloat16 residual stream to float32 and back; the kernel's sums are float32 anyway.
-        with torch.autocast("cuda", enabled=False):
+        return self.without_autocast(x) if x.is_cuda else super().forward(x)
+
+    def without_autocast(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        """The norm in the dtype of x.
+
+        Autocast on a GPU would cast a bfloat16 residual stream to float32 and back. The kernel's sums are float32
+        in any case.
+        """
+        with torch.autocast(x.device.type, enabled=False):
             weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
             return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 

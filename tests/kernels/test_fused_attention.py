@@ -1,7 +1,10 @@
 """Torch's fused attention equals the formula, for every mask."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.kernels import fused_attention
 
@@ -26,3 +29,26 @@ def test_nan_from_a_kernel_becomes_zero_if_no_key_is_allowed(monkeypatch: pytest
     queries, mask = torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 5, dtype=torch.bool)
     keys = torch.randn(1, 1, 5, 3)
     assert fused_attention.inner_product_context(queries, keys, keys, mask, 0.0).eq(0).all()
+
+
+@pytest.mark.parametrize(("number", "gradients", "fused"), [(8, True, True), (7, True, False), (1, False, True)])
+def test_on_a_gpu_few_queries_with_gradients_use_the_formula(number: int, gradients: bool, fused: bool):
+    with FakeTensorMode(), torch.set_grad_enabled(gradients):
+        queries = torch.empty(2, 3, number, 4, device="cuda:0")
+        assert fused_attention.prefers_fused(queries, queries, 0.1) == fused
+
+
+def test_on_a_gpu_cudnn_is_left_out_while_attention_is_computed(monkeypatch: pytest.MonkeyPatch):
+    class Reached(Exception):
+        """torch can compute little more for a GPU that is not there."""
+
+    def kernel(*_: Any, **__: Any) -> None:
+        raise Reached(torch.backends.cuda.cudnn_sdp_enabled())
+
+    monkeypatch.setattr(fused_attention.F, "scaled_dot_product_attention", kernel)
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    for device, expected in (("cpu", before), ("cuda:0", False)):
+        with FakeTensorMode(), torch.no_grad(), pytest.raises(Reached, match=str(expected)):
+            queries, mask = torch.empty(1, 1, 2, 3, device=device), torch.ones(2, dtype=torch.bool, device=device)
+            fused_attention.inner_product_context(queries, queries, queries, mask, 0.0)
+        assert torch.backends.cuda.cudnn_sdp_enabled() == before

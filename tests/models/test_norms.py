@@ -1,11 +1,11 @@
-"""ScaleNorm is one length times a direction."""
+"""ScaleNorm is one length times a direction, and a layer norm for GPUs is the same layer norm."""
 
 import math
 
 import pytest
 import torch
 
-from nmt.models.norms import ScaleNorm
+from nmt.models.norms import LayerNorm, ScaleNorm
 
 
 def test_every_vector_gets_the_learned_norm() -> None:
@@ -34,3 +34,18 @@ def test_a_zero_vector_stays_zero() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
     assert ScaleNorm(3)(torch.ones(2, 3, dtype=dtype)).dtype == dtype
+
+
+def test_without_autocast_a_layer_norm_in_bfloat16_is_rounded_once() -> None:
+    torch.manual_seed(1)
+    norm, x = LayerNorm(7), torch.randn(3, 5, 7).bfloat16()
+    with torch.no_grad():
+        for parameter in norm.parameters():
+            parameter.copy_(torch.randn(7).bfloat16())
+        with torch.autocast("cpu", torch.bfloat16):
+            found = norm.without_autocast(x)
+        exact = torch.nn.functional.layer_norm(x.double(), (7,), norm.weight.double(), norm.bias.double(), norm.eps)
+    assert found.dtype == torch.bfloat16
+    # The result is rounded to bfloat16; before that, it is computed in float32 from numbers of about 1.
+    half = torch.finfo(torch.bfloat16).eps / 2
+    torch.testing.assert_close(found.double(), exact, rtol=half, atol=100 * torch.finfo(torch.float32).eps)
