@@ -15,7 +15,7 @@ _MANY_QUERIES = 8
 GPU, whose backward pass divides the work among the blocks of queries.
 """
 _GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""All but cuDNN's, which prepares every new shape for a third of a second."""
+"""All but cuDNN's, which takes 0.4 to 1.2 seconds to prepare for a batch of a new shape (docs/lab_notebook.md)."""
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
@@ -23,10 +23,10 @@ def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
 
     Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
 
-    On a GPU it is always used, but on the CPU only in float32 and without dropout: with dropout, torch falls back to
-    the explicit formula with slower random numbers, and in bfloat16 the kernel's backward pass is many times slower.
-    Without gradients, there must also be many keys. An exported graph cannot contain this kernel, and torch's
-    replacement takes more steps than the explicit formula.
+    On a GPU it is used, except for few queries with gradients. On the CPU it is used only in float32 and without
+    dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in bfloat16 the
+    kernel's backward pass is many times slower. Without gradients, there must also be many keys. An exported graph
+    cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
     """
     if torch.compiler.is_exporting():
         return False
