@@ -132,7 +132,7 @@ def _memory(site: Site) -> str:
     if not site.attention.window.masks_only:
         weights += ", and as many for the prior"
     elif site.attention.scorer.inner_product and site.attention.normalizer.fused:
-        weights += " (none in a GPU's fused kernel)"
+        weights += " (none in the fused kernel that a GPU uses for several queries)"
     kept = f"keys and values {heads} x {columns} x {key_width + value_width}"
     if site.keys_are_values:
         kept = f"keys, which are also the values, {heads} x {columns} x {value_width}"

@@ -10,12 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 _MANY_KEYS = 128
 """With fewer keys and without gradients, the formula is usually as fast as the fused kernel on a CPU, or faster."""
-_MANY_QUERIES = 8
-"""With fewer queries and with gradients, as in a recurrent decoder, the formula is faster than the fused kernel on a
-GPU, whose backward pass divides the work among the blocks of queries.
-"""
 _GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""All but cuDNN's, which takes 0.4 to 1.2 seconds to prepare for a batch of a new shape (docs/lab_notebook.md)."""
+"""All but cuDNN's, which takes about half a second to prepare for a batch of a new shape (docs/lab_notebook.md)."""
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
@@ -23,15 +19,16 @@ def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
 
     Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
 
-    On a GPU it is used, except for few queries with gradients. On the CPU it is used only in float32 and without
-    dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in bfloat16 the
-    kernel's backward pass is many times slower. Without gradients, there must also be many keys. An exported graph
-    cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
+    On a GPU it is used, except for a single query with gradients, as in a recurrent decoder: there, the kernel's
+    backward pass took most of the time of a training step (docs/lab_notebook.md). On the CPU it is used only in float32
+    and without dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in
+    bfloat16 the kernel's backward pass is many times slower. Without gradients, there must also be many keys. An
+    exported graph cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
     """
     if torch.compiler.is_exporting():
         return False
     if queries.is_cuda:
-        return queries.shape[-2] >= _MANY_QUERIES or not torch.is_grad_enabled()
+        return queries.shape[-2] > 1 or not torch.is_grad_enabled()
     on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
     return on_cpu and (torch.is_grad_enabled() or keys.shape[-2] >= _MANY_KEYS)
 

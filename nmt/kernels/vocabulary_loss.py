@@ -63,9 +63,9 @@ def summed_agreement(
 
 
 def selects_tokens(device: torch.device) -> bool:
-    """Whether only the tokens with a loss are computed, or all.
+    """Whether tokens without a loss are left out of the computation.
 
-    To select tokens on a GPU, Python must wait for it. Besides, a CUDA graph computes the same number every time.
+    Not on a GPU: Python would have to wait for their number, and a CUDA graph needs a fixed one.
     """
     return device.type != "cuda"
 
@@ -133,10 +133,11 @@ class LinearLoss(torch.autograd.Function):
                 some = [of_pass[first : first + block] for of_pass in logits]
                 found = _exact(some, exact, bias)
                 losses = rule(found, y[first : first + block])
-                share = None if kept is None else kept[start + first : start + first + len(losses)].to(losses.dtype)
-                loss += losses.sum() if share is None else losses @ share
+                # Not a product with 0: the loss of padding could be infinite.
+                left_out = None if kept is None else ~kept[start + first : start + first + len(losses)]
+                loss += (losses if left_out is None else losses.masked_fill(left_out, 0)).sum()
                 if wanted:
-                    _keep(found, some, share, grad_bias)
+                    _keep(found, some, left_out, grad_bias)
             # `logits` holds the gradients now.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
@@ -163,12 +164,12 @@ def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | No
 
 
 def _keep(
-    gradients: Sequence[Logits], logits: Sequence[Logits], share: Tensor | None, grad_bias: Tensor | None
+    gradients: Sequence[Logits], logits: Sequence[Logits], left_out: Kept | None, grad_bias: Tensor | None
 ) -> None:
-    """Overwrites logits with their gradients times `share` (1 or 0), and adds these to the gradient of the bias."""
+    """Overwrites logits with their gradients, and adds the gradients to that of the bias; tokens left out get 0."""
     for rows, gradient in zip(logits, gradients, strict=True):
-        if share is not None:
-            gradient *= share.unsqueeze(-1)
+        if left_out is not None:
+            gradient.masked_fill_(left_out.unsqueeze(-1), 0)
         rows.copy_(gradient)
         if grad_bias is not None:
             grad_bias += gradient.sum(dim=0)

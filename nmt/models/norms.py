@@ -12,13 +12,13 @@ class LayerNorm(nn.LayerNorm):
     """g * (x - mean) / deviation + b with learned vectors g and b (Ba et al. 2016)."""
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        return self.without_autocast(x) if x.is_cuda else super().forward(x)
+        return self.in_its_dtype(x) if x.is_cuda else super().forward(x)
 
-    def without_autocast(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        """The norm in the dtype of x.
+    def in_its_dtype(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        """The norm in the dtype of x, with sums in float32, also under autocast.
 
-        Autocast on a GPU would cast a bfloat16 residual stream to float32 and back. The kernel's sums are float32
-        in any case.
+        Autocast on a GPU would cast a bfloat16 residual stream to float32 and back. In bfloat16, g and b and their
+        gradients are rounded to bfloat16 too.
         """
         with torch.autocast(x.device.type, enabled=False):
             weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)

@@ -182,6 +182,8 @@ def fit(prepared: Prepared) -> dict[str, Any]:
         raise
     except pickle.UnpicklingError as error:
         raise ValueError(f"{last} is not a checkpoint of a training run; start over with overwrite=true.") from error
+    finally:
+        task.forget_recorded_steps()
     if not trainer.is_global_zero:
         return {}
 

@@ -1,20 +1,24 @@
 """Training steps as CUDA graphs: a GPU runs the kernels of a small model faster than Python can launch them.
 
 A CUDA graph is a recording of kernels that is launched as a whole. It repeats the same computation on the same memory,
-so a recorded step gives the same loss and the same gradients as Python, bit by bit, with the seed of its batch.
+so the losses and gradients of a recorded step equal those of Python, for the same seed.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from nmt.data.batch import Batch
-from nmt.data.masking import MaskedBatch
 
 logger = logging.getLogger(__name__)
 
+Loss = Callable[[Batch], Tensor]
 Work = Callable[[], None]
 Record = Callable[[Work], Work]
 """record(work) returns a function that repeats the computation of `work` on the same memory.
@@ -23,118 +27,149 @@ Raises RuntimeError if the work cannot be recorded.
 """
 
 MOST_SHAPES = 1024
-"""The number of batch shapes that are recorded; batches of further shapes are computed by Python."""
+"""At most this many batch shapes are recorded; batches of other shapes are computed by Python."""
 _LARGEST_SHARE = 0.3
-"""The largest share of the GPU's memory that a training may use and still be recorded.
+"""A run that uses a larger share of the GPU's free memory is not recorded, because it could then need twice as much."""
+_FIELDS = ("source", "source_mask", "target_input", "target_output", "indices")
 
-The recorded steps have memory of their own, so the training then needs up to twice as much. Steps this large keep the
-GPU busy anyway.
-"""
+
+class ReadsValues(TorchDispatchMode):
+    """Raises RuntimeError if Python, or a shape, depends on the values of a tensor, or if a tensor changes its device.
+
+    A recorded step would repeat what the first batch decided. This is checked before a recording, because torch cannot
+    free all memory of one that fails.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        reads = name in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2")
+        if name in ("index", "index_put", "index_put_"):
+            by_mask = any(each is not None and each.dtype == torch.bool for each in args[1])
+            # torch writes a single value through a mask by masked_fill.
+            reads = by_mask and (name == "index" or args[2].numel() > 1)
+        result = func(*args, **(kwargs or {}))
+        if name in ("copy_", "_to_copy"):
+            devices = {each.device.type for each in tree_leaves((args, result)) if isinstance(each, Tensor)}
+            reads = len(devices) > 1
+        if reads:
+            raise RuntimeError(f"a step reads values of tensors ({name}).")
+        return result
+
+
+class Gradients:
+    """Memory for the gradients of all parameters, to which every recorded step adds."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self.of = {parameter: torch.zeros_like(parameter) for parameter in parameters}
+
+    def take_over(self) -> None:
+        """Copies what the parameters have as `grad`; None is 0."""
+        empty = [memory for parameter, memory in self.of.items() if parameter.grad is None]
+        if empty:
+            torch._foreach_zero_(empty)
+        for parameter, memory in self.of.items():
+            # Gradients of Python are elsewhere: those of earlier batches of the same optimizer step.
+            if parameter.grad is not None and parameter.grad is not memory:
+                memory.copy_(parameter.grad)
+
+    def add(self, loss: Tensor) -> list[nn.Parameter]:
+        """Adds the gradients of the loss; returns the parameters that have one."""
+        found = torch.autograd.grad(loss, list(self.of), allow_unused=True)
+        pairs = [(parameter, new) for parameter, new in zip(self.of, found, strict=True) if new is not None]
+        torch._foreach_add_([self.of[parameter] for parameter, _ in pairs], [new for _, new in pairs])
+        return [parameter for parameter, _ in pairs]
 
 
 class RecordedStep:
-    """The forward and backward pass over batches of one shape."""
+    """The forward and backward pass over batches of one shape.
 
-    def __init__(
-        self,
-        loss: Callable[[Batch], Tensor],
-        batch: Batch,
-        gradients: dict[nn.Parameter, Tensor],
-        accumulate: int,
-        record: Record,
-    ) -> None:
-        read = batch._replace(
-            source=batch.source.clone(),
-            source_mask=batch.source_mask.clone(),
-            target_input=batch.target_input.clone(),
-            target_output=batch.target_output.clone(),
-        )
-        self.read, self.loss = read, torch.zeros(())
-        self.trained: list[nn.Parameter] = []
+    The gradients are those of `loss` divided by `accumulate`, the number of batches of an optimizer step, as with
+    Lightning. Whatever is done to the loss that `forward` returns does not affect them.
+    """
+
+    def __init__(self, loss: Loss, batch: Batch, gradients: Gradients, accumulate: int, record: Record) -> None:
+        self._inputs = batch._replace(**{name: getattr(batch, name).clone() for name in _FIELDS})
+        self._gradients = gradients
+        self._loss = torch.zeros(())
+        self._trained: list[nn.Parameter] = []
         losses: list[Tensor] = []
 
         def forward() -> None:
-            losses.append(loss(read))
-            self.loss = losses[0].detach()
+            losses.append(loss(self._inputs))
+            self._loss = losses[0].detach()
 
         def backward() -> None:
             # Lightning limits autocast to the forward pass. The loss is dropped, because with it autograd would keep
             # nodes of the parameters that belong to the stream of this recording.
-            with torch.autocast(read.source.device.type, enabled=False):
-                found = torch.autograd.grad(losses.pop() / accumulate, list(gradients), allow_unused=True)
-            self.trained = [each for each, new in zip(gradients, found, strict=True) if new is not None]
-            torch._foreach_add_([gradients[each] for each in self.trained], [new for new in found if new is not None])
+            with torch.autocast(batch.source.device.type, enabled=False):
+                self._trained = gradients.add(losses.pop() / accumulate)
 
-        self.forward, self.backward = record(forward), record(backward)
+        self._repeat_forward, self._repeat_backward = record(forward), record(backward)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The loss of a batch of the same shape; the next recorded step may overwrite it."""
+        for name in _FIELDS:
+            getattr(self._inputs, name).copy_(getattr(batch, name))
+        self._repeat_forward()
+        return self._loss
+
+    def backward(self) -> None:
+        """Adds the gradients of the last batch to those of the parameters."""
+        self._gradients.take_over()
+        self._repeat_backward()
+        for parameter in self._trained:
+            parameter.grad = self._gradients.of[parameter]
 
 
 class RecordedSteps:
-    """Records the step of every batch shape that is seen a second time.
+    """The recorded steps of a run: a step is recorded when the shape of its batch is seen for the second time.
 
-    The gradients are those of `loss` divided by `accumulate`, the number of batches in an optimizer step, as in
-    Lightning. All recorded steps add them to the same memory, which `backward` makes the `grad` of the parameters. If a
-    step cannot be recorded, none is recorded from then on.
+    If a step cannot be recorded, none is recorded from then on.
     """
 
-    def __init__(
-        self, loss: Callable[[Batch], Tensor], parameters: Iterable[nn.Parameter], accumulate: int, record: Record
-    ) -> None:
+    def __init__(self, loss: Loss, parameters: Iterable[nn.Parameter], accumulate: int, record: Record) -> None:
         self._loss, self._accumulate, self._record = loss, accumulate, record
         self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self._gradients: dict[nn.Parameter, Tensor] = {}
+        self._gradients: Gradients | None = None
         self._addresses: list[int] = []
         self._seen: set[tuple[torch.Size, torch.Size]] = set()
         self._steps: dict[tuple[torch.Size, torch.Size], RecordedStep] = {}
-        self._current: RecordedStep | None = None
         self._most = MOST_SHAPES
 
-    def forward(self, batch: Batch | MaskedBatch) -> Tensor | None:
-        """The loss of the batch if its step is recorded, otherwise None. The next recorded step overwrites it."""
-        self._current = self._find(batch)
-        if self._current is None:
-            return None
-        read = self._current.read
-        for memory, new in zip(read[:4], batch[:4], strict=True):
-            memory.copy_(new)
-        self._current.forward()
-        return self._current.loss
-
-    def backward(self) -> bool:
-        """Adds the gradients of the last batch to those of the parameters; False if its step is not recorded."""
-        if self._current is None:
-            return False
-        empty = [memory for parameter, memory in self._gradients.items() if parameter.grad is None]
-        if empty:
-            torch._foreach_zero_(empty)
-        for parameter, memory in self._gradients.items():
-            # The earlier batches of this step were computed by Python.
-            if parameter.grad is not None and parameter.grad is not memory:
-                memory.copy_(parameter.grad)
-        self._current.backward()
-        for parameter in self._current.trained:
-            parameter.grad = self._gradients[parameter]
-        return True
-
-    def _find(self, batch: Batch | MaskedBatch) -> RecordedStep | None:
-        if isinstance(batch, MaskedBatch) or batch.context is not None:
-            return None
+    def find(self, batch: Batch) -> RecordedStep | None:
+        """The recorded step for the batch, or None if Python has to compute it."""
         shape = batch.source.shape, batch.target_input.shape
         if shape not in self._seen:
             self._seen.add(shape)
             return None
         addresses = [parameter.data_ptr() for parameter in self._parameters]
-        if addresses != self._addresses:  # the parameters were moved, and the recordings read their old memory
+        if addresses != self._addresses:  # the parameters were moved, but the recordings would read their old memory
             self._steps.clear()
             self._addresses = addresses
         if shape not in self._steps and len(self._steps) < self._most:
-            self._gradients = self._gradients or {each: torch.zeros_like(each) for each in self._parameters}
             try:
-                self._steps[shape] = RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
+                self._steps[shape] = self._recorded(batch)
             except RuntimeError as error:
-                logger.info("Training steps are not recorded as CUDA graphs: %s", str(error).split("\n")[0])
+                logger.warning("Training steps are not recorded as CUDA graphs: %s", str(error).split("\n")[0])
                 self._steps.clear()
-                self._most = 0
+                self._gradients, self._most = None, 0
         return self._steps.get(shape)
+
+    def _recorded(self, batch: Batch) -> RecordedStep:
+        if self._gradients is None:
+            check_recordable(self._loss, batch, self._parameters)
+            self._gradients = Gradients(self._parameters)
+            logger.info("Recording recurring training steps as CUDA graphs, which will make training faster")
+        return RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
+
+
+def check_recordable(loss: Loss, batch: Batch, parameters: Sequence[nn.Parameter]) -> None:
+    """Raises RuntimeError if the shapes of the batch alone do not determine what a step computes.
+
+    The state of the random number generators is kept.
+    """
+    with torch.random.fork_rng([batch.source.device] if batch.source.is_cuda else []), ReadsValues():
+        torch.autograd.grad(loss(batch), parameters, allow_unused=True)
 
 
 class CudaRecorder:
@@ -143,17 +178,20 @@ class CudaRecorder:
     def __init__(self) -> None:
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._checked = False
+        torch.cuda.reset_peak_memory_stats()  # of an earlier run in this process
 
     def __call__(self, work: Work) -> Work:
         if not self._checked:
-            used, whole = torch.cuda.max_memory_allocated(), torch.cuda.get_device_properties().total_memory
-            if used > _LARGEST_SHARE * whole:
-                raise RuntimeError(f"training already uses {used / whole:.0%} of the GPU's memory.")
+            used, available = torch.cuda.max_memory_allocated(), torch.cuda.mem_get_info()[0]
+            available += torch.cuda.memory_reserved()
+            if used > _LARGEST_SHARE * available:
+                raise RuntimeError(f"they already use {used / available:.0%} of the GPU's free memory.")
             self._checked = True
-        random = torch.cuda.default_generators[torch.cuda.current_device()]
-        graph, current, seed = torch.cuda.CUDAGraph(), torch.cuda.current_stream(), random.initial_seed()
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        graph, current, seed = torch.cuda.CUDAGraph(), torch.cuda.current_stream(), generator.initial_seed()
         torch.cuda.synchronize()
-        # Casts of weights made by Python must not be read by the graph, whose memory they would not belong to.
+        # A graph must not read casts of weights made outside of it; with them, autograd also keeps nodes of the
+        # parameters that belong to the stream of Python.
         torch.clear_autocast_cache()
         self._stream.wait_stream(current)
         try:
@@ -161,12 +199,16 @@ class CudaRecorder:
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                 try:
                     work()
-                finally:
-                    graph.capture_end()
+                except BaseException:
+                    with suppress(RuntimeError):
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
         except RuntimeError:
             # A failed recording leaves the generator unusable, so it gets a new state with the seed of the batch.
-            random.graphsafe_set_state(torch.Generator("cuda").graphsafe_get_state())
-            random.manual_seed(seed)
+            generator.graphsafe_set_state(torch.Generator("cuda").graphsafe_get_state())
+            generator.manual_seed(seed)
+            torch.clear_autocast_cache()
             raise
         finally:
             current.wait_stream(self._stream)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from lightning import LightningModule
 from lightning.pytorch.plugins.precision import FSDPPrecision
+from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.nn.utils import clip_grad_value_, get_total_norm, parametrize
@@ -23,7 +24,7 @@ from nmt.data.masking import MaskedBatch
 from nmt.models.base import Attending, Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
-from nmt.training.recorded_steps import CudaRecorder, RecordedSteps
+from nmt.training.recorded_steps import CudaRecorder, RecordedStep, RecordedSteps
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class TrainingTask(LightningModule):
         self._max_skipped_steps, self._skipped = max_skipped_steps, 0
         self._valid_nll, self._valid_tokens = torch.zeros(()), 0
         self._recorded: RecordedSteps | None = None
+        self._step: RecordedStep | None = None
 
     @abstractmethod
     def nll(self, batch: Any) -> Tensor:
@@ -99,34 +101,46 @@ class TrainingTask(LightningModule):
         raise NotImplementedError
 
     def on_train_start(self) -> None:
-        """On a GPU that one process uses, has steps recorded if the model allows it.
+        """Has training steps recorded if one process trains a recordable model on one GPU.
 
-        A loss scaler would scale the loss between the two passes of a recorded step.
+        A loss scaler would have to act between the passes of a recorded step, and anomaly detection cannot see them.
         """
-        plugin = self.trainer.precision_plugin
-        one_gpu = self.device.type == "cuda" and self.trainer.world_size == 1
-        if one_gpu and self.model.recordable and getattr(plugin, "scaler", None) is None:
+        single = isinstance(self.trainer.strategy, SingleDeviceStrategy) and self.device.type == "cuda"
+        scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
+        if single and self.model.recordable and not scaled and not torch.is_anomaly_enabled():
             accumulate = self.trainer.accumulate_grad_batches
             self._recorded = RecordedSteps(self.loss, self.parameters(), accumulate, CudaRecorder())
 
-    def on_train_end(self) -> None:
-        self._recorded = None  # frees its memory
+    def forget_recorded_steps(self) -> None:
+        """Frees the memory of the recorded steps."""
+        self._recorded = self._step = None
 
     def on_train_batch_start(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
         total = self.trainer.fit_loop.epoch_loop.total_batch_idx
         torch.manual_seed(batch_seed(self._seed, total, self.global_rank))
 
     def training_step(self, batch: Batch | MaskedBatch, batch_idx: int) -> Tensor:
-        recorded = None if self._recorded is None else self._recorded.forward(batch)
-        loss = self.loss(batch) if recorded is None else recorded
+        loss = self._recorded_loss(batch)
+        if loss is None:
+            loss = self.loss(batch)
         self._step_nll = self._step_nll.to(loss.device) + loss.detach()
         self._step_tokens = self._step_tokens.to(loss.device) + batch.token_count
         self._step_batches.append(batch)
         return loss
 
+    def _recorded_loss(self, batch: Batch | MaskedBatch) -> Tensor | None:
+        """The loss computed by the recorded step, if the step of this batch is recorded."""
+        self._step = None
+        if self._recorded is None or isinstance(batch, MaskedBatch):
+            return None
+        self._step = self._recorded.find(batch)
+        return None if self._step is None else self._step.forward(batch)
+
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        if self._recorded is None or not self._recorded.backward():
+        if self._step is None:
             super().backward(loss, *args, **kwargs)
+        else:
+            self._step.backward()
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Computes the factor that turns the gradients, which Lightning averages, into those of the loss per token."""
@@ -135,7 +149,7 @@ class TrainingTask(LightningModule):
         self._step_loss = self._over_processes(self._step_nll) / total
         self.log("train_loss", self._step_loss)
         self.target_tokens += int(total)
-        self._step_nll, self._step_tokens = torch.zeros(()), torch.zeros_like(self._step_tokens)
+        self._step_nll, self._step_tokens = torch.zeros_like(self._step_nll), torch.zeros_like(self._step_tokens)
 
     def configure_gradient_clipping(
         self,

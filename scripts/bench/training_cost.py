@@ -144,7 +144,7 @@ def matrix_type(precision: str) -> torch.dtype:
 def matrix_rate(device: torch.device, dtype: torch.dtype, size: int | None = None, repeats: int = 20) -> float:
     """The machine's rate of matrix products in operations per second: the best of several square products.
 
-    The default size is 1,024, and 8,192 on a GPU, which needs more work than the launch of a product.
+    The default size is 1,024, and 8,192 on a GPU, where a smaller product takes less time than its launch.
     """
     size = size or (8192 if device.type == "cuda" else 1024)
     left, right = torch.randn(2, size, size, device=device, dtype=dtype)
@@ -201,6 +201,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
     device = trainer.strategy.root_device
     matrix = matrix_rate(device, matrix_type(precision))
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     trainer.fit(task, data)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if device.type == "cuda":
@@ -236,14 +238,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def table(record: dict[str, Any]) -> str:
     """The measurements as a Markdown table."""
     windows, rate = record["windows"], record["matrix_operations_per_second"] / 1e9
-    owner = "GPU" if record["device"].startswith("cuda") else "process"
+    memory = "GPU memory" if record["device"].startswith("cuda") else "memory of the process"
     rows = {
         "target tokens/s, median": f"{record['target_tokens_per_second']:,.0f}",
         f"slowest and fastest of {len(windows)} windows": f"{min(windows):,.0f} to {max(windows):,.0f}",
         "source tokens/s": f"{record['source_tokens_per_second']:,.0f}",
         "padding": f"{record['padding']:.1%}",
         "parameters": f"{record['parameters']:,}",
-        f"peak memory of the {owner}": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
+        f"peak {memory}": f"{record['peak_memory_bytes'] / 2**30:.2f} GiB",
         "the machine's rate of matrix products in this precision": f"{rate:,.0f} GFLOP/s",
         "share of that rate reached in training": f"{record['matrix_share']:.0%}",
         "precision, device, threads": f"{record['precision']}, {record['device']}, {record['threads']}",
@@ -255,7 +257,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark train`."""
     parser.add_argument("--data", required=True, metavar="PREFIX,PREFIX", help="parallel files PREFIX.en and PREFIX.vi")
     parser.add_argument("--updates", type=int, default=40, help="updates in total (default: %(default)s)")
-    parser.add_argument("--warmup", type=int, default=5, help="unmeasured updates at the start (default: %(default)s)")
+    parser.add_argument(
+        "--warmup",
+        type=int,
+        default=5,
+        help="unmeasured updates at the start; on a GPU, give those of two epochs (default: %(default)s)",
+    )
     parser.add_argument(
         "--precision", help="trainer.precision, such as bf16-mixed (default: that of the overrides, or 32-true)"
     )

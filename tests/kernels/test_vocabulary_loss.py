@@ -111,6 +111,26 @@ def test_loss_and_gradients_equal_those_of_the_formula(
 
 
 @every_loss
+def test_padding_has_no_loss_and_no_gradient_even_if_its_logits_are_infinite(
+    features: Tensor, ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.kernels.vocabulary_loss.selects_tokens", lambda device: False)
+    output, padding = nn.Linear(WIDTH, VOCAB), TARGETS == PAD
+    found = []
+    with torch.no_grad():
+        output.weight[:, 0] = 1e20
+        features[..., 0] = 0
+    for value in (0.0, 1e20):
+        with torch.no_grad():
+            features[..., 0][padding] = value
+        loss = ours(features, output, TARGETS, 0.1)
+        found.append((loss, *gradients(loss, features, output)))
+    assert output(features)[padding].isinf().all()
+    for finite, infinite in zip(*found, strict=True):
+        assert infinite.equal(finite)
+
+
+@every_loss
 def test_the_gradient_equals_finite_differences(ours: Loss, plain: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     with_parts(monkeypatch, 4, 2)
     output, targets = nn.Linear(3, 7).double(), torch.tensor([[1, 6, 2, 2, 4]])

@@ -1,4 +1,4 @@
-"""ScaleNorm is one length times a direction, and a layer norm for GPUs is the same layer norm."""
+"""ScaleNorm is one length times a direction, and LayerNorm on a GPU is the same function."""
 
 import math
 
@@ -36,14 +36,14 @@ def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
     assert ScaleNorm(3)(torch.ones(2, 3, dtype=dtype)).dtype == dtype
 
 
-def test_without_autocast_a_layer_norm_in_bfloat16_is_rounded_once() -> None:
+def test_a_layer_norm_in_bfloat16_is_rounded_once() -> None:
     torch.manual_seed(1)
     norm, x = LayerNorm(7), torch.randn(3, 5, 7).bfloat16()
     with torch.no_grad():
         for parameter in norm.parameters():
             parameter.copy_(torch.randn(7).bfloat16())
         with torch.autocast("cpu", torch.bfloat16):
-            found = norm.without_autocast(x)
+            found = norm.in_its_dtype(x)
         exact = torch.nn.functional.layer_norm(x.double(), (7,), norm.weight.double(), norm.bias.double(), norm.eps)
     assert found.dtype == torch.bfloat16
     # The result is rounded to bfloat16; before that, it is computed in float32 from numbers of about 1.

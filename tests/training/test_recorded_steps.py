@@ -6,30 +6,48 @@ A CUDA graph repeats work on the same memory. Without a GPU, calling the work ag
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
+from torch import Tensor, nn
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import make
 from nmt.config.schema import TrainSettings, validated
-from nmt.data.batch import Batch, Example, collate, context_sentences
-from nmt.data.masking import MaskedBatch
-from nmt.models import VocabularySizes
-from nmt.models.base import Seq2Seq
-from nmt.training.recorded_steps import CudaRecorder, RecordedSteps, Work
+from nmt.data.batch import Batch, Example, collate
+from nmt.models import DocumentModel, MaskedTransformer, VocabularySizes
+from nmt.models.base import Attending
+from nmt.training.recorded_steps import CudaRecorder, ReadsValues, Record, RecordedSteps, Work, check_recordable
 from nmt.training.task import TranslationTask, build_task
-from tests.training.test_task import fit, task_of
+from tests.training.test_task import fit
 
 SIZE = 12
 
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def again(work: Work) -> Work:
     return work
+
+
+def recorder() -> Record:
+    """That of the GPU, if there is one."""
+    return CudaRecorder() if torch.cuda.is_available() else again
+
+
+@pytest.fixture(autouse=True)
+def loss_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.kernels.vocabulary_loss.selects_tokens", lambda device: False)
+
+
+@pytest.fixture
+def batches(batches: list[Batch]) -> list[Batch]:
+    return [batch.to(DEVICE) for batch in batches]
 
 
 def transformer(*overrides: str) -> TranslationTask:
@@ -38,7 +56,7 @@ def transformer(*overrides: str) -> TranslationTask:
     config = configuration("train", ["run_dir=none", *given, "model.dropout=0.3", *overrides])
     settings = validated(TrainSettings, config)
     torch.manual_seed(5)
-    return build_task(settings, make(config["model"])(vocabulary=VocabularySizes(SIZE, SIZE, joint=True)))
+    return build_task(settings, make(config["model"])(vocabulary=VocabularySizes(SIZE, SIZE, joint=True))).to(DEVICE)
 
 
 def losses(task: TranslationTask, batches: list[Batch], recorded: RecordedSteps | None, accumulate: int) -> list[float]:
@@ -46,13 +64,16 @@ def losses(task: TranslationTask, batches: list[Batch], recorded: RecordedSteps 
     found = []
     for number, batch in enumerate(batches):
         torch.manual_seed(number)
-        loss = None if recorded is None else recorded.forward(batch)
-        loss = task.loss(batch) if loss is None else loss
+        step = None if recorded is None else recorded.find(batch)
+        loss = task.loss(batch) if step is None else step.forward(batch)
         found.append(loss.item())
         if number % accumulate == 0:
             task.zero_grad(set_to_none=True)
-        if recorded is None or not recorded.backward():
-            loss.backward()
+        if step is None:
+            (loss / accumulate).backward()
+        else:
+            step.backward()
+        del loss
         if number % accumulate == accumulate - 1:
             with torch.no_grad():
                 for parameter in task.parameters():
@@ -65,16 +86,15 @@ def losses(task: TranslationTask, batches: list[Batch], recorded: RecordedSteps 
 @pytest.mark.parametrize(
     "overrides", [(), ("objective=simcut", "word_dropout=0.2"), ("scorer=additive", "model.fix_norm=true")]
 )
-def test_training_is_the_same_bit_by_bit(
-    overrides: tuple[str, ...], accumulate: int, batches: list[Batch], caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    # 16 steps: the three shapes come back in every step, alone or mixed with each other.
+def test_training_is_the_same_bit_by_bit(overrides: tuple[str, ...], accumulate: int, batches: list[Batch]) -> None:
+    # The three shapes come back in every step, or mixed with each other.
     steps = (batches * 16)[: 16 * accumulate]
     plain, task = transformer(*overrides), transformer(*overrides)
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
+    made: list[Work] = []
+    record = recorder()
+    recorded = RecordedSteps(task.loss, task.parameters(), accumulate, lambda work: made.append(work) or record(work))
     assert losses(task, steps, recorded, accumulate) == losses(plain, steps, None, accumulate)
-    assert not caplog.messages, "nothing was recorded"
+    assert len(made) == 2 * 3
     for ours, theirs in zip(task.parameters(), plain.parameters(), strict=True):
         assert ours.equal(theirs)
 
@@ -82,38 +102,45 @@ def test_training_is_the_same_bit_by_bit(
 def test_a_shape_is_recorded_when_it_comes_back(batches: list[Batch]) -> None:
     task = transformer()
     recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
-    assert [recorded.forward(batch) is not None for batch in (*batches, *batches)] == [False] * 3 + [True] * 3
+    assert [recorded.find(batch) is not None for batch in (*batches, *batches)] == [False] * 3 + [True] * 3
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
 def test_lightning_trains_with_recorded_steps(
-    model: Seq2Seq, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
+    accumulate: int, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = {name: value.clone() for name, value in model.state_dict().items()}
-    options: dict[str, Any] = {"max_steps": 8, "accumulate_grad_batches": 2, "gradient_clip_val": 0.05}
-    fit(plain := task_of(model), batches * 6, **options)
-    expected = {name: value.clone() for name, value in model.state_dict().items()}
+    """The steps are those of nmt.train: dropout with a seed for each batch, clipping, and a validation between them."""
+    options: dict[str, Any] = {
+        "max_steps": 8,
+        "accumulate_grad_batches": accumulate,
+        "gradient_clip_val": 0.05,
+        "limit_val_batches": 1,
+        "val_check_interval": 4,
+    }
+    fit(plain := transformer("optimizer=sgd"), batches * 6, **options)
+    made: list[Work] = []
+    task = transformer("optimizer=sgd")
+    start = task.on_train_start
 
-    model.load_state_dict(start)
-    task = task_of(model)
-    made = RecordedSteps(task.loss, task.parameters(), 2, again)
-    used = []
-    backward = made.backward
-    monkeypatch.setattr(made, "backward", lambda: used.append(backward()) or used[-1])
-    monkeypatch.setattr(task, "on_train_start", lambda: setattr(task, "_recorded", made))
+    def start_on_a_gpu() -> None:
+        with pytest.MonkeyPatch.context() as gpu:
+            gpu.setattr(TranslationTask, "device", torch.device("cuda"))
+            gpu.setattr("nmt.training.task.CudaRecorder", lambda: lambda work: made.append(work) or work)
+            start()
+
+    monkeypatch.setattr(task, "on_train_start", start_on_a_gpu)
     fit(task, batches * 6, **options)
-    assert used == [False] * 3 + [True] * 13
-    assert task._recorded is None, "its memory was not freed"
+    assert len(made) == 2 * 3
     assert task.target_tokens == plain.target_tokens
-    for name, value in model.state_dict().items():
-        assert value.equal(expected[name]), name
+    for ours, theirs in zip(task.parameters(), plain.parameters(), strict=True):
+        assert ours.equal(theirs)
 
 
 def test_parameters_without_a_gradient_get_none(batches: list[Batch]) -> None:
-    # The gradients of a local-p window come through its prior alone; here, nothing reads one parameter.
     task = transformer()
-    task.unused = nn.Parameter(torch.ones(3))
+    task.unused = nn.Parameter(torch.ones(3, device=DEVICE))
     frozen = next(task.model.parameters()).requires_grad_(False)
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
+    recorded = RecordedSteps(task.loss, task.parameters(), 1, recorder())
     losses(task, batches * 3, recorded, 1)
     assert task.unused.grad is None
     assert frozen.grad is None
@@ -121,16 +148,15 @@ def test_parameters_without_a_gradient_get_none(batches: list[Batch]) -> None:
 
 def test_moved_parameters_are_recorded_again(batches: list[Batch]) -> None:
     plain, task = transformer(), transformer()
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
     made: list[Work] = []
-    monitored = RecordedSteps(task.loss, task.parameters(), 1, lambda work: made.append(work) or work)
-    losses(task, batches * 2, monitored, 1)
+    record = recorder()
+    recorded = RecordedSteps(task.loss, task.parameters(), 1, lambda work: made.append(work) or record(work))
+    losses(task, batches * 2, recorded, 1)
     assert len(made) == 2 * 3
     for parameter in task.parameters():
         parameter.data = parameter.data.clone()
-    losses(task, batches, monitored, 1)
+    losses(task, batches, recorded, 1)
     assert len(made) == 2 * 2 * 3
-    assert recorded.forward(batches[0]) is None
     losses(plain, batches * 2, None, 1)
     losses(plain, batches, None, 1)
     for ours, theirs in zip(task.parameters(), plain.parameters(), strict=True):
@@ -143,7 +169,7 @@ def test_more_shapes_than_are_kept_are_computed_by_python(
     monkeypatch.setattr("nmt.training.recorded_steps.MOST_SHAPES", 2)
     task = transformer()
     recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
-    found = [recorded.forward(batch) is not None for batch in batches * 3]
+    found = [recorded.find(batch) is not None for batch in batches * 3]
     assert found == [False] * 3 + [True, True, False] * 2
 
 
@@ -160,51 +186,46 @@ def test_if_a_step_cannot_be_recorded_python_computes_it_and_all_others(
         return work
 
     plain, task = transformer(), transformer()
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, refuses)
+    recorded = RecordedSteps(task.loss, task.parameters(), 3, refuses)
     assert losses(task, batches * 4, recorded, 3) == losses(plain, batches * 4, None, 3)
     assert len(calls) == 4
     assert caplog.messages == [
-        "Training steps are not recorded as CUDA graphs: operation not permitted when stream is capturing"
+        "Recording recurring training steps as CUDA graphs, which will make training faster",
+        "Training steps are not recorded as CUDA graphs: operation not permitted when stream is capturing",
     ]
 
 
-def test_only_batches_of_single_sentences_are_recorded(batches: list[Batch]) -> None:
+def test_a_skipped_step_leaves_no_gradient_behind(batches: list[Batch]) -> None:
     task = transformer()
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, again)
-    with_context = batches[0]._replace(context=context_sentences([[([4], [5])]]))
-    masked = MaskedBatch(*batches[0][:2], batches[0].source, batches[0].indices)
-    for batch in (with_context, masked):
-        assert [recorded.forward(batch), recorded.forward(batch)] == [None, None]
-        assert not recorded.backward()
+    recorded = RecordedSteps(task.loss, task.parameters(), 1, recorder())
+    losses(task, batches * 2, recorded, 1)
+    found = []
+    for _ in range(2):
+        task.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        step = recorded.find(batches[1])
+        assert step is not None
+        step.forward(batches[1])
+        step.backward()
+        found.append([parameter.grad.clone() for parameter in task.parameters()])
+    for first, second in zip(*found, strict=True):
+        assert first.equal(second)
 
 
 SCORERS = ("additive", "concat", "dot", "gaussian", "gaussian_learned", "general", "location", "none", "scaled_dot")
 OBJECTIVES = ("cross_entropy", "r_drop", "simcut")
 
 
-class NoValues(TorchDispatchMode):
-    """Fails if Python, or a size, depends on the values of a tensor: a GPU could not repeat that without Python."""
+class ReadsValuesOrPython(ReadsValues):
+    """Also fails for tensors made of lists, which would have to be copied to a GPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        reads = name in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2")
-        if name in ("index", "index_put", "index_put_"):
-            masks = any(each is not None and each.dtype == torch.bool for each in args[1])
-            # torch writes a single value through a mask by masked_fill.
-            reads = masks and (name == "index" or args[2].numel() > 1)
-        assert not reads, f"{name} depends on values"
-        return func(*args, **(kwargs or {}))
+        assert func.overloadpacket.__name__ != "lift_fresh" or args[0].dim() == 0, "a tensor is made of a list"
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-@contextmanager
-def like_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("nmt.kernels.vocabulary_loss.selects_tokens", lambda device: False)
-    with NoValues():
-        yield
-
-
-def is_recordable(task: TranslationTask, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    with like_on_a_gpu(monkeypatch):
+def computes_as_on_a_gpu(task: TranslationTask, batch: Batch) -> None:
+    with ReadsValuesOrPython():
         torch.autograd.grad(task.loss(batch), list(task.parameters()), allow_unused=True)
 
 
@@ -212,61 +233,86 @@ def is_recordable(task: TranslationTask, batch: Batch, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("window", ["global", "local_m", "local_p"])
 @pytest.mark.parametrize("scorer", SCORERS)
 def test_a_transformer_is_recordable_with_every_kind_of_attention(
-    scorer: str, window: str, normalizer: str, batches: list[Batch], monkeypatch: pytest.MonkeyPatch
+    scorer: str, window: str, normalizer: str, batches: list[Batch]
 ) -> None:
     task = transformer(f"scorer={scorer}", f"window={window}", f"normalizer={normalizer}")
     assert task.model.recordable
-    is_recordable(task, batches[1], monkeypatch)
+    computes_as_on_a_gpu(task, batches[1])
 
 
 @pytest.mark.parametrize("options", [(), ("word_dropout=0.2",), ("label_smoothing=0.1", "model.fix_norm=true")])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_transformer_is_recordable_with_every_objective(
-    objective: str, options: tuple[str, ...], batches: list[Batch], monkeypatch: pytest.MonkeyPatch
+    objective: str, options: tuple[str, ...], batches: list[Batch]
 ) -> None:
-    is_recordable(transformer(f"objective={objective}", *options), batches[1], monkeypatch)
+    computes_as_on_a_gpu(transformer(f"objective={objective}", *options), batches[1])
 
 
 @pytest.mark.parametrize("name", ["luong", "bahdanau"])
-def test_a_recurrent_model_is_not(name: str, batches: list[Batch], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recurrent_model_is_not(name: str, batches: list[Batch]) -> None:
     config = configuration("train", ["run_dir=none", f"model={name}"])
     model = make(config["model"])(vocabulary=VocabularySizes(SIZE, SIZE, joint=True))
     assert not model.recordable
-    with pytest.raises(AssertionError, match="depends on values"):
-        is_recordable(build_task(validated(TrainSettings, config), model), batches[1], monkeypatch)
+    task = build_task(validated(TrainSettings, config), model).to(DEVICE)
+    with pytest.raises(RuntimeError, match=r"^a step reads values of tensors \(\w+\)\.$"):
+        check_recordable(task.loss, batches[1], list(task.parameters()))
+
+
+@pytest.mark.parametrize("kind", [DocumentModel, MaskedTransformer])
+def test_neither_are_models_that_read_more_than_sentence_pairs(kind: type[Attending]) -> None:
+    assert not kind.recordable
+
+
+def test_a_step_that_reads_values_is_computed_by_python_with_the_same_random_numbers(
+    batches: list[Batch], caplog: pytest.LogCaptureFixture
+) -> None:
+    def reading(task: TranslationTask, batch: Batch) -> Tensor:
+        loss = task.loss(batch)
+        return loss * 2 if loss.item() > 0 else loss
+
+    plain, task = transformer(), transformer()
+    recorded = RecordedSteps(partial(reading, task), task.parameters(), 1, recorder())
+    assert losses(task, batches * 4, recorded, 1) == losses(plain, batches * 4, None, 1)
+    assert caplog.messages == [
+        "Training steps are not recorded as CUDA graphs: a step reads values of tensors (_local_scalar_dense)."
+    ]
 
 
 @pytest.mark.parametrize(
-    ("device", "world", "recordable", "scaler", "made"),
+    ("device", "strategy", "recordable", "scaler", "anomaly", "made"),
     [
-        ("cuda", 1, True, None, True),
-        ("cpu", 1, True, None, False),
-        ("cuda", 2, True, None, False),
-        ("cuda", 1, False, None, False),
-        ("cuda", 1, True, "a scaler", False),
+        ("cuda", SingleDeviceStrategy, True, None, False, True),
+        ("cpu", SingleDeviceStrategy, True, None, False, False),
+        ("cuda", DDPStrategy, True, None, False, False),
+        ("cuda", SingleDeviceStrategy, False, None, False, False),
+        ("cuda", SingleDeviceStrategy, True, "a scaler", False, False),
+        ("cuda", SingleDeviceStrategy, True, None, True, False),
     ],
 )
 def test_steps_are_recorded_on_one_gpu_without_a_loss_scaler(
     device: str,
-    world: int,
+    strategy: type,
     recordable: bool,
     scaler: str | None,
+    anomaly: bool,
     made: bool,
-    model: Seq2Seq,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("nmt.training.task.CudaRecorder", lambda: again)
     monkeypatch.setattr(TranslationTask, "device", torch.device(device))
-    plugin = SimpleNamespace(scaler=scaler)
-    monkeypatch.setattr(
-        TranslationTask,
-        "trainer",
-        SimpleNamespace(world_size=world, precision_plugin=plugin, accumulate_grad_batches=1),
+    trainer = SimpleNamespace(
+        strategy=strategy.__new__(strategy),
+        precision_plugin=SimpleNamespace(scaler=scaler),
+        accumulate_grad_batches=1,
     )
-    task = task_of(model)
+    monkeypatch.setattr(TranslationTask, "trainer", trainer)
+    task = transformer()
     task.model.recordable = recordable
-    task.on_train_start()
+    with torch.autograd.set_detect_anomaly(anomaly):
+        task.on_train_start()
     assert (task._recorded is not None) == made
+    task.forget_recorded_steps()
+    assert task._recorded is None
 
 
 class Cuda:
@@ -286,8 +332,11 @@ class Cuda:
     def max_memory_allocated(self) -> int:
         return self.used
 
-    def get_device_properties(self) -> SimpleNamespace:
-        return SimpleNamespace(total_memory=10)
+    def memory_reserved(self) -> int:
+        return 2
+
+    def mem_get_info(self) -> tuple[int, int]:
+        return 8, 20
 
     def current_device(self) -> int:
         return 0
@@ -335,14 +384,24 @@ def test_after_a_failed_recording_random_numbers_continue_with_the_seed(monkeypa
     assert cuda.log[-4:] == ["graphsafe_get_state", "graphsafe_set_state", "seed 7", "wait_stream"]
 
 
-def test_a_training_that_fills_the_gpu_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_of_a_failed_recording_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = with_cuda(Cuda(failing=True), monkeypatch)
+
+    def work() -> None:
+        raise RuntimeError("the reason")
+
+    with pytest.raises(RuntimeError, match="the reason"):
+        record(work)
+
+
+def test_a_run_that_fills_the_gpu_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     record = with_cuda(Cuda(used=4), monkeypatch)
-    with pytest.raises(RuntimeError, match=r"training already uses 40% of the GPU's memory\."):
+    with pytest.raises(RuntimeError, match=r"^they already use 40% of the GPU's free memory\.$"):
         record(lambda: None)
 
 
 def test_batches_are_counted_without_reading_them() -> None:
     batch = collate([Example(0, [4, 5], [6, 7]), Example(1, [8], [9])])
-    with NoValues():
+    with ReadsValues():
         count = batch.token_count
     assert count == batch.tokens == 5
