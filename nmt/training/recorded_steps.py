@@ -26,6 +26,18 @@ Record = Callable[[Work], Work]
 Raises RuntimeError if the work cannot be recorded.
 """
 
+_READING = {
+    "_local_scalar_dense",
+    "_unique2",
+    "bincount",
+    "equal",
+    "masked_select",
+    "nonzero",
+    "repeat_interleave",
+    "unique_consecutive",
+    "unique_dim",
+}
+"""Operations of torch whose result, or its shape, Python or the next operation reads from the GPU."""
 MOST_SHAPES = 1024
 """At most this many batch shapes are recorded; batches of other shapes are computed by Python."""
 _LARGEST_SHARE = 0.3
@@ -42,7 +54,7 @@ class ReadsValues(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        reads = name in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2")
+        reads = name in _READING
         if name in ("index", "index_put", "index_put_"):
             by_mask = any(each is not None and each.dtype == torch.bool for each in args[1])
             # torch writes a single value through a mask by masked_fill.
@@ -99,9 +111,9 @@ class RecordedStep:
             self._loss = losses[0].detach()
 
         def backward() -> None:
-            # Lightning limits autocast to the forward pass. The loss is dropped, because with it autograd would keep
-            # nodes of the parameters that belong to the stream of this recording.
-            with torch.autocast(batch.source.device.type, enabled=False):
+            # The loss is dropped, because with it autograd would keep nodes of the parameters that belong to the stream
+            # of this recording.
+            with _without_autocast(batch):
                 self._trained = gradients.add(losses.pop() / accumulate)
 
         self._repeat_forward, self._repeat_backward = record(forward), record(backward)
@@ -142,25 +154,28 @@ class RecordedSteps:
         if shape not in self._seen:
             self._seen.add(shape)
             return None
-        addresses = [parameter.data_ptr() for parameter in self._parameters]
+        # Until a new step is recorded, the old ones keep the memory that all of them share.
+        old, addresses = self._steps, [parameter.data_ptr() for parameter in self._parameters]
         if addresses != self._addresses:  # the parameters were moved, but the recordings would read their old memory
-            self._steps.clear()
-            self._addresses = addresses
+            self._steps, self._addresses = {}, addresses
         if shape not in self._steps and len(self._steps) < self._most:
             try:
                 self._steps[shape] = self._recorded(batch)
             except RuntimeError as error:
                 logger.warning("Training steps are not recorded as CUDA graphs: %s", str(error).split("\n")[0])
-                self._steps.clear()
-                self._gradients, self._most = None, 0
+                self._steps, self._gradients, self._most = {}, None, 0
+        del old
         return self._steps.get(shape)
 
     def _recorded(self, batch: Batch) -> RecordedStep:
+        first = self._gradients is None
         if self._gradients is None:
             check_recordable(self._loss, batch, self._parameters)
             self._gradients = Gradients(self._parameters)
+        step = RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
+        if first:
             logger.info("Recording recurring training steps as CUDA graphs, which will make training faster")
-        return RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
+        return step
 
 
 def check_recordable(loss: Loss, batch: Batch, parameters: Sequence[nn.Parameter]) -> None:
@@ -169,7 +184,14 @@ def check_recordable(loss: Loss, batch: Batch, parameters: Sequence[nn.Parameter
     The state of the random number generators is kept.
     """
     with torch.random.fork_rng([batch.source.device] if batch.source.is_cuda else []), ReadsValues():
-        torch.autograd.grad(loss(batch), parameters, allow_unused=True)
+        value = loss(batch)
+        with _without_autocast(batch):
+            torch.autograd.grad(value, parameters, allow_unused=True)
+
+
+def _without_autocast(batch: Batch) -> torch.autocast:
+    """For a backward pass: Lightning limits autocast to the forward pass."""
+    return torch.autocast(batch.source.device.type, enabled=False)
 
 
 class CudaRecorder:
@@ -201,10 +223,10 @@ class CudaRecorder:
                     work()
                 except BaseException:
                     with suppress(RuntimeError):
-                        graph.capture_end()
+                        self._end(graph)
                     raise
-                graph.capture_end()
-        except RuntimeError:
+                self._end(graph)
+        except BaseException:
             # A failed recording leaves the generator unusable, so it gets a new state with the seed of the batch.
             generator.graphsafe_set_state(torch.Generator("cuda").graphsafe_get_state())
             generator.manual_seed(seed)
@@ -213,3 +235,13 @@ class CudaRecorder:
         finally:
             current.wait_stream(self._stream)
         return graph.replay
+
+    def _end(self, graph: Any) -> None:
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            # torch (2.11 to 2.13) then still allocates for the recording, and has no public function to end that.
+            with suppress(AttributeError, RuntimeError):
+                torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self._pool)
+                torch._C._cuda_releasePool(torch.cuda.current_device(), self._pool)
+            raise

@@ -111,6 +111,10 @@ class TrainingTask(LightningModule):
             accumulate = self.trainer.accumulate_grad_batches
             self._recorded = RecordedSteps(self.loss, self.parameters(), accumulate, CudaRecorder())
 
+    def on_train_end(self) -> None:
+        # Before Lightning empties torch's cache of the GPU's memory.
+        self.forget_recorded_steps()
+
     def forget_recorded_steps(self) -> None:
         """Frees the memory of the recorded steps."""
         self._recorded = self._step = None

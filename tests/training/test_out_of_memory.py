@@ -48,7 +48,7 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
     monkeypatch.setattr(TranslationTask, "forget_recorded_steps", lambda task: freed.append(task))
     with caplog.at_level(logging.WARNING):
         train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
-    assert len(freed) == 2, "the memory of the failed attempt, and that of the other"
+    assert len(freed) == 1 + 2, "after the failure, and at the end of training and of fit"
     change = "batching.batch_tokens=50 trainer.accumulate_grad_batches=2"
     assert f"Out of memory: starting over with {change}." in caplog.text
     run = RunDirectory(Path("run"))

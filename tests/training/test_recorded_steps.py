@@ -131,6 +131,7 @@ def test_lightning_trains_with_recorded_steps(
     monkeypatch.setattr(task, "on_train_start", start_on_a_gpu)
     fit(task, batches * 6, **options)
     assert len(made) == 2 * 3
+    assert task._recorded is None, "its memory was not freed"
     assert task.target_tokens == plain.target_tokens
     for ours, theirs in zip(task.parameters(), plain.parameters(), strict=True):
         assert ours.equal(theirs)
@@ -148,9 +149,9 @@ def test_parameters_without_a_gradient_get_none(batches: list[Batch]) -> None:
 
 def test_moved_parameters_are_recorded_again(batches: list[Batch]) -> None:
     plain, task = transformer(), transformer()
-    made: list[Work] = []
+    made: list[str] = []
     record = recorder()
-    recorded = RecordedSteps(task.loss, task.parameters(), 1, lambda work: made.append(work) or record(work))
+    recorded = RecordedSteps(task.loss, task.parameters(), 1, lambda work: made.append("a pass") or record(work))
     losses(task, batches * 2, recorded, 1)
     assert len(made) == 2 * 3
     for parameter in task.parameters():
@@ -379,9 +380,13 @@ def test_a_recording_ends_with_a_graph_to_replay(monkeypatch: pytest.MonkeyPatch
 def test_after_a_failed_recording_random_numbers_continue_with_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = Cuda(failing=True)
     record = with_cuda(cuda, monkeypatch)
+    ended: list[str] = []
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+        monkeypatch.setattr(torch._C, name, lambda device, pool, name=name: ended.append(name), raising=False)
     with pytest.raises(RuntimeError, match="the recording is invalid"):
         record(lambda: None)
     assert cuda.log[-4:] == ["graphsafe_get_state", "graphsafe_set_state", "seed 7", "wait_stream"]
+    assert ended == ["_cuda_endAllocateToPool", "_cuda_releasePool"]
 
 
 def test_the_reason_of_a_failed_recording_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
