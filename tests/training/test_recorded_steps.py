@@ -361,6 +361,8 @@ class Cuda:
 def with_cuda(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> CudaRecorder:
     monkeypatch.setattr(torch, "cuda", cuda)
     monkeypatch.setattr(torch, "Generator", lambda device: cuda)
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):  # absent from builds without CUDA
+        monkeypatch.setattr(torch._C, name, lambda device, pool, name=name: cuda.log.append(name), raising=False)
     return CudaRecorder()
 
 
@@ -380,13 +382,10 @@ def test_a_recording_ends_with_a_graph_to_replay(monkeypatch: pytest.MonkeyPatch
 def test_after_a_failed_recording_random_numbers_continue_with_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = Cuda(failing=True)
     record = with_cuda(cuda, monkeypatch)
-    ended: list[str] = []
-    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
-        monkeypatch.setattr(torch._C, name, lambda device, pool, name=name: ended.append(name), raising=False)
     with pytest.raises(RuntimeError, match="the recording is invalid"):
         record(lambda: None)
+    assert cuda.log[-6:-4] == ["_cuda_endAllocateToPool", "_cuda_releasePool"]
     assert cuda.log[-4:] == ["graphsafe_get_state", "graphsafe_set_state", "seed 7", "wait_stream"]
-    assert ended == ["_cuda_endAllocateToPool", "_cuda_releasePool"]
 
 
 def test_the_reason_of_a_failed_recording_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
