@@ -19,9 +19,9 @@ def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
 
     Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
 
-    On a GPU it is used, except for a single query with gradients, as in a recurrent decoder: there, the kernel's
-    backward pass took most of the time of a training step (docs/lab_notebook.md). On the CPU it is used only in float32
-    and without dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in
+    A GPU uses it, except for a single query with gradients. In a recurrent decoder, which has such queries, the
+    kernel's backward pass took most of a training step (docs/lab_notebook.md). A CPU uses it only in float32 and
+    without dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in
     bfloat16 the kernel's backward pass is many times slower. Without gradients, there must also be many keys. An
     exported graph cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
     """

@@ -52,7 +52,7 @@ class Attending(nn.Module, ABC):
     """Describes the queries at each site that the class can have; the sites are in the order of computation."""
 
     recordable: ClassVar = False
-    """Whether the shapes of a batch alone determine what a training step computes, so that a GPU can repeat it."""
+    """Whether a GPU can repeat a recorded training step: what it computes depends only on the shapes of the batch."""
 
     @property
     @abstractmethod

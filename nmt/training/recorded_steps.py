@@ -37,7 +37,8 @@ _READING = {
     "unique_consecutive",
     "unique_dim",
 }
-"""Operations of torch whose result, or its shape, Python or the next operation reads from the GPU."""
+"""torch operations that read values from the GPU, for Python or for the shape of their result."""
+
 MOST_SHAPES = 1024
 """At most this many batch shapes are recorded; batches of other shapes are computed by Python."""
 _LARGEST_SHARE = 0.3
@@ -64,7 +65,7 @@ class ReadsValues(TorchDispatchMode):
             devices = {each.device.type for each in tree_leaves((args, result)) if isinstance(each, Tensor)}
             reads = len(devices) > 1
         if reads:
-            raise RuntimeError(f"a step reads values of tensors ({name}).")
+            raise RuntimeError(f"a step reads values of tensors ({name}); use tensor operations of fixed shape.")
         return result
 
 
@@ -162,7 +163,8 @@ class RecordedSteps:
             try:
                 self._steps[shape] = self._recorded(batch)
             except RuntimeError as error:
-                logger.warning("Training steps are not recorded as CUDA graphs: %s", str(error).split("\n")[0])
+                reason = str(error).split("\n")[0]
+                logger.warning("Training goes on, but its steps are not recorded as CUDA graphs: %s", reason)
                 self._steps, self._gradients, self._most = {}, None, 0
         del old
         return self._steps.get(shape)
@@ -207,7 +209,10 @@ class CudaRecorder:
             used, available = torch.cuda.max_memory_allocated(), torch.cuda.mem_get_info()[0]
             available += torch.cuda.memory_reserved()
             if used > _LARGEST_SHARE * available:
-                raise RuntimeError(f"they already use {used / available:.0%} of the GPU's free memory.")
+                raise RuntimeError(
+                    f"the run already uses {used / available:.0%} of the GPU's free memory. Lower "
+                    "batching.batch_tokens to have them recorded."
+                )
             self._checked = True
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         graph, current, seed = torch.cuda.CUDAGraph(), torch.cuda.current_stream(), generator.initial_seed()
