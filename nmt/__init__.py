@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.runs.pretrained import Pretrained
+    from nmt.run import Pretrained
 
 
 def load(
@@ -14,12 +14,12 @@ def load(
     """Loads a finished run, or several as an ensemble; the result has methods such as translate, attend and score.
 
     `precision` is float32, bfloat16, or int8 on a CPU. `engine` (torch, ctranslate2 or onnx) computes the translations;
-    torch always computes everything else. Raises FileNotFoundError or ValueError if a folder is not the directory of a
+    torch always computes everything else. Raises Mistake if a folder is not the directory of a
     finished run, or if the device, the precision or the engine cannot be used.
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.exports.engines import load_with_engine
-    from nmt.runs.pretrained import Pretrained
+    from nmt.run import Pretrained
 
     paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
     return Pretrained(*load_with_engine(paths, device, precision, engine))

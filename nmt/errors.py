@@ -33,6 +33,10 @@ _REMEDIES = {
 }
 
 
+class Mistake(ValueError):  # noqa: N818
+    """A user's mistake. The message is one sentence with the value, what was expected, and the remedy."""
+
+
 class CheckFailed(Exception):  # noqa: N818
     """A failure that is reported in one sentence, such as a failed check or a run that ended early."""
 

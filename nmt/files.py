@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nmt.errors import Mistake
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -92,7 +94,7 @@ def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     """Locks a folder for this process, and creates it if necessary.
 
     The lock is released when the process ends, even if it is killed and its forked data loaders live on. If another
-    process holds the lock, this waits if `wait` is true, and raises ValueError otherwise. Nothing is locked on Windows
+    process holds the lock, this waits if `wait` is true, and raises Mistake otherwise. Nothing is locked on Windows
     or on file systems without locks, such as some NFS mounts.
     """
     if fcntl is None:
@@ -104,7 +106,7 @@ def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     try:
         if not try_lock(handle):
             if not wait:
-                raise ValueError(
+                raise Mistake(
                     f"Another process is writing to {folder}: wait until it has ended, or choose another folder."
                 )
             logger.info("Waiting until another process has finished writing to %s", folder)
@@ -118,7 +120,7 @@ def locked(folder: Path, wait: bool = False) -> Iterator[None]:
 
 
 def check_unlocked(folder: Path) -> None:
-    """Raises ValueError if another process has locked the folder."""
+    """Raises Mistake if another process has locked the folder."""
     if folder.is_dir():
         with locked(folder):
             pass
@@ -153,25 +155,23 @@ if hasattr(os, "register_at_fork"):
 
 
 def existing_file(key: str, value: Any) -> Path:
-    """The file named by a configuration key. Raises FileNotFoundError if it does not exist or is a folder."""
+    """The file named by a configuration key. Raises Mistake if it does not exist or is a folder."""
     path = Path(str(value))
     if path.is_dir():
-        raise FileNotFoundError(f"{key} is {path}, which is a folder; name a file.")
+        raise Mistake(f"{key} is {path}, which is a folder; name a file.")
     if not path.is_file():
-        raise FileNotFoundError(f"{key} is {path}, which does not exist; check the path.")
+        raise Mistake(f"{key} is {path}, which does not exist; check the path.")
     return path
 
 
 def folder_to_write(key: str, value: Any) -> Path:
-    """The folder named by a configuration key, created if necessary. Raises ValueError if it is not writable."""
+    """The folder named by a configuration key, created if necessary. Raises Mistake if it is not writable."""
     check_writable(key, value)
     path = Path(str(value))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
-            f"{key} is {path}, which cannot be created ({error.strerror}); choose another folder."
-        ) from error
+        raise Mistake(f"{key} is {path}, which cannot be created ({error.strerror}); choose another folder.") from error
     return path
 
 
@@ -182,10 +182,10 @@ def cache_folder(value: Any) -> Path:
 
 
 def check_folder(key: str, value: Any) -> None:
-    """Raises ValueError if a configuration key names something other than a folder, or a path below a file."""
+    """Raises Mistake if a configuration key names something other than a folder, or a path below a file."""
     there = _first_existing(value)
     if not there.is_dir():
-        raise ValueError(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
+        raise Mistake(f"{key} is {value}, but {there} is {not_a_folder(there)}; choose another folder.")
 
 
 def not_a_folder(path: Path) -> str:
@@ -201,17 +201,17 @@ def not_a_folder(path: Path) -> str:
 
 
 def check_writable(key: str, value: Any) -> None:
-    """Raises ValueError like `check_folder`, and also if the folder is not writable."""
+    """Raises Mistake like `check_folder`, and also if the folder is not writable."""
     check_folder(key, value)
     there = _first_existing(value)
     try:
         if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise Mistake(errno.EACCES, os.strerror(errno.EACCES))
         # Checking the permissions is not enough: root has all of them, even in /proc.
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise ValueError(
+        raise Mistake(
             f"{key} is {value}, but {there} cannot be written to ({error.strerror}); choose another folder."
         ) from error
 

@@ -11,6 +11,7 @@ from nmt.attention import Attention
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, Config, make
 from nmt.data.batch import Example, collate
+from nmt.errors import Mistake
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.training.task import TranslationTask
 
@@ -114,7 +115,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("overrides", "sentence"), REFUSED.items(), ids=map(" ".join, REFUSED))
 def test_a_combination_that_cannot_work_is_refused_in_a_sentence(overrides: tuple[str, ...], sentence: str):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(Mistake, match=sentence):
         build(*overrides)
 
 

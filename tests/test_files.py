@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.files import (
     PART,
     atomic_folder,
@@ -29,7 +30,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_former_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("former")
-    with pytest.raises(IsADirectoryError), atomic_write(file) as part:
+    with pytest.raises(Mistake), atomic_write(file) as part:
         part.write_text("half") and tmp_path.write_text("")
     assert file.read_text() == "former"
     assert list(tmp_path.iterdir()) == [file]
@@ -46,7 +47,7 @@ def test_the_former_file_can_be_kept(tmp_path: Path) -> None:
 
 def test_a_folder_appears_whole(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "folder"
-    with pytest.raises(IsADirectoryError), atomic_folder(folder) as part:
+    with pytest.raises(Mistake), atomic_folder(folder) as part:
         (part / "file").write_text("half") and part.write_text("")
     assert list(folder.parent.iterdir()) == []
     with atomic_folder(folder) as part:
@@ -69,7 +70,7 @@ def test_a_folder_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "former").touch()
-    with pytest.raises(IsADirectoryError), atomic_folder(folder, replace=True) as part:
+    with pytest.raises(Mistake), atomic_folder(folder, replace=True) as part:
         (part / "half").touch() or part.write_text("")
     assert [path.name for path in folder.iterdir()] == ["former"]
     with atomic_folder(folder, replace=True) as part:
@@ -91,19 +92,19 @@ def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Path, "rename", failing)
     (folder / "former").touch()
-    with pytest.raises(PermissionError), atomic_folder(folder, replace=True) as part:
+    with pytest.raises(Mistake), atomic_folder(folder, replace=True) as part:
         (part / "new").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert [path.name for path in folder.iterdir()] == ["former"]
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*, which is a folder; name a file"):
+    with pytest.raises(Mistake, match=r"input is .*, which is a folder; name a file"):
         existing_file("input", tmp_path)
 
 
 def test_a_missing_file_is_named_with_its_key(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"input is .*in\.en, which does not exist; check the path"):
+    with pytest.raises(Mistake, match=r"input is .*in\.en, which does not exist; check the path"):
         existing_file("input", tmp_path / "in.en")
 
 
@@ -113,7 +114,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         check_folder("out", free)
     for taken in (tmp_path / "file", tmp_path / "file" / "more"):
         for check in (check_folder, folder_to_write):
-            with pytest.raises(ValueError, match=r"^out is .*file.*, but .*file is a file; choose another folder\.$"):
+            with pytest.raises(Mistake, match=r"^out is .*file.*, but .*file is a file; choose another folder\.$"):
                 check("out", taken)
 
 
@@ -125,7 +126,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_a_broken_symbolic_link_is_no_folder(tmp_path: Path, target: str, kind: str) -> None:
     (tmp_path / "link").symlink_to(tmp_path / target)
     for path in (tmp_path / "link", tmp_path / "link" / "more"):
-        with pytest.raises(ValueError, match=rf"^out is .*link.*, but .*link is a {kind}; choose another"):
+        with pytest.raises(Mistake, match=rf"^out is .*link.*, but .*link is a {kind}; choose another"):
             check_folder("out", path)
 
 
@@ -140,19 +141,19 @@ def test_a_folder_without_permission_to_write_is_refused(tmp_path: Path, monkeyp
             ValueError, match=rf"^out is {path}, but {taken} cannot be written to \(Permission denied\); choose another"
         ):
             check_writable("out", path)
-    with pytest.raises(ValueError, match=rf"^out is {taken}, but {taken} cannot be written to"):
+    with pytest.raises(Mistake, match=rf"^out is {taken}, but {taken} cannot be written to"):
         folder_to_write("out", taken)
     assert list(taken.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc")
 def test_a_file_system_that_takes_no_files_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^out is /proc/x, but /proc cannot be written to \(.+\); choose another"):
+    with pytest.raises(Mistake, match=r"^out is /proc/x, but /proc cannot be written to \(.+\); choose another"):
         check_writable("out", "/proc/x")
 
 
 def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"which cannot be created \(.+\); choose another folder"):
+    with pytest.raises(Mistake, match=r"which cannot be created \(.+\); choose another folder"):
         folder_to_write("out", tmp_path / ("x" * 300))
 
 
@@ -161,5 +162,5 @@ def test_an_existing_cache_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert cache_folder(tmp_path) == tmp_path
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"^cache_dir is .*file, but .*file is a file; choose another folder"):
+    with pytest.raises(Mistake, match=r"^cache_dir is .*file, but .*file is a file; choose another folder"):
         cache_folder(tmp_path / "file")

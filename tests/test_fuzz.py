@@ -22,6 +22,7 @@ from nmt.data.corpus import LONGEST_LINE, bounded_lines, iter_parallel, read_lin
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.translator import Translator
+from nmt.errors import Mistake
 from nmt.maps.links import read_alignments
 from nmt.maps.map_files import MANIFEST, MapFolder
 from nmt.runs.directory import RunDirectory
@@ -95,7 +96,7 @@ def test_decoding_restores_the_encoded_text(tokenizer: Tokenizer, text: str) -> 
 @given(BYTES)
 @settings(suppress_health_check=SLOW)
 def test_any_bytes_are_a_tokenizer_or_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match="SentencePiece model"):
+    with pytest.raises(Mistake, match="SentencePiece model"):
         Tokenizer(content)
 
 
@@ -201,10 +202,10 @@ def test_any_manifest_and_any_record_are_refused(tmp_path: Path, content: bytes)
     (tmp_path / MANIFEST).write_bytes(content)
     (tmp_path / "metrics.json").write_bytes(content)
     (tmp_path / "config.yaml").write_bytes(content)
-    with pytest.raises(ValueError, match=r"manifest|not whole"):
+    with pytest.raises(Mistake, match=r"manifest|not whole"):
         MapFolder(tmp_path)
     run = RunDirectory(tmp_path)
-    with pytest.raises(ValueError, match=r"config\.yaml"):
+    with pytest.raises(Mistake, match=r"config\.yaml"):
         run.config()
     metrics, refused = tried(run.metrics)
     assert "metrics.json" in refused or isinstance(metrics["finished"], bool)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.files import locked
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked on Windows")
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is lock
 
 def test_one_holds_a_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    held = pytest.raises(ValueError, match=r"Another process is writing to .*run: wait until it has ended")
+    held = pytest.raises(Mistake, match=r"Another process is writing to .*run: wait until it has ended")
     with locked(folder), held, locked(folder):
         pass
     with locked(folder):
@@ -37,7 +38,7 @@ def test_waiting_for_a_folder(
         assert [record.getMessage() for record in caplog.records] == [
             f"Waiting until another process has finished writing to {tmp_path}"
         ]
-        with pytest.raises(ValueError, match="Another process"), locked(tmp_path):
+        with pytest.raises(Mistake, match="Another process"), locked(tmp_path):
             pass
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.sizes import require_positive
 from nmt.attention.windows import Asking
+from nmt.errors import Mistake
 
 
 class KeysValues(NamedTuple):
@@ -23,7 +24,7 @@ class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W_O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
     See Vaswani et al. 2017, section 3.2.2. Queries have width `query_dim`; keys, values and the result have width
-    `key_dim`. Raises ValueError if `num_heads` is below 1 or does not divide both widths.
+    `key_dim`. Raises Mistake if `num_heads` is below 1 or does not divide both widths.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class MultiHeadAttention(nn.Module):
             if dim % num_heads:
                 both = math.gcd(query_dim, key_dim)
                 nearest = min((n for n in range(1, both + 1) if both % n == 0), key=lambda n: abs(n - num_heads))
-                raise ValueError(
+                raise Mistake(
                     f"num_heads={num_heads} does not divide the {name} width {dim}: "
                     f"choose a divisor, such as {nearest}."
                 )

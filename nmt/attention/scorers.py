@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.attention.sizes import require_positive
+from nmt.errors import Mistake
 from nmt.kernels.additive_score import additive_score
 from nmt.kernels.headwise_product import headwise_product
 
@@ -105,7 +106,7 @@ class Location(InnerProduct):
     rows; a longer sentence is rejected, whereas the paper ignores the words near its end (footnote 6). In multi-head
     attention, the key projections have no effect with this scorer.
 
-    `score` raises ValueError if there are more keys than rows.
+    `score` raises Mistake if there are more keys than rows.
     """
 
     def __init__(self, query_dim: int, key_dim: int, num_heads: int, max_length: int) -> None:
@@ -127,7 +128,7 @@ class Location(InnerProduct):
     def key_vectors(self, keys: ProjectedKeys) -> Float[Tensor, "batch heads keys _"]:
         length = keys.shape[2]
         if length > self.max_keys:
-            raise ValueError(
+            raise Mistake(
                 f"scorer=location has weights for {self.max_keys} positions, but the sentence has {length}; shorten "
                 "the sentence, or train with a larger scorer.max_length."
             )
@@ -251,7 +252,7 @@ def _per_head_matrix(num_heads: int, rows: int, columns: int) -> Float[Tensor, "
 
 def _require_equal_widths(what: str, query_dim: int, key_dim: int) -> None:
     if query_dim != key_dim:
-        raise ValueError(
+        raise Mistake(
             f"{what} needs equal widths, but queries are {query_dim} wide and keys {key_dim}: make the widths equal or "
             "use scorer=general."
         )

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor, nn
 
 from nmt.attention.masks import window_mask
+from nmt.errors import Mistake
 
 Mask = Bool[Tensor, "..."]
 
@@ -54,7 +55,7 @@ class Window(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, mask: Mask, asking: Asking | None) -> View:
-        """Applies the window to the keys that `mask` allows. Raises ValueError if it needs `asking` but gets None."""
+        """Applies the window to the keys that `mask` allows. Raises Mistake if it needs `asking` but gets None."""
 
 
 class Global(Window):
@@ -126,7 +127,7 @@ class LocalP(Window):
 
 def _known(asking: Asking | None) -> Asking:
     if asking is None:
-        raise ValueError(
+        raise Mistake(
             "A local window needs the states and positions of the queries, which this site does not provide; "
             "use window=global here."
         )
@@ -135,4 +136,4 @@ def _known(asking: Asking | None) -> Asking:
 
 def _at_least(half_width: int, least: int) -> None:
     if half_width < least:
-        raise ValueError(f"window.half_width is {half_width}; it must be at least {least}, such as 10.")
+        raise Mistake(f"window.half_width is {half_width}; it must be at least {least}, such as 10.")

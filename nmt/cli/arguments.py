@@ -13,6 +13,7 @@ from hydra.errors import HydraException
 from pydantic import BaseModel
 
 from nmt.config.schema import Keys, TextKey
+from nmt.errors import Mistake
 
 SWEEP = frozenset({"-m", "--multirun"})
 HELP = frozenset({"-h", "--help"})
@@ -27,12 +28,12 @@ _FUNCTION = re.compile(r"\w+\(.*\)", re.DOTALL)
 
 
 def flags(arguments: Sequence[str]) -> set[str]:
-    """The arguments that begin with a dash, without their values. Raises ValueError for an unknown flag."""
+    """The arguments that begin with a dash, without their values. Raises Mistake for an unknown flag."""
     found = {argument.partition("=")[0]: argument for argument in arguments if argument.startswith("-")}
     for flag, argument in found.items():
         if flag not in SWEEP | HELP | INSPECT:
             key, _, value = argument.lstrip("-").partition("=")
-            raise ValueError(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
+            raise Mistake(f"Unknown option '{argument}'. Write key=value without dashes: {key}={value or 'VALUE'}.")
     return set(found)
 
 
@@ -48,7 +49,7 @@ def for_hydra(arguments: Sequence[str], settings: type[Keys], words: str | None 
 
     A value in brackets is a list, and with -m, commas separate the values of a sweep. Quotes around a value prevent
     both. null is text too, unless the key may be null. Arguments without a key become a list under the key `words`.
-    Raises ValueError for a text key without a value, and if the key `words` is given alongside arguments without a key.
+    Raises Mistake for a text key without a value, and if the key `words` is given alongside arguments without a key.
     """
     kinds, sweep = text_keys(settings), bool(SWEEP & set(arguments))
     return [_for_hydra(argument, kinds, sweep) for argument in _gathered(arguments, words)]
@@ -86,7 +87,7 @@ def _gathered(arguments: Sequence[str], key: str | None) -> list[str]:
     if not words:
         return others
     if any(argument.startswith(f"{key}=") for argument in others):
-        raise ValueError(
+        raise Mistake(
             f"Both '{words[0]}' and {key}= are given. Either give all names without a key, or give them all as "
             f"{key}=[A,B]."
         )
@@ -102,12 +103,12 @@ def _for_hydra(argument: str, kinds: Mapping[str, TextKind | None], sweep: bool)
     if kind is None or (sweep and _FUNCTION.fullmatch(value)):  # choice(A,B) and the like
         return argument
     if not value:
-        raise ValueError(f"'{argument}' has no value. Write {key}=VALUE.")
+        raise Mistake(f"'{argument}' has no value. Write {key}=VALUE.")
     elements = _elements(value)
     if sweep:
         return f"{plus}{key}={','.join(_value(element, kind.null) for element in elements)}"
     if kind.list and len(elements) > 1:
-        raise ValueError(
+        raise Mistake(
             f"'{argument}' has commas. Write a list as '{key}=[{value}]', or add -m to run a job for each value."
         )
     return f"{plus}{key}={_value(value, kind.null)}"

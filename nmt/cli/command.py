@@ -13,7 +13,7 @@ from nmt.cli.help import help_text
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import COMMANDS
-from nmt.errors import exit_code
+from nmt.errors import Mistake, exit_code
 
 
 def command(
@@ -46,7 +46,7 @@ def limit_cached_shapes() -> None:
 
 def _run(name: str, description: str, run: str, after_sweep: str | None, words: str | None) -> int:
     if sys.stdout is None:
-        raise ValueError("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
+        raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
     given = flags(typed)
     arguments = for_hydra(typed, COMMANDS[name], None if given & INSPECT else words)

@@ -31,6 +31,7 @@ from nmt.config.keys import leaves, normal_form
 from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config
 from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
+from nmt.errors import Mistake
 
 # OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
 Composed = Any
@@ -41,7 +42,7 @@ _LARGEST = 2**63 - 1
 def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir: Path | None = None) -> Job:
     """The job that arguments in Hydra's syntax describe; `typed` are the arguments as the user typed them.
 
-    Raises ValueError for an argument, a key or a value that cannot be used.
+    Raises Mistake for an argument, a key or a value that cannot be used.
     """
     overrides = parsed(name, arguments)
     config = normal_form(_plain(_composed(name, overrides), whole=True))
@@ -67,7 +68,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
 def configuration(name: str, arguments: Sequence[str]) -> Config:
     """The configuration of a command before validation; a missing value is '???'.
 
-    Raises ValueError for an argument that cannot be read, and for a key or a choice that does not exist.
+    Raises Mistake for an argument that cannot be read, and for a key or a choice that does not exist.
     """
     return _plain(_composed(name, parsed(name, for_hydra(arguments, COMMANDS[name]))), whole=False)
 
@@ -82,7 +83,7 @@ def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[s
 def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[Override] = ()) -> None:
     """Runs Hydra's own command line on sys.argv: it calls `task` for each job of a sweep, or shows the configuration.
 
-    Raises ValueError for anything that Hydra rejects; the sweep's `overrides` help to find the reason.
+    Raises Mistake for anything that Hydra rejects; the sweep's `overrides` help to find the reason.
     """
     try:
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=name)(task)()
@@ -96,20 +97,20 @@ def run_hydra(name: str, task: Callable[[Composed], None], overrides: Sequence[O
         ]
         for combination in itertools.product(*arguments):  # the first invalid job raises its own error
             _composed(name, parsed(name, combination))
-        raise ValueError(_sentence(error)) from error
+        raise Mistake(_sentence(error)) from error
 
 
 def parsed(name: str, arguments: Sequence[str], sweep: bool = False) -> list[Override]:
     """The arguments as Hydra parses them; only a `sweep` may give a key several values.
 
-    Raises ValueError for an argument that cannot be parsed, or that no configuration of the command accepts.
+    Raises Mistake for an argument that cannot be parsed, or that no configuration of the command accepts.
     """
     parser, overrides = OverridesParser.create(), []
     for argument in arguments:
         try:
             override = parser.parse_override(argument)
         except HydraException as error:
-            raise ValueError(_unreadable(name, argument, parser)) from error
+            raise Mistake(_unreadable(name, argument, parser)) from error
         overrides.append(override)
         if not override.is_hydra_override():
             _check(name, override, sweep)
@@ -137,20 +138,20 @@ def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
 def _check(name: str, override: Override, sweep: bool) -> None:
     argument, key = override.input_line, override.get_key_element().lstrip("+~")
     if not key:
-        raise ValueError(f"'{argument}' has no key. Write key=value.")
+        raise Mistake(f"'{argument}' has no key. Write key=value.")
     if key in RENAMED:
-        raise ValueError(f"{key} is now called {RENAMED[key]}.")
+        raise Mistake(f"{key} is now called {RENAMED[key]}.")
     if override.is_sweep_override() and not sweep:
-        raise ValueError(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
+        raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
-        raise ValueError(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
+        raise Mistake(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
     if _is_group(override):
         _check_choice(override, key)
     elif override.package:
         groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
-        raise ValueError(unknown("group", override.key_or_group, groups))
+        raise Mistake(unknown("group", override.key_or_group, groups))
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
-        raise ValueError(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
+        raise Mistake(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
 
 
 def _is_group(override: Override) -> bool:
@@ -161,22 +162,22 @@ def _is_group(override: Override) -> bool:
 def _check_choice(override: Override, key: str) -> None:
     group, value = override.key_or_group, override.value()
     if override.is_add() or override.is_force_add():
-        raise ValueError(
+        raise Mistake(
             f"'{override.input_line}' adds a choice. To replace the current one, write {key}=CHOICE without +."
         )
     if isinstance(value, dict):  # not a choice, but settings of the current one
         return
     if isinstance(value, list):
-        raise ValueError(
+        raise Mistake(
             f"'{override.input_line}' has several choices. Choose one, or use -m {key}=A,B to run a job for each."
         )
     choices = [file.stem for file in (CONFIGS / group).glob("*.yaml")]
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
         if f"{group}={choice}" in RENAMED:
-            raise ValueError(f"{group}={choice} is now called {RENAMED[f'{group}={choice}']}.")
+            raise Mistake(f"{group}={choice} is now called {RENAMED[f'{group}={choice}']}.")
         if choice not in choices:
-            raise ValueError(unknown(group, choice, choices))
+            raise Mistake(unknown(group, choice, choices))
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
@@ -190,12 +191,12 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 def _composed(name: str, overrides: Sequence[Override]) -> Composed:
     """The configuration as Hydra composes it, with its own settings under 'hydra'.
 
-    Raises ValueError for a key that does not exist and for choices that exclude each other.
+    Raises Mistake for a key that does not exist and for choices that exclude each other.
     """
     try:
         return _compose(name, overrides)
     except HydraException as error:
-        raise ValueError(_conflict(name, overrides) or _sentence(error)) from error
+        raise Mistake(_conflict(name, overrides) or _sentence(error)) from error
 
 
 def _compose(name: str, overrides: Sequence[Override]) -> Composed:
@@ -225,7 +226,7 @@ def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
 
 
 def _set_value(composed: Composed, override: Override) -> None:
-    """Sets a value as Hydra does and raises the same errors, except that a key inside a list raises ValueError."""
+    """Sets a value as Hydra does and raises the same errors, except that a key inside a list raises Mistake."""
     key, value, adds = override.key_or_group, override.value(), override.is_add()
     try:
         if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
@@ -234,7 +235,7 @@ def _set_value(composed: Composed, override: Override) -> None:
     # OmegaConf raises Python's built-in errors if a part of the key is inside a list.
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if whole := _list_around(composed, key):
-            raise ValueError(f"{whole} is a list. Set the whole list, as in '{whole}=[A,B]'.") from error
+            raise Mistake(f"{whole} is a list. Set the whole list, as in '{whole}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
 
 
@@ -251,7 +252,7 @@ def _list_around(composed: Composed, key: str) -> str:
 def _plain(composed: Composed, whole: bool) -> Config:
     """The configuration as plain dicts and lists, with interpolations resolved.
 
-    Raises ValueError for an interpolation that cannot be resolved and, if `whole` is true, for keys without a value.
+    Raises Mistake for an interpolation that cannot be resolved and, if `whole` is true, for keys without a value.
     """
     known = HydraConfig.instance()
     before, known.cfg = known.cfg, composed  # for interpolations such as ${hydra:runtime.choices.model}
@@ -260,9 +261,9 @@ def _plain(composed: Composed, whole: bool) -> Config:
         return OmegaConf.to_container(config, resolve=True, throw_on_missing=whole)  # type: ignore[return-value]
     except MissingMandatoryValue as error:
         values = leaves(OmegaConf.to_container(config, resolve=False))
-        raise ValueError(missing(key for key, value in values.items() if value == "???")) from error
+        raise Mistake(missing(key for key, value in values.items() if value == "???")) from error
     except OmegaConfBaseException as error:
-        raise ValueError(_sentence(error)) from error
+        raise Mistake(_sentence(error)) from error
     finally:
         known.cfg = before
 

@@ -14,20 +14,20 @@ from omegaconf import OmegaConf
 
 from nmt.cli.compose import job_of, parsed, run_hydra
 from nmt.config.job import JobRecord
-from nmt.errors import report
+from nmt.errors import Mistake, report
 from nmt.files import write_json
 
 
 def run_sweep(name: str, run: str, after_sweep: str | None, arguments: Sequence[str]) -> int:
     """Runs all jobs of a sweep, prints the report that `after_sweep` makes, and returns the worst exit code.
 
-    A job that fails does not stop the others. Raises ValueError if Hydra rejects the whole sweep.
+    A job that fails does not stop the others. Raises Mistake if Hydra rejects the whole sweep.
     """
     given = [argument for argument in arguments if not argument.startswith("-")]
     overrides = parsed(name, given, sweep=True)
     # Other sweepers, such as Optuna's, have their own settings for the values to try.
     if not any(each.is_sweep_override() or each.key_or_group.startswith("hydra") for each in overrides):
-        raise ValueError("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
+        raise Mistake("-m runs one job per value, but no key has more than one value. Write key=A,B or drop -m.")
     with TemporaryDirectory() as folder:
         records = Path(folder)
 

@@ -16,15 +16,16 @@ from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, FrozenQuery, Off, Shuffled, Uniform, with_parts
 from nmt.config.job import Job
 from nmt.config.schema import AblateAttentionSettings
+from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json
 from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
-from nmt.runs.evaluation import conditions
-from nmt.runs.forced_scores import log_probs, mean_log_prob
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
-from nmt.runs.test_sets import TestSet, chosen_test_set
+from nmt.scoring.forced_scores import log_probs, mean_log_prob
+from nmt.scoring.run_scores import conditions
+from nmt.scoring.test_sets import TestSet, chosen_test_set
 from nmt.tables import Table
 from nmt.text import normalize
 
@@ -49,7 +50,7 @@ class Quality(NamedTuple):
 def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     """Prints and saves the change in log-probability and BLEU for each head and way of ablation, largest loss first.
 
-    Raises ValueError for a site that the model lacks, and if no sentence pair can be measured.
+    Raises Mistake for a site that the model lacks, and if no sentence pair can be measured.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)
@@ -117,7 +118,7 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
     pairs = enumerate(zip(test_set.sources, test_set.references[0], strict=True))
     kept = list(itertools.islice((i for i, pair in pairs if can_be_read(pair)), sentences))
     if not kept:
-        raise ValueError(
+        raise Mistake(
             "The model cannot read any of the sentence pairs, because each has a side that is empty or too long; use "
             "different sentences."
         )

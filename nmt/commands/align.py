@@ -4,12 +4,13 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import AlignSettings
+from nmt.errors import Mistake
 from nmt.files import folder_to_write
+from nmt.insight.attribution_maps import ATTENTION, map_maker
 from nmt.maps.links import Rates
-from nmt.runs.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
-from nmt.runs.attribution_maps import ATTENTION, map_maker
 from nmt.runs.load import load_run
-from nmt.runs.test_sets import chosen_test_set
+from nmt.scoring.alignment_error import chosen_links, cross_maps, gold_file, rates_by_way
+from nmt.scoring.test_sets import chosen_test_set
 from nmt.tables import Cell, Table
 
 _RATES = ["AER", "precision", "recall"]
@@ -20,7 +21,7 @@ def align(job: Job[AlignSettings]) -> None:
 
     An attribution method has only one layer and head, and its files are named after the method. Maps are sorted by
     their AER on the validation split, or on the measured sentences if the validation split has no alignments. A second
-    table compares the ways of reading links from the chosen map. Raises ValueError if there are no gold alignments.
+    table compares the ways of reading links from the chosen map. Raises Mistake if there are no gold alignments.
     """
     settings = job.settings
     trained = load_run(Path(settings.run_dir), settings.device)
@@ -30,7 +31,7 @@ def align(job: Job[AlignSettings]) -> None:
     if test_set.gold is None:
         aligned = [name for name, prefix in trained.settings.data.held_out.items() if gold_file(trained, prefix)]
         remedy = f"Splits that have them: {', '.join(aligned)}." if aligned else "No split of the run's data has them."
-        raise ValueError(
+        raise Mistake(
             f"There are no gold alignments for {settings.source or f'split {settings.split}'}. {remedy} Use "
             "alignment=FILE with files of your own, or put the alignments beside the split as "
             "PREFIX.SOURCE-TARGET.align."

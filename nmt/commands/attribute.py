@@ -5,18 +5,19 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import AttributeSettings, DrawingSettings, LookSettings
+from nmt.errors import Mistake
+from nmt.insight.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
+from nmt.insight.forced_maps import MakeMaps
+from nmt.insight.map_export import export_maps, map_files
+from nmt.insight.provenance import described_attribution
 from nmt.maps.drawing import Drawing
-from nmt.runs.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
-from nmt.runs.forced_maps import MakeMaps
 from nmt.runs.load import load_run
-from nmt.runs.map_export import export_maps, map_files
-from nmt.runs.provenance import described_attribution
 
 
 def attribute(job: Job[AttributeSettings]) -> None:
     """Writes the attributions of each line, then the files in the chosen formats, and prints their paths.
 
-    The attributions explain the lines of `target`, or the hypotheses of the search. Raises ValueError if no line has
+    The attributions explain the lines of `target`, or the hypotheses of the search. Raises Mistake if no line has
     maps and, before the search starts, for settings that do not fit the run, the method or the files.
     """
     settings = job.settings
@@ -31,7 +32,7 @@ def attribute(job: Job[AttributeSettings]) -> None:
     look = {name: getattr(settings, name) for name in LookSettings.model_fields}
     if settings.method == P_CXMI:
         if "formats" in job.given and "alignments" in settings.formats:
-            raise ValueError(
+            raise Mistake(
                 "method=p_cxmi has no alignments, because it does not score source pieces; leave alignments out of "
                 "formats."
             )

@@ -6,13 +6,14 @@ from typing import Literal
 
 from nmt.config.job import Job
 from nmt.config.schema import AverageSettings
+from nmt.errors import Mistake
 from nmt.files import check_writable, locked
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, build_model, choose_device, load_run, save_weights
 from nmt.runs.record import print_run
+from nmt.scoring.run_scores import score_test_split
 from nmt.training.averaging import mean_weights
 from nmt.training.checkpoints import BestCheckpoints, load_checkpoint
 
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 def average(job: Job[AverageSettings]) -> None:
     """Writes the averaged run, evaluates it on the test split, and prints its folder and scores.
 
-    Raises ValueError, FileNotFoundError or FileExistsError, before anything is written, if the run, its checkpoints or
+    Raises Mistake, before anything is written, if the run, its checkpoints or
     `out` cannot be used.
     """
     settings = job.settings
@@ -31,7 +32,7 @@ def average(job: Job[AverageSettings]) -> None:
     path = source.run.path
     out = RunDirectory(Path(settings.out) if settings.out else path.with_name(f"{path.name}_average"))
     if path.resolve().is_relative_to(out.path.resolve()):
-        raise ValueError(f"out is {out.path}, which is or contains the run to average; choose another folder.")
+        raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")
     check_writable("out", out.path)
     out.require_free(settings.overwrite)
     before = out.state()
@@ -41,7 +42,7 @@ def average(job: Job[AverageSettings]) -> None:
     model.load_state_dict(weights)
     with locked(out.path):
         if out.state() != before:
-            raise ValueError(f"Another command has written to {out.path} in the meantime; run this command again.")
+            raise Mistake(f"Another command has written to {out.path} in the meantime; run this command again.")
         _write(source, model, files, out, job)
 
 
@@ -68,17 +69,17 @@ def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory
 
 
 def checkpoint_files(source: Trained, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
-    """The `number` best or most recent checkpoints, or all. Raises ValueError if there are fewer, or fewer than two."""
+    """The `number` best or most recent checkpoints, or all. Raises Mistake if there are fewer, or fewer than two."""
     run, higher = source.run, source.settings.validation.better == "max"
     files = run.checkpoints.glob(f"{kind}-*.ckpt")
     found = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")
     if not found:
-        raise ValueError(
+        raise Mistake(
             f"{run.checkpoints} has no {kind} checkpoints: train with {setting}=5, or use checkpoints={other}."
         )
     if len(found) < (number or 2):
-        raise ValueError(
+        raise Mistake(
             f"{run.checkpoints} has {len(found)} {kind} checkpoints, but averaging needs {number or 2}: train "
             f"longer, with a smaller validation.every, or with a larger {setting}."
         )

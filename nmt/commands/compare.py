@@ -5,9 +5,9 @@ from pathlib import Path
 from nmt.config.job import Job
 from nmt.config.schema import CompareSettings
 from nmt.files import folder_to_write
-from nmt.runs.comparison import System, file_systems, report, run_system
-from nmt.runs.differences import differences
 from nmt.runs.directory import RunDirectory
+from nmt.scoring.differences import differences
+from nmt.scoring.score_table import System, file_systems, report, run_system
 
 
 def compare(job: Job[CompareSettings]) -> None:

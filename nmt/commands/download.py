@@ -16,7 +16,7 @@ from nmt.config.schema import DownloadSettings
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.files import atomic_write, folder_to_write
 
 logger = logging.getLogger(__name__)
@@ -38,27 +38,23 @@ class _File(NamedTuple):
 def download(job: Job[DownloadSettings]) -> None:
     """Downloads the files and prints their paths; the license and citation of each known corpus are logged.
 
-    Raises ValueError for an unknown corpus or a URL that is not https, FileNotFoundError if a file is missing from the
+    Raises Mistake for an unknown corpus or a URL that is not https, FileNotFoundError if a file is missing from the
     folder `from`, and CheckFailed if a download fails.
     """
     settings = job.settings
     known = {path.stem: path for path in (CONFIGS / "corpus").glob("*.yaml")}
     if not settings.what:
-        raise ValueError(
-            f"Nothing to download; name {' or '.join(sorted(known))}, hub:OWNER/SET, or an https:// address."
-        )
+        raise Mistake(f"Nothing to download; name {' or '.join(sorted(known))}, hub:OWNER/SET, or an https:// address.")
     out, copies = Path(settings.out), None if settings.copies is None else Path(settings.copies)
     if copies is not None and not copies.is_dir():
-        raise FileNotFoundError(f"from is {copies}, which is not a folder; name the folder that contains the files.")
+        raise Mistake(f"from is {copies}, which is not a folder; name the folder that contains the files.")
     # Check every name before the first download.
     hub = [checked_name(name.removeprefix(_HUB)) for name in settings.what if name.startswith(_HUB)]
     names = [name for name in settings.what if not name.startswith(_HUB)]
     plans = [_plan(name, out, known, settings.extract) for name in names]
     _check_apart(plans)
     if copies is not None and (other := [name for name in [*hub, *names] if name not in known]):
-        raise ValueError(
-            f"from={copies} works only for {' and '.join(sorted(known))}, not for {other[0]}; leave it out."
-        )
+        raise Mistake(f"from={copies} works only for {' and '.join(sorted(known))}, not for {other[0]}; leave it out.")
     if hub or not all((file.folder or file.path).exists() for files in plans for file in files):
         folder_to_write("out", out)
     limits = Limits(int(settings.max_gib * 2**30))
@@ -84,11 +80,11 @@ def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list
         url = checked_address(name)
         file = unquote(PurePosixPath(urlsplit(name).path).name)
         if not file or file.startswith(".") or any(sign in file for sign in "/\\:\0\n"):
-            raise ValueError(f"{name} does not end with the name of a file; use the address of a file.")
+            raise Mistake(f"{name} does not end with the name of a file; use the address of a file.")
         path, without_suffix = out / file, stem(file)
         return [_File(url, path, file, None, path.with_name(without_suffix) if extracted and without_suffix else None)]
     if name not in known:
-        raise ValueError(f"{unknown('corpus', name, known)} An address begins with https://.")
+        raise Mistake(f"{unknown('corpus', name, known)} An address begins with https://.")
     corpus = yaml.safe_load(known[name].read_text(encoding="utf-8"))
     files = []
     for local, facts in corpus["files"].items():
@@ -100,13 +96,13 @@ def _plan(name: str, out: Path, known: dict[str, Path], extracted: bool) -> list
 
 
 def _check_apart(plans: list[list[_File]]) -> None:
-    """Raises ValueError if two files would be written to the same path."""
+    """Raises Mistake if two files would be written to the same path."""
     urls: dict[str, str] = {}
     for file in (file for files in plans for file in files):
         # An archive takes two paths: its own and that of its extracted files.
         for path in {str(file.path), str(file.path.with_name(stem(file.path.name) or file.path.name))}:
             if (other := urls.setdefault(path, file.url)) != file.url:
-                raise ValueError(
+                raise Mistake(
                     f"{other} and {file.url} would both be written to {path}; download them with separate commands, "
                     "each with its own out=."
                 )
@@ -125,22 +121,22 @@ def _fetched(file: _File, limits: Limits) -> list[Path]:
 def _copied(file: _File, folder: Path) -> Path:
     """Copies a file, unless it exists, from a folder that has it under its local name or its path at the source.
 
-    Raises FileNotFoundError if the folder has neither, and ValueError if a file differs from the published one.
+    Raises Mistake if the folder has neither, and ValueError if a file differs from the published one.
     """
     places = [folder / file.path.name, folder / file.published]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         names = " and no ".join(dict.fromkeys([places[0].name, file.published]))
-        raise FileNotFoundError(f"{folder} has no {names}; name the folder that contains the files of this corpus.")
+        raise Mistake(f"{folder} has no {names}; name the folder that contains the files of this corpus.")
     for place in (found, file.path):
         if file.digest and place.exists() and (objection := file.digest.objection(place)):
-            raise ValueError(f"{objection} {'Choose another folder.' if place == found else 'Delete it first.'}")
+            raise Mistake(f"{objection} {'Choose another folder.' if place == found else 'Delete it first.'}")
     if not file.path.exists():
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file.path) as part:
             shutil.copyfile(found, part)
             if file.digest and (objection := file.digest.objection(part)):
-                raise ValueError(f"{objection} {found} changed while it was copied; run the command again.")
+                raise Mistake(f"{objection} {found} changed while it was copied; run the command again.")
     return file.path
 
 

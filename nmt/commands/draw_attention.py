@@ -4,6 +4,7 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import DrawAttentionSettings
+from nmt.errors import Mistake
 from nmt.files import check_writable, folder_to_write
 from nmt.maps.drawing import Drawing, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
@@ -13,7 +14,7 @@ from nmt.maps.viewer import viewed_runs, write_viewer
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
     """Makes the chosen formats from one folder of maps, or one page from several folders, and prints their paths.
 
-    A folder that contains folders of maps, such as a run's probes, stands for all of them. Raises ValueError if several
+    A folder that contains folders of maps, such as a run's probes, stands for all of them. Raises Mistake if several
     folders are given for something other than a page.
     """
     settings = job.settings
@@ -29,19 +30,19 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
             print(line)
         return
     if settings.formats != ["viewer"]:
-        raise ValueError(
+        raise Mistake(
             f"{len(folders)} folders of maps can only be drawn as one page: add formats=[viewer], or name one folder."
         )
     if settings.out is None:
-        raise ValueError(f"out is not given; name a folder for the page that shows the {len(folders)} folders of maps.")
+        raise Mistake(f"out is not given; name a folder for the page that shows the {len(folders)} folders of maps.")
     page = _folder_without_other_maps(settings.out, None) / "viewer.html"
     write_viewer(page, viewed_runs(folders, settings.lines))
     print(page)
 
 
 def _folder_without_other_maps(out: str, maps: Path | None) -> Path:
-    """The folder to draw into. Raises ValueError if it holds other maps, whose pictures have the same names."""
+    """The folder to draw into. Raises Mistake if it holds other maps, whose pictures have the same names."""
     folder = folder_to_write("out", out)
     if (folder / MANIFEST).exists() and (maps is None or folder.resolve() != maps.resolve()):
-        raise ValueError(f"out is {folder}, which contains other maps; choose another folder.")
+        raise Mistake(f"out is {folder}, which contains other maps; choose another folder.")
     return folder

@@ -2,12 +2,12 @@
 
 from nmt.config.job import Job
 from nmt.config.schema import EvaluateSettings
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet
 from nmt.exports.engines import load_with_engine
-from nmt.runs.evaluation import evaluate_runs
-from nmt.runs.test_sets import chosen_test_set
+from nmt.scoring.run_scores import evaluate_runs
+from nmt.scoring.test_sets import chosen_test_set
 
 
 def evaluate(job: Job[EvaluateSettings]) -> None:
@@ -18,9 +18,9 @@ def evaluate(job: Job[EvaluateSettings]) -> None:
     settings = job.settings
     runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
     if len(runs) > 1 and settings.out is None:
-        raise ValueError("An ensemble has no folder of its own; set out=FOLDER.")
+        raise Mistake("An ensemble has no folder of its own; set out=FOLDER.")
     if len(runs) > 1 and settings.alignment is not None:
-        raise ValueError(
+        raise Mistake(
             f"alignment is given, but each of the {len(runs)} runs aligns in its own way: use one run_dir, or leave "
             "out alignment."
         )

@@ -39,7 +39,7 @@ class Site(NamedTuple):
 def explain(job: Job[ExplainSettings]) -> None:
     """Prints each site's formula and its source, where its queries come from, the shapes in an example, and the costs.
 
-    Raises ValueError for parts that do not fit together.
+    Raises Mistake for parts that do not fit together.
     """
     settings = job.settings
     vocabulary = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)

@@ -4,20 +4,21 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import ExportAttentionSettings
+from nmt.errors import Mistake
+from nmt.insight.forced_maps import forced_maps
+from nmt.insight.map_export import export_encoder_maps, export_maps, map_files
+from nmt.insight.provenance import described_sites
 from nmt.maps.drawing import Drawing
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import load_encoder
-from nmt.runs.forced_maps import forced_maps
 from nmt.runs.load import load_run
-from nmt.runs.map_export import export_encoder_maps, export_maps, map_files
-from nmt.runs.provenance import described_sites
 
 
 def export_attention(job: Job[ExportAttentionSettings]) -> None:
     """Writes the maps of each line, then the files in the chosen formats, and prints their paths.
 
     The maps come from forced decoding of the lines of `target`, or of the hypotheses of the search. A pretrained
-    encoder takes no targets and has maps only at encoder_self. Raises ValueError if no line has maps and, before the
+    encoder takes no targets and has maps only at encoder_self. Raises Mistake if no line has maps and, before the
     search starts, for settings that do not fit the run or the files.
     """
     settings = job.settings
@@ -30,9 +31,7 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
             # Alignments are links between a source and a target.
             formats = [name for name in formats if name != "alignments"]
         elif "alignments" in formats:
-            raise ValueError(
-                f"formats includes alignments, but {settings.run_dir} has no targets: leave alignments out."
-            )
+            raise Mistake(f"formats includes alignments, but {settings.run_dir} has no targets: leave alignments out.")
         settings = settings.model_copy(update={"site": site, "formats": formats})
         export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
         return

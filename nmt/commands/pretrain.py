@@ -21,7 +21,7 @@ from nmt.training.pretraining import begin_pretraining, resume_pretraining
 def pretrain(job: Job[PretrainSettings]) -> None:
     """Pretrains, saves the best weights, and prints the run directory with loss and accuracy on the validation text.
 
-    Raises ValueError, FileNotFoundError and FileExistsError before training if the configuration cannot be used.
+    Raises Mistake before training if the configuration cannot be used.
     """
     run = EncoderDirectory(Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir)))
     prepare = partial(resume_pretraining if job.settings.resume else begin_pretraining, job, run)

@@ -6,9 +6,8 @@ from nmt.config.job import Job
 from nmt.config.schema import ScoreSettings
 from nmt.data.corpus import read_parallel
 from nmt.files import existing_file
-from nmt.runs.forced_scores import log_probs, perplexity
-from nmt.runs.load import load_runs
-from nmt.runs.test_sets import documents_to_read
+from nmt.runs.load import documents_to_read, load_runs
+from nmt.scoring.forced_scores import log_probs, perplexity
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nmt.config.job import Job
 from nmt.config.schema import ServeSettings
+from nmt.errors import Mistake
 from nmt.files import existing_file
 
 logger = logging.getLogger(__name__)
@@ -16,7 +17,7 @@ logger = logging.getLogger(__name__)
 def serve(job: Job[ServeSettings]) -> None:
     """Prints the server's address and answers requests until it is stopped, then finishes those already begun.
 
-    Raises ValueError if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
+    Raises Mistake if the extra 'serve' is not installed, if the address is taken, or if a file of API keys is empty.
     """
     try:
         import uvicorn
@@ -26,7 +27,7 @@ def serve(job: Job[ServeSettings]) -> None:
         from nmt.serving.gallery import Gallery
         from nmt.serving.service import Access, Limits, Service
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise Mistake(
             f"nmt.serve needs {error.name}, which is not installed; run pip install -c constraints.txt -e '.[serve]' "
             "first."
         ) from error
@@ -36,7 +37,7 @@ def serve(job: Job[ServeSettings]) -> None:
         file = existing_file("api_keys", settings.api_keys)
         keys = frozenset(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
         if not keys:
-            raise ValueError(f"{file} contains no API keys; write one per line.")
+            raise Mistake(f"{file} contains no API keys; write one per line.")
     gallery = Gallery(
         [Path(folder) for folder in settings.run_dirs],
         settings.device,
@@ -78,11 +79,11 @@ def _allow_connections() -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address. Raises ValueError if the address is taken or not one of this machine."""
+    """A socket that listens on an address. Raises Mistake if the address is taken or not one of this machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise ValueError(
+        raise Mistake(
             f"Cannot listen on {host}:{port} ({error.strerror}); choose another port, or port=0 for a free one."
         ) from error

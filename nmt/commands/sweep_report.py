@@ -5,8 +5,9 @@ from pathlib import Path
 
 from nmt.config.job import JobRecord
 from nmt.config.schema import RunSettings, validated
-from nmt.runs.comparison import report, run_system
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
+from nmt.scoring.score_table import report, run_system
 
 
 def sweep_report(records: Sequence[JobRecord]) -> str:
@@ -29,7 +30,7 @@ def sweep_report(records: Sequence[JobRecord]) -> str:
             device = "cpu" if trained.trainer.accelerator == "cpu" else "auto"  # the device on which the run was scored
             system, references = run_system(run.path, device, split, differing, references)
             systems.append(system)
-        except (ValueError, FileNotFoundError) as error:
+        except Mistake as error:
             without_result[name] = f"not compared: {error}"
     if references is None:
         return "\n".join(["No job has a result:", "", *(f"- {job}: {why}" for job, why in without_result.items())])

@@ -13,10 +13,10 @@ from nmt.errors import CheckFailed
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.evaluation import score_test_split
 from nmt.runs.load import Trained, choose_device
 from nmt.runs.precision import with_precision
 from nmt.runs.record import peak_memory_mib, print_run
+from nmt.scoring.run_scores import score_test_split
 from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
 from nmt.training.loop import run_training
@@ -27,7 +27,7 @@ from nmt.training.resume import resume
 def train(job: Job[TrainSettings]) -> None:
     """Trains, saves the best weights, scores the test split, and prints the run directory and its scores.
 
-    Raises ValueError, FileNotFoundError and FileExistsError before training if the configuration cannot be used.
+    Raises Mistake before training if the configuration cannot be used.
     """
     run = RunDirectory(Path(job.settings.run_dir if job.sweep_dir is None else os.path.relpath(job.sweep_dir)))
     prepare = partial(resume if job.settings.resume else begin, job, run)

@@ -12,6 +12,7 @@ from nmt.config.schema import TranslateSettings
 from nmt.data.corpus import text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation
+from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.files import existing_file
 from nmt.runs.search import build_translator
@@ -22,10 +23,10 @@ logger = logging.getLogger(__name__)
 def translate(job: Job[TranslateSettings]) -> None:
     """Translates every line of standard input as soon as possible; an empty line stays empty.
 
-    Raises ValueError for a line that is not UTF-8, after printing the translations of the lines before it.
+    Raises Mistake for a line that is not UTF-8, after printing the translations of the lines before it.
     """
     if sys.stdin is None:
-        raise ValueError("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
+        raise Mistake("Standard input is closed. Give it a file, as in '< in.en', or a pipe.")
     settings = job.settings
     prefix_file = None if settings.prefixes is None else existing_file("prefixes", settings.prefixes)
     runs, engine = load_with_engine(settings.run_dir, settings.device, settings.precision, settings.engine)
@@ -76,19 +77,19 @@ def _with_language_check(lines: Iterator[str], direction: Direction) -> Iterator
 def _with_prefixes(lines: Iterator[str], file: Path) -> Iterator[tuple[str, str]]:
     """Pairs each line with the prefix on the same line of the file.
 
-    Raises ValueError, after the last pair, if the file has more or fewer lines than the input.
+    Raises Mistake, after the last pair, if the file has more or fewer lines than the input.
     """
     with file.open("rb") as stream:
         prefixes = text_lines(stream, str(file))
         for line in lines:
             prefix = next(prefixes, None)
             if prefix is None:
-                raise ValueError(
+                raise Mistake(
                     f"{file} has fewer lines than standard input; write one prefix per line, or an empty line for none."
                 )
             yield line, prefix
         if next(prefixes, None) is not None:
-            raise ValueError(
+            raise Mistake(
                 f"{file} has more lines than standard input; write one prefix per line, or an empty line for none."
             )
 

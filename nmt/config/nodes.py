@@ -6,6 +6,8 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
+from nmt.errors import Mistake
+
 Config = dict[str, Any]
 """A whole configuration as plain values."""
 
@@ -20,12 +22,12 @@ CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "confi
 def make(node: Config, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
-    Raises ValueError if `_target_` does not name anything callable. An error from the constructor is raised unchanged.
+    Raises Mistake if `_target_` does not name anything callable. An error from the constructor is raised unchanged.
     """
     try:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
         if error.__cause__ is None or isinstance(error.__cause__, ImportError):
             reason = str(error.__cause__ or error).splitlines()[0].rstrip(":.")
-            raise ValueError(f"{reason}. Check the value of _target_.") from error
+            raise Mistake(f"{reason}. Check the value of _target_.") from error
         raise error.__cause__ from None

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from nmt.config.direction import Direction
 from nmt.config.messages import invalid
 from nmt.config.nodes import Node
+from nmt.errors import Mistake
 
 RENAMED = {
     "nonfinite_steps": "max_skipped_steps",
@@ -61,13 +62,13 @@ def _as_list(value: Any) -> Any:
 def seconds_of(duration: str) -> float:
     """The number of seconds in '90s', '30m', '4h', '1h30m', '2d' or days:hours:minutes:seconds.
 
-    Raises ValueError for any other form.
+    Raises Mistake for any other form.
     """
     fields = re.fullmatch(r"(\d+):(\d\d):(\d\d):(\d\d)", duration)
     units = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
     found = fields or units
     if not found or not duration:
-        raise ValueError(f"'{duration}' is not a duration such as 90s, 30m, 4h or 00:04:00:00.")
+        raise Mistake(f"'{duration}' is not a duration such as 90s, 30m, 4h or 00:04:00:00.")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
@@ -136,9 +137,9 @@ class Data(Keys):
     @check(mode="after")
     def check_corpora(self) -> "Data":
         if not self.train:
-            raise ValueError("data.train is empty; name at least one PREFIX, as in data.train=[my/train].")
+            raise Mistake("data.train is empty; name at least one PREFIX, as in data.train=[my/train].")
         if self.tokenized and self.detokenize:
-            raise ValueError(
+            raise Mistake(
                 "data.tokenized=true scores tokenized text, but data.detokenize turns the corpora into plain text: set "
                 "data.tokenized=false or data.detokenize=[]."
             )
@@ -182,7 +183,7 @@ class ContextSettings(Keys):
     @check(mode="after")
     def check_sentences(self) -> "ContextSettings":
         if self.model is not None and self.sentences == 0:
-            raise ValueError(
+            raise Mistake(
                 "context.sentences is 0, but context.model reads earlier sentences; set it to at least 1, or "
                 "use context=none."
             )
@@ -263,12 +264,12 @@ class TrainerSettings(Keys):
     @check(mode="after")
     def check_limits(self) -> "TrainerSettings":
         if self.limit_val_batches == 0:
-            raise ValueError(
+            raise Mistake(
                 "trainer.limit_val_batches is 0, but only validated weights are kept: set it to null, and raise "
                 "validation.every to validate less often."
             )
         if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
-            raise ValueError("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
+            raise Mistake("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
         return self
 
     @property
@@ -310,14 +311,14 @@ class LoopSettings(Keys):
     def check_learning_rate(self) -> "LoopSettings":
         rate = self.optimizer.get("lr", 1.0)
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < math.inf:
-            raise ValueError(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
+            raise Mistake(f"optimizer.lr is {rate}; it must be a number above 0, such as 0.001.")
         return self
 
     @check(mode="after")
     def check_scaling(self) -> "LoopSettings":
         clips = self.trainer.gradient_clip_val and self.optimizer.get("fused")
         if self.trainer.precision in ("16", "16-mixed") and clips:
-            raise ValueError(
+            raise Mistake(
                 f"trainer.precision={self.trainer.precision} scales the loss, and a fused optimizer unscales the "
                 "gradients only after they are clipped: add optimizer.fused=false, or use "
                 "trainer.precision=bf16-mixed."
@@ -350,7 +351,7 @@ class RunSettings(LoopSettings):
     @check(mode="after")
     def check_context(self) -> "RunSettings":
         if self.context.sentences and self.data.concat_prob:
-            raise ValueError(
+            raise Mistake(
                 "data.concat_prob joins unrelated pairs, which share no document: set data.concat_prob=0, or "
                 "context=none."
             )
@@ -368,7 +369,7 @@ class StartSettings(Keys):
     @check(mode="after")
     def check_start(self) -> "StartSettings":
         if self.resume and self.overwrite:
-            raise ValueError("resume=true continues a run and overwrite=true deletes it: use only one of them.")
+            raise Mistake("resume=true continues a run and overwrite=true deletes it: use only one of them.")
         return self
 
 
@@ -393,7 +394,7 @@ class LineData(Keys):
     def check_files(self) -> "LineData":
         for key, files in (("train", self.train), ("valid", self.valid)):
             if files == []:
-                raise ValueError(f"data.{key} is empty; name at least one text file, as in data.{key}=[my/text.en].")
+                raise Mistake(f"data.{key} is empty; name at least one text file, as in data.{key}=[my/text.en].")
         return self
 
 
@@ -411,7 +412,7 @@ class MaskingSettings(Keys):
     @check(mode="after")
     def check_sum(self) -> "MaskingSettings":
         if self.mask + self.random > 1:
-            raise ValueError(
+            raise Mistake(
                 f"masking.mask + masking.random is {self.mask + self.random:g}; the sum must be at most 1, because the "
                 "rest of the selected pieces stay unchanged."
             )
@@ -428,15 +429,13 @@ class EncoderSettings(LoopSettings):
     @check(mode="after")
     def check_exclusion(self) -> "EncoderSettings":
         if self.data.exclude and not self.filters.drop_overlap:
-            raise ValueError("data.exclude has no effect with filters.drop_overlap=false: leave out one of the two.")
+            raise Mistake("data.exclude has no effect with filters.drop_overlap=false: leave out one of the two.")
         return self
 
     @check(mode="after")
     def check_vocabulary(self) -> "EncoderSettings":
         if not self.tokenizer.joint:
-            raise ValueError(
-                "tokenizer.joint is false, but pretraining uses one vocabulary: leave out tokenizer.joint."
-            )
+            raise Mistake("tokenizer.joint is false, but pretraining uses one vocabulary: leave out tokenizer.joint.")
         return self
 
 
@@ -461,9 +460,9 @@ class SplitSettings(Keys):
     @check(mode="after")
     def check_corpus(self) -> "SplitSettings":
         if self.out is not None and self.corpus is None:
-            raise ValueError("split.out is given without split.corpus; name the corpus to split.")
+            raise Mistake("split.out is given without split.corpus; name the corpus to split.")
         if self.valid == 0:
-            raise ValueError("split.valid is 0, but training needs validation pairs; set it to at least 1.")
+            raise Mistake("split.valid is 0, but training needs validation pairs; set it to at least 1.")
         return self
 
 
@@ -483,19 +482,19 @@ class OwnFiles(Keys):
     def check_files(self) -> "OwnFiles":
         if (self.source is None) != (self.reference is None):
             given, missing = ("source", "reference") if self.source else ("reference", "source")
-            raise ValueError(f"{given} is given without {missing}; set both to use your own files.")
+            raise Mistake(f"{given} is given without {missing}; set both to use your own files.")
         if self.reference == []:
-            raise ValueError("reference is an empty list; name at least one file.")
+            raise Mistake("reference is an empty list; name at least one file.")
         for key in ("alignment", "documents"):
             if getattr(self, key, None) is not None and self.source is None:
-                raise ValueError(f"{key} is only for your own files; set source and reference too.")
+                raise Mistake(f"{key} is only for your own files; set source and reference too.")
         return self
 
 
 def check_workers(workers: int, engine: str) -> None:
-    """Raises ValueError for several workers with an engine other than torch."""
+    """Raises Mistake for several workers with an engine other than torch."""
     if workers > 1 and engine != "torch":
-        raise ValueError(
+        raise Mistake(
             f"workers={workers} needs engine=torch, because engine={engine} already uses all threads: leave out one of "
             "them."
         )
@@ -553,15 +552,15 @@ class CompareSettings(Keys):
     @check(mode="after")
     def check_systems(self) -> "CompareSettings":
         if bool(self.run_dirs) == bool(self.outputs):
-            raise ValueError(
+            raise Mistake(
                 "Set either 'run_dirs=[A,B]' to compare runs, or 'outputs=[a.vi,b.vi]' and reference=FILE to compare "
                 "files of translations."
             )
         places = [os.path.realpath(path) for path in self.run_dirs]
         if twice := [path for path, place in zip(self.run_dirs, places, strict=True) if places.count(place) > 1]:
-            raise ValueError(f"run_dirs names {twice[0]} twice; name each run once.")
+            raise Mistake(f"run_dirs names {twice[0]} twice; name each run once.")
         if self.outputs and self.reference in (None, []):
-            raise ValueError("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
+            raise Mistake("outputs need a reference: set reference=FILE, or 'reference=[A,B]' for several.")
         return self
 
 
@@ -632,7 +631,7 @@ class DrawingSettings(LookSettings):
     @check(mode="after")
     def check_grid(self) -> "DrawingSettings":
         if self.grid and (self.layer, self.head) != (None, None):
-            raise ValueError("grid=true draws every layer and head; leave out layer and head.")
+            raise Mistake("grid=true draws every layer and head; leave out layer and head.")
         return self
 
 
@@ -663,19 +662,19 @@ class AttributeSettings(LookSettings, MapFileSettings):
     @check(mode="after")
     def check_method(self) -> "AttributeSettings":
         if self.method != "p_cxmi" and self.documents is not None:
-            raise ValueError(
+            raise Mistake(
                 f"documents has no effect with method={self.method}, which explains each sentence without the earlier "
                 "ones; leave it out, or use method=p_cxmi."
             )
         if self.method == "p_cxmi":
             if self.documents is None:
-                raise ValueError(
+                raise Mistake(
                     "method=p_cxmi measures what earlier sentences contribute: add documents=FILE, a file that names "
                     "the document of each line."
                 )
             for key in ("contrast", "steps"):
                 if getattr(self, key) is not None:
-                    raise ValueError(f"{key} has no effect with method=p_cxmi; leave it out.")
+                    raise Mistake(f"{key} has no effect with method=p_cxmi; leave it out.")
         return self
 
 
@@ -691,9 +690,9 @@ class DrawAttentionSettings(DrawingSettings):
     @check(mode="after")
     def check_lists(self) -> "DrawAttentionSettings":
         if not self.formats:
-            raise ValueError("formats is an empty list; name at least one format, as in formats=[png].")
+            raise Mistake("formats is an empty list; name at least one format, as in formats=[png].")
         if self.maps == []:
-            raise ValueError("maps is an empty list; name at least one folder that nmt.export_attention wrote.")
+            raise Mistake("maps is an empty list; name at least one folder that nmt.export_attention wrote.")
         return self
 
 
@@ -711,7 +710,7 @@ class AblateAttentionSettings(OwnFiles):
     @check(mode="after")
     def check_ways(self) -> "AblateAttentionSettings":
         if not self.ways:
-            raise ValueError("ways is an empty list; name at least one of off, uniform, shuffled, frozen.")
+            raise Mistake("ways is an empty list; name at least one of off, uniform, shuffled, frozen.")
         return self
 
 
@@ -727,7 +726,7 @@ class ExportSettings(OwnFiles):
     @check(mode="after")
     def check_reference(self) -> "ExportSettings":
         if self.reference is not None and len(self.reference) > 1:
-            raise ValueError(
+            raise Mistake(
                 f"reference names {len(self.reference)} files, but an export is checked against only one: name "
                 "one file."
             )
@@ -770,13 +769,9 @@ class ServeSettings(Keys):
     @check(mode="after")
     def check_lists(self) -> "ServeSettings":
         if not self.run_dirs:
-            raise ValueError(
-                "run_dirs is an empty list; name at least one run directory, or a folder that contains runs."
-            )
+            raise Mistake("run_dirs is an empty list; name at least one run directory, or a folder that contains runs.")
         if "*" in self.allow_origins:
-            raise ValueError(
-                "allow_origins is '*', which lets every web page use the server; name the allowed origins."
-            )
+            raise Mistake("allow_origins is '*', which lets every web page use the server; name the allowed origins.")
         return self
 
 
@@ -819,18 +814,18 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise ValueError(invalid(error, kind, RENAMED)) from error
+        raise Mistake(invalid(error, kind, RENAMED)) from error
 
 
 def check_node(key: str, node: Node, default: Node) -> None:
-    """Raises ValueError for an argument that the node's YAML file does not declare, or declares with a different type.
+    """Raises Mistake for an argument that the node's YAML file does not declare, or declares with a different type.
 
     An argument whose default is null takes any value, because only the constructor knows its type.
     """
     try:
         _like(default).model_validate(node)
     except ValidationError as error:
-        raise ValueError(invalid(error, _like(default), RENAMED, key)) from error
+        raise Mistake(invalid(error, _like(default), RENAMED, key)) from error
 
 
 def _like(node: Node) -> type[Keys]:

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from nmt.errors import Mistake
+
 _LOGGERS = ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger")
 FOR_LOADING = ("nmt.models", "nmt.attention", "nmt.decoding")
 """Packages whose classes are instantiated when a run is loaded."""
@@ -19,16 +21,16 @@ _REMEDY = "it is not loaded: use a run directory written by nmt.train."
 def check_targets(node: Any, file: Path, allowed: Collection[str], given: Any = None) -> None:
     """Checks each `_target_` in `node`, which was read from `file`, without calling any of them.
 
-    Raises ValueError for a target that is neither a class nor one of our own functions within `allowed`, unless the
-    user's own configuration `given` contains it too. Also raises ValueError for values of types that no configuration
+    Raises Mistake for a target that is neither a class nor one of our own functions within `allowed`, unless the
+    user's own configuration `given` contains it too. Also raises Mistake for values of types that no configuration
     has, and for unresolved interpolations, which could resolve to a `_target_`.
     """
     own = {target for name, target in _values(given, file) if name == "_target_"}
     for name, value in _values(node, file):
         if name == "_target_" and value not in own and not _is_of(str(value), allowed):
-            raise ValueError(f"{file} names '{value}', which does not belong to {', '.join(allowed)}; {_REMEDY}")
+            raise Mistake(f"{file} names '{value}', which does not belong to {', '.join(allowed)}; {_REMEDY}")
         if "${" in str(value):
-            raise ValueError(f"{file} holds '{value}', which is an unresolved interpolation; {_REMEDY}")
+            raise Mistake(f"{file} holds '{value}', which is an unresolved interpolation; {_REMEDY}")
 
 
 def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
@@ -38,7 +40,7 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         name, value = waiting.pop()
         number += 1
         if number > _MOST:
-            raise ValueError(f"{file} has more than {_MOST:,} values, so it is not a configuration of nmt; {_REMEDY}")
+            raise Mistake(f"{file} has more than {_MOST:,} values, so it is not a configuration of nmt; {_REMEDY}")
         if type(value) is dict:
             # Keys are checked too, because they are text as well.
             waiting += [(str(key), part) for key, part in value.items()] + [("", key) for key in value]
@@ -47,7 +49,7 @@ def _values(node: Any, file: Path) -> Iterator[tuple[str, Any]]:
         elif value is None or type(value) in (str, int, float, bool):
             yield name, value
         else:
-            raise ValueError(f"{file} holds a {type(value).__name__}, which no configuration has; {_REMEDY}")
+            raise Mistake(f"{file} holds a {type(value).__name__}, which no configuration has; {_REMEDY}")
 
 
 def _is_of(target: str, packages: Collection[str]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from nmt.errors import Mistake
 from nmt.files import atomic_folder
 
 _TARS = {".tar": open, ".tar.gz": gzip.open, ".tgz": gzip.open, ".tar.bz2": bz2.open, ".tar.xz": lzma.open}
@@ -33,12 +34,12 @@ def stem(name: str) -> str | None:
 def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     """Extracts an archive into a new folder and returns the paths of its files.
 
-    The folder appears only if the whole archive could be extracted. Raises FileExistsError if it exists already, and
+    The folder appears only if the whole archive could be extracted. Raises Mistake if it exists already, and
     ValueError if the archive is damaged, contains anything except files and folders, would write outside the folder, or
     contains more than `most_bytes` bytes or 100,000 files.
     """
     if folder.exists():
-        raise FileExistsError(f"{folder} exists, so {archive} cannot be extracted; delete it, or choose another out=.")
+        raise Mistake(f"{folder} exists, so {archive} cannot be extracted; delete it, or choose another out=.")
     try:
         with atomic_folder(folder) as temporary:
             names = _extract(archive, temporary, most_bytes)
@@ -63,13 +64,13 @@ def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath
             while block := source.read(_BLOCK):
                 left -= len(block)
                 if left < 0:
-                    raise ValueError(
+                    raise Mistake(
                         f"{archive} contains more than {most_bytes:,} bytes, so nothing was extracted; raise max_gib."
                     )
                 file.write(block)
         names.append(name)
         if len(names) > _MOST_FILES:
-            raise ValueError(
+            raise Mistake(
                 f"{archive} contains more than {_MOST_FILES:,} files, so nothing was extracted; extract it with "
                 "another tool."
             )
@@ -79,7 +80,7 @@ def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
     """Yields the name of each file and a stream of its contents. Read the stream before asking for the next file.
 
-    Raises ValueError for links and devices.
+    Raises Mistake for links and devices.
     """
     name = archive.name.lower()
     suffix = next((suffix for suffix in _TARS if name.endswith(suffix)), None)
@@ -102,9 +103,7 @@ def _zipped(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
             if info.is_dir():
                 continue
             if info.compress_type not in _ZIP_METHODS or info.flag_bits & 1:
-                raise ValueError(
-                    f"{archive} is encrypted or uses an unusual compression; extract it with another tool."
-                )
+                raise Mistake(f"{archive} is encrypted or uses an unusual compression; extract it with another tool.")
             # zipfile reads a link as a file that contains the name of its target.
             with zipped.open(info) as source:
                 yield info.filename, source
@@ -117,7 +116,7 @@ def _tarred(archive: Path, unpacked: Any) -> Iterator[tuple[str, IO[bytes]]]:
             if content is not None:
                 yield entry.name, content
             elif not entry.isdir():
-                raise ValueError(
+                raise Mistake(
                     f"{archive} contains '{entry.name}', which is not a file or folder; nothing was extracted."
                 )
             tarred.members = []  # otherwise tarfile keeps all of them in memory
@@ -142,9 +141,9 @@ class _SmallReads:
 
 
 def _safe_path(name: str, archive: Path) -> PurePosixPath:
-    """Returns the path of a member. Raises ValueError if it is unprintable or could leave the folder on any system."""
+    """Returns the path of a member. Raises Mistake if it is unprintable or could leave the folder on any system."""
     path = PurePosixPath(name)
     strange = not name.isprintable() or any(sign in name for sign in "\\:")
     if not path.parts or path.is_absolute() or ".." in path.parts or strange:
-        raise ValueError(f"{archive} contains {name!a}, which is not a safe relative path; nothing was extracted.")
+        raise Mistake(f"{archive} contains {name!a}, which is not a safe relative path; nothing was extracted.")
     return path

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD
 
 TokenizedPair = tuple[Sequence[int], Sequence[int]]
@@ -91,7 +92,7 @@ class Batch(NamedTuple):
 
 
 def collate(examples: Sequence[Example], *, always_context: bool = False) -> Batch:
-    """Pads the examples into a batch, in the order given. Raises ValueError if there are none.
+    """Pads the examples into a batch, in the order given. Raises Mistake if there are none.
 
     `always_context` is passed to `context_sentences` as `always`.
     """
@@ -136,15 +137,15 @@ def separated(batch: Batch) -> list[Example]:
 def pad_source(ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch source"], Bool[Tensor, "batch source"]]:
     """Appends EOS to the source sentences and pads them. Also returns their mask, which is True at pieces and EOS.
 
-    Raises ValueError if there are no sentences.
+    Raises Mistake if there are no sentences.
     """
     source = pad([[*row, EOS] for row in ids])
     return source, source != PAD
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch length"]:
-    """Pads rows of ids to the length of the longest. Raises ValueError if there are none."""
+    """Pads rows of ids to the length of the longest. Raises Mistake if there are none."""
     if not rows:
-        raise ValueError("A batch needs at least one sentence.")
+        raise Mistake("A batch needs at least one sentence.")
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)

@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.data.cache import file_digest
+from nmt.errors import Mistake
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def bounded_lines(file: ByteStream) -> Iterator[tuple[bytes, int]]:
 def text_lines(file: ByteStream, name: str) -> Iterator[str]:
     """The lines of a UTF-8 file, without their line ends and without a byte order mark at the start of the file.
 
-    Cuts lines longer than LONGEST_LINE, with a warning. Raises ValueError with the line number for invalid UTF-8.
+    Cuts lines longer than LONGEST_LINE, with a warning. Raises Mistake with the line number for invalid UTF-8.
     """
     for number, (raw, skipped) in enumerate(bounded_lines(file), start=1):
         if skipped:
@@ -74,8 +75,8 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             start = raw[:4] if number == 1 else b""
             if kind := next((kind for magic, kind in _OTHER_FORMATS.items() if start.startswith(magic)), ""):
-                raise ValueError(f"{name} is {kind}, not UTF-8; use a plain text file in UTF-8.") from error
-            raise ValueError(
+                raise Mistake(f"{name} is {kind}, not UTF-8; use a plain text file in UTF-8.") from error
+            raise Mistake(
                 f"{name}, line {number} is not UTF-8 ({error.reason}); convert the file with iconv, or fix the line."
             ) from error
 
@@ -87,14 +88,14 @@ def iter_lines(path: Path) -> Iterator[str]:
     for a missing file, ValueError for an empty file, and whatever `text_lines` raises.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}; check the path.")
+        raise Mistake(f"There is no file {path}; check the path.")
     empty = True
     with path.open("rb") as file:
         for line in text_lines(file, str(path)):
             empty = False
             yield line
     if empty:
-        raise ValueError(f"{path} is empty; use a file with at least one line.")
+        raise Mistake(f"{path} is empty; use a file with at least one line.")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -112,7 +113,7 @@ def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, s
         if source_line is None or target_line is None:
             longer = number + 1 + sum(1 for _ in (target if source_line is None else source))
             lengths = (number, longer) if source_line is None else (longer, number)
-            raise ValueError(
+            raise Mistake(
                 f"{source_path} has {lengths[0]} lines but {target_path} has {lengths[1]}; "
                 "line n of one must be the translation of line n of the other."
             )
@@ -132,7 +133,7 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
     """The paths of a corpus's source and target files, whether or not they exist.
 
     'sample:NAME' is a part of the embedded corpus. A relative prefix is looked up in the working folder first and then
-    in the checkout that this package is part of. Raises FileNotFoundError for an unknown part of the embedded corpus.
+    in the checkout that this package is part of. Raises Mistake for an unknown part of the embedded corpus.
     """
     if prefix.startswith(_SAMPLE):
         stem = _sample_stem(prefix.removeprefix(_SAMPLE), direction.source)
@@ -144,20 +145,20 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """The two files of a corpus. If one is missing, raises FileNotFoundError with the folders searched and a hint."""
+    """The two files of a corpus. If one is missing, raises Mistake with the folders searched and a hint."""
     files = file_pair(prefix, direction)
     for path, language in zip(files, (direction.source, direction.target), strict=True):
         if not path.is_file():
             folders = " or ".join(str(folder.absolute()) for folder in _roots(prefix))
             searched = "" if path.is_absolute() else f" in {folders}"
-            raise FileNotFoundError(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
+            raise Mistake(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
     return files
 
 
 def text_file(name: str) -> Path:
     """The path of a text file, looked up like a corpus prefix; 'sample:NAME.en' is a file of the embedded corpus.
 
-    Raises FileNotFoundError for a file that does not exist.
+    Raises Mistake for a file that does not exist.
     """
     if name.startswith(_SAMPLE):
         stem, _, language = name.removeprefix(_SAMPLE).rpartition(".")
@@ -169,7 +170,7 @@ def text_file(name: str) -> Path:
         near = [each for each in there if each.startswith(f"{paths[0].name}.")]
         near = near or difflib.get_close_matches(paths[0].name, there, n=1)
         hint = f". Did you mean {' or '.join(str(paths[0].with_name(each)) for each in near[:2])}?" if near else ""
-        raise FileNotFoundError(f"There is no file {paths[0]}{hint or '; check the path.'}")
+        raise Mistake(f"There is no file {paths[0]}{hint or '; check the path.'}")
     return found
 
 
@@ -230,7 +231,7 @@ def _sample_stem(name: str, language: str) -> Path:
     if name in names:
         return folder / name
     remedy = f"choose one of {', '.join(names)}." if names else "set data=files to train on files of your own."
-    raise FileNotFoundError(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
+    raise Mistake(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
 
 
 def _hint(prefix: str, direction: Direction, language: str) -> str:

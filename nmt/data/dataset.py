@@ -23,6 +23,7 @@ from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import Pairs, corpus_files, iter_pairs, read_pairs
 from nmt.data.documents import NO_CONTEXT, ContextWindow, document_file, earlier_pairs, iter_documents, read_documents
 from nmt.data.filters import Filters
+from nmt.errors import Mistake
 from nmt.text import TokenizerPair, changes, normalize
 
 logger = logging.getLogger(__name__)
@@ -185,7 +186,7 @@ def _write(
         pairs, number, parts, source_tokens, target_tokens, dict(+dropped), dict(sorted(changed.items())), same
     )
     if not report.kept:
-        raise ValueError(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
+        raise Mistake(f"No training pair is left: {report}; check {', '.join(prefixes)} and the filters.")
     (folder / "report.json").write_text(json.dumps(asdict(report)), encoding="utf-8")
 
 

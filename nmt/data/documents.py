@@ -10,6 +10,7 @@ from jaxtyping import Int
 from nmt.config.direction import Direction
 from nmt.data.batch import Example, TokenizedPair
 from nmt.data.corpus import corpus_files, iter_lines
+from nmt.errors import Mistake
 from nmt.text import EOS
 
 
@@ -35,7 +36,7 @@ NO_CONTEXT = ContextWindow()
 
 
 def document_file(prefix: str, direction: Direction) -> Path | None:
-    """The path of a corpus's PREFIX.doc, or None if it has none. Raises FileNotFoundError for a missing corpus."""
+    """The path of a corpus's PREFIX.doc, or None if it has none. Raises Mistake for a missing corpus."""
     path = corpus_files(prefix, direction)[0].with_suffix(".doc")
     return path if path.is_file() else None
 
@@ -66,7 +67,7 @@ def check_documents(prefix: str, direction: Direction) -> bool:
 def documents_of_file(path: Path, lines: int) -> list[int]:
     """The document number, from 0, of each of the `lines` lines of a text; the file at `path` names their documents.
 
-    Raises ValueError if the file has a different number of lines, a line without a name, or a document whose lines are
+    Raises Mistake if the file has a different number of lines, a line without a name, or a document whose lines are
     not consecutive.
     """
     first: dict[str, int] = {}
@@ -74,11 +75,11 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
     last = ""
     for count, name in enumerate(iter_lines(path), start=1):
         if not name.strip():
-            raise ValueError(
+            raise Mistake(
                 f"{path}, line {count} is empty; it must name the document that line {count} of the text belongs to."
             )
         if name != last and name in first:
-            raise ValueError(
+            raise Mistake(
                 f"{path}, line {count}: document '{name}' appears again; its first lines start at line {first[name]}, "
                 "and the lines of a document must be consecutive."
             )
@@ -86,7 +87,7 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
         numbers.append(len(first) - 1)
         last = name
     if len(numbers) != lines:
-        raise ValueError(
+        raise Mistake(
             f"{path} has {len(numbers)} lines but the text has {lines}; line n must name the document that line n of "
             "the text belongs to."
         )
@@ -94,18 +95,18 @@ def documents_of_file(path: Path, lines: int) -> list[int]:
 
 
 def check_named(documents: Sequence[Hashable], lines: int) -> None:
-    """Raises ValueError unless `documents` names each line's document and each document's lines are consecutive."""
+    """Raises Mistake unless `documents` names each line's document and each document's lines are consecutive."""
     if isinstance(documents, str):
-        raise ValueError(f"documents must be a list that names each line's document, not {documents!r}.")
+        raise Mistake(f"documents must be a list that names each line's document, not {documents!r}.")
     if len(documents) != lines:
-        raise ValueError(
+        raise Mistake(
             f"The number of document names ({len(documents)}) differs from the number of lines ({lines}): give one "
             "document name for each line."
         )
     seen: set[Hashable] = set()
     for line, name in enumerate(documents):
         if (line == 0 or name != documents[line - 1]) and name in seen:
-            raise ValueError(f"documents[{line}] is {name!r} again; the lines of a document must be consecutive.")
+            raise Mistake(f"documents[{line}] is {name!r} again; the lines of a document must be consecutive.")
         seen.add(name)
 
 

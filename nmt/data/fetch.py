@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from nmt.errors import Mistake
 from nmt.files import try_lock
 
 logger = logging.getLogger(__name__)
@@ -68,14 +69,14 @@ class Limits(NamedTuple):
 
 
 def checked_address(url: str) -> str:
-    """Encodes the non-ASCII characters of an https URL. Raises ValueError if it is not an https URL."""
+    """Encodes the non-ASCII characters of an https URL. Raises Mistake if it is not an https URL."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
     except ValueError as error:  # UnicodeError is a ValueError
-        raise ValueError(f"'{url}' is not a URL ({error}).") from error
+        raise Mistake(f"'{url}' is not a URL ({error}).") from error
     if parts.scheme != "https" or not host or parts.username is not None:
-        raise ValueError(f"'{url}' is not an https:// URL; downloads use https only.")
+        raise Mistake(f"'{url}' is not an https:// URL; downloads use https only.")
     path, query = (quote(part, safe="/%:@!$&'()*+,;=~-._?") for part in (parts.path, parts.query))
     return urlunsplit(("https", f"{host}:{port}" if port else host, path, query, ""))
 
@@ -86,13 +87,13 @@ def fetch(
     """Downloads a file, or returns False if it exists already. `path` never holds an incomplete file.
 
     If all tries fail and a digest is known, the part received so far stays in PATH.part, and the next call resumes from
-    it. Raises ValueError for a URL that is not https or an existing file with a different digest, and DownloadFailed if
+    it. Raises Mistake for a URL that is not https or an existing file with a different digest, and DownloadFailed if
     the file cannot be downloaded.
     """
     url = checked_address(url)
     if path.exists():
         if digest is not None and (objection := digest.objection(path)):
-            raise ValueError(f"{objection} Delete it, or choose another folder with out=.")
+            raise Mistake(f"{objection} Delete it, or choose another folder with out=.")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     # Without a digest, the part that an earlier call left behind might belong to a different version of the file.

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
 from nmt.data.inspection import swapped_check
+from nmt.errors import Mistake
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Filters:
     drop_duplicates: keep only the first of identical pairs.
     drop_overlap: drop a pair whose source or target is also in the held-out corpora.
     drop_swapped: drop a pair whose sides are in each other's language, if one language is Vietnamese.
-    Raises ValueError for limits that no pair can satisfy.
+    Raises Mistake for limits that no pair can satisfy.
     """
 
     max_tokens: int = 128
@@ -33,9 +34,9 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 2:
-            raise ValueError(f"max_tokens={self.max_tokens} drops every pair; it counts EOS and must be at least 2.")
+            raise Mistake(f"max_tokens={self.max_tokens} drops every pair; it counts EOS and must be at least 2.")
         if self.max_ratio < 1:
-            raise ValueError(
+            raise Mistake(
                 f"max_ratio={self.max_ratio} drops every pair; it is the longer side divided by the shorter one, so it "
                 "must be at least 1."
             )

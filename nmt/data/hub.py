@@ -12,6 +12,7 @@ import datasets
 
 from nmt.config.direction import Direction
 from nmt.data.fetch import DownloadFailed
+from nmt.errors import Mistake
 from nmt.files import atomic_write
 
 logger = logging.getLogger(__name__)
@@ -24,11 +25,11 @@ _LOG_EVERY = 100_000
 
 
 def checked_name(name: str) -> str:
-    """Returns the name of a dataset on the Hub. Raises ValueError if it is malformed or is also a local path."""
+    """Returns the name of a dataset on the Hub. Raises Mistake if it is malformed or is also a local path."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"'{name}' is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET.")
+        raise Mistake(f"'{name}' is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET.")
     if Path(name).exists():
-        raise ValueError(
+        raise Mistake(
             f"{name} is a local path, which hides the dataset of that name; run the command in another folder."
         )
     return name
@@ -45,7 +46,7 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
     found = _loaded(name, config)
     splits = {split: _SPLITS.get(split, split) for split in found}
     if len(set(splits.values())) < len(splits):
-        raise ValueError(
+        raise Mistake(
             f"Dataset '{name}' has two validation splits among {', '.join(splits)}, but nmt reads only one; choose "
             "another hub_config, if there is one."
         )
@@ -66,7 +67,7 @@ def _loaded(name: str, config: str | None) -> Any:
     try:
         return datasets.load_dataset(name, config)
     except ValueError as error:
-        raise ValueError(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
+        raise Mistake(f"Dataset '{name}' needs another hub_config: {_shortened(error)}") from error
     # The network and the underlying libraries can raise any exception.
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
@@ -81,12 +82,12 @@ def _shortened(error: Exception) -> str:
 
 
 def _columns(name: str, features: Any, codes: Sequence[str]) -> list[str]:
-    """The names of the columns that hold the texts. Raises ValueError if a language is missing."""
+    """The names of the columns that hold the texts. Raises Mistake if a language is missing."""
     nested = features.get("translation")
     names = getattr(nested, "languages", None) or (nested if isinstance(nested, dict) else features)
     missing = [code for code in codes if code not in names]
     if missing:
-        raise ValueError(
+        raise Mistake(
             f"Dataset '{name}' has no {' and no '.join(missing)}, only {', '.join(sorted(names))}; set languages=A-B "
             "to two of these, or choose another hub_config."
         )

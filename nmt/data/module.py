@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Sampler
 from nmt.data.batch import Batch, Example, collate
 from nmt.data.drawn_pairs import Draw, DrawnPairs
 from nmt.data.plan import Epoch, plan, plan_epoch
+from nmt.errors import Mistake
 
 Collate = Callable[[Sequence[Example]], Any]
 """collate(examples) makes a batch from the examples."""
@@ -118,7 +119,7 @@ class TranslationData(lightning.LightningDataModule):
     def val_dataloader(self) -> DataLoader[Example]:
         """This process's share of the validation pairs, batched by length.
 
-        The batch budget is `batch_tokens`, or the length of the longest pair if that is larger. Raises ValueError if
+        The batch budget is `batch_tokens`, or the length of the longest pair if that is larger. Raises Mistake if
         there are fewer pairs than processes.
         """
         rank, world = self._process()
@@ -126,7 +127,7 @@ class TranslationData(lightning.LightningDataModule):
         try:
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
         except ValueError as error:
-            raise ValueError(
+            raise Mistake(
                 f"The validation corpus has too few pairs ({len(self.validation)}) for {world} processes; "
                 "use a larger one, or lower trainer.devices."
             ) from error

@@ -17,6 +17,7 @@ from datasets.arrow_writer import ArrowWriter
 from nmt.data.cache import cached_folder, content_key, file_digest
 from nmt.data.corpus import iter_lines
 from nmt.data.dataset import TrainingData
+from nmt.errors import Mistake
 from nmt.text import Tokenizer, normalize
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def split_lines(
         return Split(whole, held_out, excluded)
     for path in train:
         if lengths[path] < 2 * number:
-            raise ValueError(
+            raise Mistake(
                 f"{path} has {lengths[path]} lines, and more than half of them would be held out for validation: set "
                 f"data.valid_lines to less than {number}, or name separate files in data.valid."
             )
@@ -141,5 +142,5 @@ def _write(split: Split, tokenizer: Tokenizer, filters: LineFilters, folder: Pat
     report = f"{lines_read:,} lines, {sum(kept):,} kept ({tokens:,} tokens); dropped: {reasons}"
     if not sum(kept):
         files = ", ".join(str(part.file) for part in split.train)
-        raise ValueError(f"No training line is left: {report}; check {files} and the filters.")
+        raise Mistake(f"No training line is left: {report}; check {files} and the filters.")
     (folder / "report.json").write_text(json.dumps([kept, report]), encoding="utf-8")

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from nmt.errors import Mistake
+
 # Sentences are sorted by length in pools of about this many batches at most. Larger pools need less padding; smaller
 # pools mix the sentences better between epochs.
 _POOL_BATCHES = 1024
@@ -27,11 +29,11 @@ def plan(
     In each micro-batch, rows x longest side is at most `batch_tokens`. Every step has `accumulate` micro-batches on
     each of `world` ranks; the largest batches are halved until all steps are full. The steps depend only on the product
     accumulate x world, so a different number of processes divides the same steps differently.
-    Raises ValueError if a sentence is longer than `batch_tokens` or there are too few sentences to fill the steps.
+    Raises Mistake if a sentence is longer than `batch_tokens` or there are too few sentences to fill the steps.
     """
     longest = int(lengths.max(initial=0))
     if longest > batch_tokens:
-        raise ValueError(
+        raise Mistake(
             f"batch_tokens={batch_tokens} is less than the length of the longest sentence, {longest} tokens with EOS; "
             "raise batching.batch_tokens or lower filters.max_tokens."
         )
@@ -128,7 +130,7 @@ def _batches(pool: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[n
 def _fill_steps(batches: list[np.ndarray], per_step: int) -> list[np.ndarray]:
     sentences, needed = sum(map(len, batches)), max(1, -(-len(batches) // per_step)) * per_step
     if sentences < needed:
-        raise ValueError(
+        raise Mistake(
             f"{sentences} sentences in {len(batches)} batches cannot fill steps of {per_step} batches; "
             "lower trainer.accumulate_grad_batches or the number of processes, or add training pairs."
         )

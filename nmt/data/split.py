@@ -17,6 +17,7 @@ from jaxtyping import Int8, UInt64
 from nmt.config.direction import Direction
 from nmt.data.corpus import alignment_file, corpus_files, iter_lines, iter_pairs
 from nmt.data.documents import check_documents, read_documents
+from nmt.errors import Mistake
 from nmt.files import atomic_folder
 from nmt.text import normalize
 
@@ -35,11 +36,11 @@ def split_corpus(
     in the same way. 'left out' counts the pairs that are duplicates of held-out ones, or that share a side with a
     held-out document. The folder appears only when it is complete.
 
-    Raises FileExistsError if the folder exists already, whatever `iter_pairs` and `check_documents` raise, and
+    Raises Mistake if the folder exists already, whatever `iter_pairs` and `check_documents` raise, and
     ValueError if an alignment file has a different number of lines or the corpus cannot provide enough held-out pairs.
     """
     if folder.exists():
-        raise FileExistsError(f"{folder} exists; choose a new folder with split.out=, or delete it.")
+        raise Mistake(f"{folder} exists; choose a new folder with split.out=, or delete it.")
     files = [(path, path.suffix) for path in corpus_files(prefix, direction)]
     check_documents(prefix, direction)
     documents = read_documents(prefix, direction)
@@ -52,10 +53,10 @@ def split_corpus(
         files.append((files[0][0].with_suffix(".doc"), ".doc"))
     counts = np.bincount(parts, minlength=_LEFT_OUT + 1).tolist()
     if not counts[0]:
-        raise ValueError(f"No pair of {prefix} is left for training; lower split.valid and split.test.")
+        raise Mistake(f"No pair of {prefix} is left for training; lower split.valid and split.test.")
     if alignment := alignment_file(prefix, direction):
         if (lines := sum(1 for _ in iter_lines(alignment))) != len(parts):
-            raise ValueError(f"{alignment} has {lines} lines, but the corpus has {len(parts)}; fix or remove the file.")
+            raise Mistake(f"{alignment} has {lines} lines, but the corpus has {len(parts)}; fix or remove the file.")
         files.append((alignment, f".{'.'.join(alignment.name.split('.')[-2:])}"))
     with atomic_folder(folder) as temporary:
         for path, ending in files:
@@ -79,7 +80,7 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
         alone &= (count[inverse] == 1) & (side != 0)
     candidates = first[alone]
     if valid + test > len(candidates):
-        raise ValueError(
+        raise Mistake(
             f"split.valid and split.test ask for {valid + test:,} pairs, but only {len(candidates):,} of "
             f"{len(hashes):,} pairs share no line with another pair; lower them."
         )

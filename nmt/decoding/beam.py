@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Decodable, Hypothesis, Memory, State, move_rows, select_rows
+from nmt.errors import Mistake
 from nmt.kernels.wide_top_k import wide_top_k
 from nmt.text.tokenizer import BOS, EOS
 
@@ -92,7 +93,7 @@ class BeamSearch:
     them, or if no unfinished hypothesis can still enter the `n_best` (see `_done`). The best hypothesis therefore does
     not depend on `n_best`. Greedy search ends at the first EOS.
 
-    `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises ValueError if a setting is out of
+    `length_penalty` is alpha (0 turns it off), and `coverage_penalty` is beta. Raises Mistake if a setting is out of
     range.
     """
 
@@ -108,16 +109,16 @@ class BeamSearch:
         constraints: Constraints | None = None,
     ) -> None:
         if not 1 <= beam_size <= MAX_BEAM_SIZE:
-            raise ValueError(
+            raise Mistake(
                 f"search.beam_size is {beam_size}; it must be between 1 (greedy search) and {MAX_BEAM_SIZE}, because "
                 "each hypothesis needs memory for the scores of the whole vocabulary."
             )
         if not math.isfinite(length_penalty):
-            raise ValueError(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
+            raise Mistake(f"search.length_penalty is {length_penalty}; it must be a finite number (0 turns it off).")
         if not 0 <= coverage_penalty < math.inf:
-            raise ValueError(f"search.coverage_penalty is {coverage_penalty}; it must be finite and at least 0.")
+            raise Mistake(f"search.coverage_penalty is {coverage_penalty}; it must be finite and at least 0.")
         if not 1 <= n_best <= beam_size:
-            raise ValueError(
+            raise Mistake(
                 f"search.n_best is {n_best}; it must be between 1 and search.beam_size, which is {beam_size}."
             )
         self.beam_size, self.n_best = beam_size, n_best
@@ -139,7 +140,7 @@ class BeamSearch:
         """Between 1 and `n_best` hypotheses per sentence, best first.
 
         Each begins with the sentence's row of `prefix` (padded with PAD), cut to the model's maximum output length.
-        `observe` receives every step. Raises ValueError if the model's log-probabilities are NaN, or if they are -inf
+        `observe` receives every step. Raises Mistake if the model's log-probabilities are NaN, or if they are -inf
         for every possible translation.
         """
         memory, own_memory = model.encode(source, source_mask), False
@@ -210,7 +211,7 @@ class BeamSearch:
         totals = self.constraints.apply(totals, history, live.longest, live.prefix)
         best, index = wide_top_k(totals.flatten(1), 2 * self.beam_size)
         if best[:, 0].isnan().any():  # NaN comes first
-            raise ValueError(_NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
+            raise Mistake(_NO_PROBABILITIES.format(sentence=int(live.sentence[best[:, 0].isnan()][0])))
         vocab = totals.shape[2]
         return Candidates(best, index // vocab, index % vocab)
 
@@ -274,7 +275,7 @@ class BeamSearch:
 
     def _ranked(self, index: int, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:
-            raise ValueError(_NO_PROBABILITIES.format(sentence=index))
+            raise Mistake(_NO_PROBABILITIES.format(sentence=index))
         return sorted(hypotheses, key=lambda hypothesis: hypothesis.score, reverse=True)[: self.n_best]
 
 

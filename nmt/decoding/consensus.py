@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from nmt.errors import Mistake
+
 
 def minimum_bayes_risk(texts: Sequence[str], utility: Callable[[str, str], float]) -> int:
     """The index of the text with the highest mean utility(text, other) over all other texts; the first one if tied.
 
     All texts have the same weight, as samples should (Eikema & Aziz 2020), and a text that occurs several times counts
-    each time. Raises ValueError for an empty list.
+    each time. Raises Mistake for an empty list.
     """
     if not texts:
-        raise ValueError("There are no translations to choose from; pass at least one.")
+        raise Mistake("There are no translations to choose from; pass at least one.")
     known = cache(utility)
     risks = [
         -sum(known(text, other) for place, other in enumerate(texts) if place != index)

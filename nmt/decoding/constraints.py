@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 Scores = Float[Tensor, "sentences beams vocab"]
@@ -21,7 +22,7 @@ class Constraints:
     are never generated; with byte fallback no text needs UNK. The maximum length takes precedence over a forced piece
     of the prefix, and both take precedence over all other constraints.
 
-    Raises ValueError if a setting is out of range.
+    Raises Mistake if a setting is out of range.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Constraints:
         if max_length is not None:
             _require("max_length", max_length, min_length, "which is search.constraints.min_length")
         if not 0 <= max_length_ratio < math.inf:
-            raise ValueError(
+            raise Mistake(
                 f"search.constraints.max_length_ratio is {max_length_ratio}; it must be finite and at least 0."
             )
         _require("max_length_offset", max_length_offset, 1, "to leave room for EOS")
@@ -46,10 +47,10 @@ class Constraints:
         self.no_repeat_ngram = no_repeat_ngram
 
     def check_reachable(self, longest_source: int) -> None:
-        """Raises ValueError if `min_length` exceeds the maximum length for the longest source that a search accepts."""
+        """Raises Mistake if `min_length` exceeds the maximum length for the longest source that a search accepts."""
         most = int(longest_source * self.max_length_ratio + self.max_length_offset)
         if self.min_length > most:
-            raise ValueError(
+            raise Mistake(
                 f"search.constraints.min_length is {self.min_length}, but a source of {longest_source} pieces, the "
                 f"longest that a search accepts, allows at most {most} (max_length_ratio x source + "
                 f"max_length_offset): use a min_length of at most {most}."
@@ -109,6 +110,4 @@ def _repetitions(history: Int[Tensor, "rows length"], n: int) -> tuple[Tensor, T
 
 def _require(name: str, value: object, least: int, reason: str) -> None:
     if not isinstance(value, int) or value < least:
-        raise ValueError(
-            f"search.constraints.{name} is {value}; it must be a whole number of at least {least}, {reason}."
-        )
+        raise Mistake(f"search.constraints.{name} is {value}; it must be a whole number of at least {least}, {reason}.")

@@ -9,17 +9,18 @@ from torch import Tensor
 
 from nmt.data.batch import ContextSentences
 from nmt.decoding.state import Decodable, Memory, State
+from nmt.errors import Mistake
 
 
 class Ensemble:
     """p(next piece) is the arithmetic mean of the models' probabilities; the models must share one vocabulary.
 
-    Memory and State are tuples with one entry per model. Raises ValueError for an empty list.
+    Memory and State are tuples with one entry per model. Raises Mistake for an empty list.
     """
 
     def __init__(self, models: Sequence[Decodable]) -> None:
         if not models:
-            raise ValueError("An ensemble of 0 models cannot translate; load at least one model.")
+            raise Mistake("An ensemble of 0 models cannot translate; load at least one model.")
         self.models = list(models)
 
     @property

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.state import Decodable, Hypothesis, select_rows
+from nmt.errors import Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 _DRAWN_AT_ONCE = 2**22
@@ -41,7 +42,7 @@ class Sampling:
     in the batch (except through rounding), and equal sources get equal samples. The log_prob and the score of a sample
     are both the model's own log-probability; the most probable sample comes first.
 
-    Raises ValueError if a setting is out of range.
+    Raises Mistake if a setting is out of range.
     """
 
     def __init__(
@@ -54,15 +55,15 @@ class Sampling:
         constraints: Constraints | None = None,
     ) -> None:
         if samples < 1:
-            raise ValueError(f"search.samples is {samples}; it must be at least 1.")
+            raise Mistake(f"search.samples is {samples}; it must be at least 1.")
         if not 0 < temperature < math.inf:
-            raise ValueError(f"search.temperature is {temperature}; it must be above 0 and finite (1 changes nothing).")
+            raise Mistake(f"search.temperature is {temperature}; it must be above 0 and finite (1 changes nothing).")
         if top_k < 0:
-            raise ValueError(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
+            raise Mistake(f"search.top_k is {top_k}; it must be at least 0 (0 keeps all pieces).")
         if not 0 < top_p <= 1:
-            raise ValueError(f"search.top_p is {top_p}; it must be above 0 and at most 1 (1 keeps all pieces).")
+            raise Mistake(f"search.top_p is {top_p}; it must be above 0 and at most 1 (1 keeps all pieces).")
         if seed < 0:
-            raise ValueError(f"search.seed is {seed}; it must be at least 0.")
+            raise Mistake(f"search.seed is {seed}; it must be at least 0.")
         self.samples, self.temperature, self.top_k, self.top_p, self.seed = samples, temperature, top_k, top_p, seed
         self.constraints = constraints or Constraints()
 
@@ -83,7 +84,7 @@ class Sampling:
     ) -> list[list[Hypothesis]]:
         """`samples` hypotheses per sentence, each beginning with the sentence's row of `prefix` (padded with PAD).
 
-        Raises ValueError if the model's log-probabilities are NaN, or if the constraints allow no piece.
+        Raises Mistake if the model's log-probabilities are NaN, or if the constraints allow no piece.
         """
         memory = model.encode(source, source_mask)
         state = model.start(memory, self.samples)
@@ -145,7 +146,7 @@ class Sampling:
     ) -> Int[Tensor, "sentences samples"]:
         probabilities, pieces = scores.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
         if not probabilities.isfinite().all():
-            raise ValueError(
+            raise Mistake(
                 "There is no next piece to sample, because the model's log-probabilities are NaN or search.constraints "
                 "block all pieces; check the model's weights, or relax the constraints."
             )

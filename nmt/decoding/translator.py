@@ -18,6 +18,7 @@ from nmt.decoding.context import InContext
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Decodable, Hypothesis, Search
 from nmt.decoding.workers import Workers
+from nmt.errors import Mistake
 from nmt.text.normalize import normalize
 from nmt.text.tokenizer import TokenizerPair
 
@@ -69,7 +70,7 @@ class Translator:
     the texts that the search found for a line and returns the index of the best one; by default it is the first.
     `window` says how much of a document the model reads before each line. With `workers` above 1, that many processes
     search batches in parallel, with the model as it is when they start; the model must be on the CPU. The model runs in
-    evaluation mode and is returned to its previous mode. Raises ValueError if a number is too small, and if there is
+    evaluation mode and is returned to its previous mode. Raises Mistake if a number is too small, and if there is
     more than one worker on a system that cannot fork.
     """
 
@@ -85,9 +86,9 @@ class Translator:
         workers: int = 1,
     ) -> None:
         if batch_tokens < 1:
-            raise ValueError(f"batch_tokens is {batch_tokens}; it must be at least 1.")
+            raise Mistake(f"batch_tokens is {batch_tokens}; it must be at least 1.")
         if max_source_tokens < 2:
-            raise ValueError(f"max_source_tokens is {max_source_tokens}; it must be at least 2, for a piece and EOS.")
+            raise Mistake(f"max_source_tokens is {max_source_tokens}; it must be at least 2, for a piece and EOS.")
         self.model = model
         self.tokenizers = tokenizers
         self.search = search
@@ -126,11 +127,11 @@ class Translator:
         ValueError if `lines` or `prefixes` is a single string, or if their lengths differ.
         """
         if isinstance(lines, str):
-            raise ValueError("translate takes a list of lines, not a string; write translate([line]).")
+            raise Mistake("translate takes a list of lines, not a string; write translate([line]).")
         if isinstance(prefixes, str):
-            raise ValueError("prefixes must be a list with one string for each line, not a string; write [prefix].")
+            raise Mistake("prefixes must be a list with one string for each line, not a string; write [prefix].")
         if prefixes is not None and len(prefixes) != len(lines):
-            raise ValueError(
+            raise Mistake(
                 f"There are {len(lines)} lines but {len(prefixes)} prefixes: pass one for each line, or '' for a line "
                 "without a prefix."
             )
@@ -145,10 +146,10 @@ class Translator:
 
         With `document`, all lines up to an empty line are one document. The small first windows return the first
         translations quickly, and the larger later ones fill batches. A ValueError raised by `lines` is raised again
-        after the translations of the lines before it. Raises ValueError if `read_ahead` is below 1.
+        after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
-            raise ValueError(f"read_ahead is {read_ahead}; it must be at least 1 line.")
+            raise Mistake(f"read_ahead is {read_ahead}; it must be at least 1 line.")
         remaining, first_line, size = iter(lines), 1, 1
         number, before = 0, None
         while True:
@@ -229,7 +230,7 @@ class Translator:
         `before` holds the last pairs of the first document if part of that document has already been translated.
         """
         if documents is not None and self.choose and self.window.translations:
-            raise ValueError(
+            raise Mistake(
                 "minimum_bayes_risk=true chooses a translation after the search, but this model reads the translations "
                 "of earlier sentences during the search. Leave it out, or translate single sentences."
             )

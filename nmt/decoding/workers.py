@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.errors import MISTAKES, CheckFailed, is_mistake
+from nmt.errors import MISTAKES, CheckFailed, Mistake, is_mistake
 
 
 class _Worker(NamedTuple):
@@ -30,14 +30,14 @@ class Workers:
     to the model do not reach them. They end when `close` is called, when an error is raised, when an iterator is
     abandoned, and when this process ends for any reason. The next `map` starts new ones.
 
-    Raises ValueError if `number` is below 1, or if the system cannot fork.
+    Raises Mistake if `number` is below 1, or if the system cannot fork.
     """
 
     def __init__(self, number: int, work: Callable[[Any], Any]) -> None:
         if number < 1:
-            raise ValueError(f"workers is {number}; it must be at least 1.")
+            raise Mistake(f"workers is {number}; it must be at least 1.")
         if "fork" not in multiprocessing.get_all_start_methods():
-            raise ValueError(f"workers is {number}, but this system cannot fork processes: use workers=1.")
+            raise Mistake(f"workers is {number}, but this system cannot fork processes: use workers=1.")
         self.number, self.work = number, work
         self._workers: list[_Worker] = []
         weakref.finalize(self, _end, self._workers)

@@ -28,7 +28,7 @@ class Bucket(NamedTuple):
 def by_length(
     hypotheses: Sequence[str], references: References, sources: Sequence[str], metric: Mapping[str, Metric]
 ) -> list[Bucket]:
-    """The score by number of source words. Raises ValueError if the numbers of lines differ or there are no lines."""
+    """The score by number of source words. Raises Mistake if the numbers of lines differ or there are no lines."""
     check_lines(hypotheses, [sources], "sources")
     return _by_number(hypotheses, references, [len(source.split()) for source in sources], LENGTHS, metric)
 
@@ -42,7 +42,7 @@ def by_rarest_word(
 ) -> list[Bucket]:
     """The score by how often the source's rarest word occurs in the training corpus, according to `counts`.
 
-    Lines without words are left out. Raises ValueError if the numbers of lines differ or there are no lines.
+    Lines without words are left out. Raises Mistake if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, [sources], "sources")
     # A line without words has no rarest word; its -1 falls into no bucket.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nmt.errors import Mistake
 from nmt.evaluation.scores import RESAMPLES, Score, check_lines
 
 _SEED = 12345
@@ -17,13 +18,13 @@ _SEED = 12345
 class Comet:
     """A COMET model, given as a name on the Hugging Face hub (downloaded on first use) or as the path of a checkpoint.
 
-    Checkpoints are pickles: load only those you trust. Raises ValueError if unbabel-comet is not installed or the model
+    Checkpoints are pickles: load only those you trust. Raises Mistake if unbabel-comet is not installed or the model
     cannot be loaded.
     """
 
     def __init__(self, model: str, gpu: bool = False) -> None:
         if importlib.util.find_spec("comet") is None:
-            raise ValueError(
+            raise Mistake(
                 f"comet={model} needs the package unbabel-comet, which is not installed. Install it in a "
                 "separate environment, because it needs numpy below 2: in the project's folder, run "
                 "pip install '.[comet]' without constraints.txt."
@@ -34,7 +35,7 @@ class Comet:
             checkpoint = model if Path(model).is_file() else download_model(model)
             self.model: Any = load_from_checkpoint(checkpoint)
         except Exception as error:  # COMET raises a plain Exception for a folder without a model
-            raise ValueError(
+            raise Mistake(
                 f"comet={model} cannot be loaded ({' '.join(str(error).split())}). Use the path of a checkpoint, or "
                 "the name of a model on the hub, such as Unbabel/wmt22-comet-da, and check the network connection."
             ) from error
@@ -43,7 +44,7 @@ class Comet:
     def __call__(self, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> Score:
         """The mean sentence score times 100, with a 95 % interval from resampling the sentences.
 
-        Raises ValueError as `corpus_scores` does.
+        Raises Mistake as `corpus_scores` does.
         """
         check_lines(hypotheses, [references])
         check_lines(hypotheses, [sources], "sources")

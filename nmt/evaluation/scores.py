@@ -15,6 +15,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.errors import Mistake
+
 RESAMPLES = 1000
 References = Sequence[Sequence[str]]
 
@@ -94,7 +96,7 @@ def corpus_scores(
 ) -> list[Score]:
     """Corpus-level scores by the given metrics; the defaults are the headline metrics for plain text.
 
-    Resampling uses sacrebleu's seed: 12345, or the value of the environment variable SACREBLEU_SEED. Raises ValueError
+    Resampling uses sacrebleu's seed: 12345, or the value of the environment variable SACREBLEU_SEED. Raises Mistake
     if the numbers of lines differ or there are no lines.
     """
     check_lines(hypotheses, references)
@@ -103,7 +105,7 @@ def corpus_scores(
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References) -> list[float]:
-    """chrF of each line, because BLEU of a single sentence says little. Raises ValueError as `corpus_scores` does."""
+    """chrF of each line, because BLEU of a single sentence says little. Raises Mistake as `corpus_scores` does."""
     check_lines(hypotheses, references)
     return [sentence_chrf(hypothesis, *own) for hypothesis, *own in zip(hypotheses, *references, strict=True)]
 
@@ -118,16 +120,16 @@ _SENTENCE_CHRF = Chrf()
 
 
 def check_lines(hypotheses: Sequence[str], others: Sequence[Sequence[str]], name: str = "references") -> None:
-    """Raises ValueError if there are no hypotheses or no others, or if their numbers of lines differ."""
+    """Raises Mistake if there are no hypotheses or no others, or if their numbers of lines differ."""
     if not others:
-        raise ValueError(f"There are no {name} to score against; name at least one file.")
+        raise Mistake(f"There are no {name} to score against; name at least one file.")
     for lines in others:
         if len(hypotheses) != len(lines):
-            raise ValueError(
+            raise Mistake(
                 f"{len(hypotheses)} hypotheses but {len(lines)} {name}; every sentence needs one line in each."
             )
     if not hypotheses:
-        raise ValueError("There are no sentences to score; provide at least one.")
+        raise Mistake("There are no sentences to score; provide at least one.")
 
 
 def _score(name: str, metric: Metric, hypotheses: Sequence[str], references: References) -> Score:

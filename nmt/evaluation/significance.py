@@ -16,7 +16,7 @@ def paired_bootstrap(systems: Sequence[Sequence[str]], references: References, m
     """The p-value of each system against the first, from sacrebleu's paired bootstrap resampling (Koehn 2004).
 
     p is 1 for the first system, for a score equal to the first system's, and for a single line, whose resamples are all
-    the same. Raises ValueError if the numbers of lines differ or there are no lines.
+    the same. Raises Mistake if the numbers of lines differ or there are no lines.
     """
     for hypotheses in systems:
         check_lines(hypotheses, references)
@@ -40,7 +40,7 @@ def multi_bootstrap(settings: Sequence[Sequence[Sequence[str]]], references: Ref
     randomness. From n runs it draws n - 1, because drawing n would underestimate the variance of a mean over only a few
     runs (Rao & Wu 1988). p is computed with the same formula as in `paired_bootstrap`. With a single run per setting,
     which adds no variation, p equals that of `paired_bootstrap`. With two or three runs, p is still somewhat too small.
-    Raises ValueError as `paired_bootstrap` does.
+    Raises Mistake as `paired_bootstrap` does.
     """
     for runs in settings:
         for hypotheses in runs:

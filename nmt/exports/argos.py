@@ -24,7 +24,7 @@ def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
     """Writes translate-SOURCE_TARGET.argosmodel to an existing folder; returns the path of that file.
 
     Argos Translate joins target pieces with the source's SentencePiece model. That works for any pieces, so a run with
-    separate vocabularies can be exported too. Raises ValueError for a model that CTranslate2 does not support.
+    separate vocabularies can be exported too. Raises Mistake for a model that CTranslate2 does not support.
     """
     require_plain_transformer(trained, "argos")
     direction = trained.direction

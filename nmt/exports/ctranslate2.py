@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nmt.attention import MultiHeadAttention
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable, Hypothesis, Search
+from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.folding import POSITIONS, Folded, Projection, folded, require_plain_transformer
 from nmt.models.embeddings import sinusoids
@@ -33,7 +34,7 @@ ctranslate2.set_log_level(logging.ERROR)
 def write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
     """Writes the run's model, vocabularies and SentencePiece models to an existing folder.
 
-    Raises ValueError for a model that CTranslate2 does not support.
+    Raises Mistake for a model that CTranslate2 does not support.
     """
     model = require_plain_transformer(trained, "ctranslate2")
     layers: Any = model.encoder, model.decoder  # nn.ModuleList does not know the class of its modules
@@ -115,9 +116,7 @@ def _write_norm(spec: Any, norm: nn.Module, dim: int) -> None:
     elif isinstance(norm, nn.LayerNorm):
         spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
     else:
-        raise ValueError(
-            f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx."
-        )
+        raise Mistake(f"ctranslate2 supports only layer_norm and scale_norm, not norm={type(norm).__name__}: use onnx.")
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -199,17 +198,17 @@ class _Scored(NamedTuple):
 class CTranslate2Search:
     """A BeamSearch that CTranslate2 runs without a length penalty, because its penalty differs from ours.
 
-    Our length penalty then ranks the hypotheses. Raises ValueError for settings that CTranslate2 does not support.
+    Our length penalty then ranks the hypotheses. Raises Mistake for settings that CTranslate2 does not support.
     """
 
     def __init__(self, model: CTranslate2Model, search: Search) -> None:
         if not isinstance(search, BeamSearch):
-            raise ValueError(
+            raise Mistake(
                 f"engine=ctranslate2 supports only beam search, not search={type(search).__name__.lower()}: use "
                 "engine=torch or onnx."
             )
         if search.coverage_penalty:
-            raise ValueError(
+            raise Mistake(
                 f"search.coverage_penalty is {search.coverage_penalty}, which engine=ctranslate2 does not support: set "
                 "it to 0, or use engine=torch or onnx."
             )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config.messages import unknown
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
 from nmt.exports.extras import check_extra
@@ -31,20 +31,20 @@ def load_with_engine(
     if engine == "torch":
         return load_runs(paths, device, precision), None
     if engine not in ENGINES:
-        raise ValueError(unknown("engine", engine, ("torch", *ENGINES)))
+        raise Mistake(unknown("engine", engine, ("torch", *ENGINES)))
     if len(paths) > 1:
-        raise ValueError(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
+        raise Mistake(f"engine={engine} translates with one run, not with {len(paths)}: use engine=torch.")
     if precision not in PRECISIONS:
-        raise ValueError(
+        raise Mistake(
             f"engine={engine} supports precision={' and '.join(PRECISIONS)}, not {precision}: use one of them, or "
             "engine=torch."
         )
     if engine == "onnx" and device == "cuda":
-        raise ValueError("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
+        raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
     try:
         check_extra(engine)
     except ValueError as error:
-        raise ValueError(f"{error} Or use engine=torch.") from error
+        raise Mistake(f"{error} Or use engine=torch.") from error
     [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
     opened, _ = _opened(trained, engine, precision)
     if opened is None:
@@ -80,7 +80,7 @@ def _check_exports_writable(trained: Trained, engine: str) -> None:
     try:
         check_writable("run_dir", trained.run.path)
     except ValueError as error:
-        raise ValueError(
+        raise Mistake(
             f"engine={engine} has to export the run to {trained.run.exports} first, but cannot write there: copy the "
             "run to another folder, or use engine=torch."
         ) from error
@@ -93,8 +93,8 @@ def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
     run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
     try:
         pairs = comparison_pairs(run)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
+    except Mistake as error:
+        raise Mistake(
             f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
             f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m nmt.export "
             f"run_dir={run.run.path} format={engine} quantization={precision} out={folder} overwrite=true source=FILE "

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
-from nmt.errors import FULL_DISK
+from nmt.errors import FULL_DISK, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
@@ -27,7 +27,7 @@ EXPORTER = 1
 def comparison_pairs(trained: Trained, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
-    Raises FileNotFoundError for a missing file.
+    Raises Mistake for a missing file.
     """
     if source is not None and reference is not None:
         sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference))
@@ -35,8 +35,8 @@ def comparison_pairs(trained: Trained, source: str | None = None, reference: str
         data, direction = trained.settings.data, trained.direction
         try:
             sources, references = read_aligned(data.valid, direction)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
+        except Mistake as error:
+            raise Mistake(
                 f"The exported model is compared with the run on its validation corpus, which is missing ({error}). "
                 "Give sentence pairs of your own: source=FILE reference=FILE."
             ) from error
@@ -49,21 +49,21 @@ def comparison_pairs(trained: Trained, source: str | None = None, reference: str
 
 
 def check_replaceable(out: Path, overwrite: bool) -> None:
-    """Raises FileExistsError unless `out` contains no files, or contains only an export and `overwrite` is true."""
+    """Raises Mistake unless `out` contains no files, or contains only an export and `overwrite` is true."""
     check_writable("out", out)
     if out.is_symlink():
-        raise FileExistsError(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
+        raise Mistake(f"out is {out}, a symbolic link: name the folder itself, {out.resolve()}.")
     record = read_record(out)
     present = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     if not present:
         return
     if not record:
-        raise FileExistsError(f"out is {out}, which exists and is not an export: choose another folder.")
+        raise Mistake(f"out is {out}, which exists and is not an export: choose another folder.")
     if not overwrite:
-        raise FileExistsError(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
+        raise Mistake(f"out is {out}, which exists: choose another folder, or overwrite=true to replace it.")
     others = sorted(present - {RECORD, *record.get("files", ())})
     if others:
-        raise FileExistsError(
+        raise Mistake(
             f"out is {out}, which contains files besides the export ({', '.join(others[:3])}): move these files to "
             "another folder."
         )
@@ -72,7 +72,7 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
 def export_run(trained: Trained, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
     """Writes the run to the folder `out`, replacing its contents, and compares the export with the run.
 
-    Raises ValueError if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
+    Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
     is left unchanged.
     """
     with _named(out), atomic_folder(out, replace=True) as part:

@@ -6,11 +6,13 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from nmt.errors import Mistake
+
 _PROJECT = "nmt-attention"
 
 
 def check_extra(extra: str) -> None:
-    """Raises ValueError if a package of an extra is missing, or if its version is not one that the project supports."""
+    """Raises Mistake if a package of an extra is missing, or if its version is not one that the project supports."""
     try:
         declared = [Requirement(text) for text in metadata.requires(_PROJECT) or []]
     except metadata.PackageNotFoundError:  # a checkout that is not installed
@@ -22,15 +24,15 @@ def check_extra(extra: str) -> None:
         try:
             found = metadata.version(each.name)
         except metadata.PackageNotFoundError:
-            raise ValueError(f"{extra} needs the package {each.name}, which is not installed; {remedy}") from None
+            raise Mistake(f"{extra} needs the package {each.name}, which is not installed; {remedy}") from None
         if found not in each.specifier:
             versions = ",".join(sorted(map(str, each.specifier), reverse=True))  # >=, then <
-            raise ValueError(f"{extra} needs the package {each.name}{versions}, but {found} is installed; {remedy}")
+            raise Mistake(f"{extra} needs the package {each.name}{versions}, but {found} is installed; {remedy}")
 
 
 @contextmanager
 def importing(extra: str) -> Iterator[None]:
-    """Raises ValueError in place of the ImportError for a package of the extra that is missing or broken."""
+    """Raises Mistake in place of the ImportError for a package of the extra that is missing or broken."""
     try:
         yield
     except ImportError as error:
@@ -38,8 +40,8 @@ def importing(extra: str) -> Iterator[None]:
         if module.partition(".")[0] == "nmt":  # a bug in nmt
             raise
         if isinstance(error, ModuleNotFoundError) and module and "." not in module:
-            raise ValueError(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
-        raise ValueError(
+            raise Mistake(f"{extra} needs the package {module}; run {_install(extra)} first.") from error
+        raise Mistake(
             f"A package that {extra} needs cannot be imported ({error}): reinstall it, or run {_install(extra)} in a "
             "new environment."
         ) from error

@@ -12,6 +12,7 @@ from nmt.attention import Attention, MultiHeadAttention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Dot, General, NoScore, ScaledDot
 from nmt.attention.windows import Global
+from nmt.errors import Mistake
 from nmt.models import Transformer
 from nmt.runs.load import Trained
 
@@ -45,14 +46,14 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     model = trained.model
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
-        raise ValueError(
+        raise Mistake(
             f"{format} supports only Transformers, but {trained.run.path} is a {type(model).__name__} model: use onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
                 known = ", ".join(_option(each) for each in held)
-                raise ValueError(
+                raise Mistake(
                     f"{format} does not support {choice}={_option(type(part))}, which {trained.run.path} uses "
                     f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
                 )
@@ -60,9 +61,9 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
 
 
 def require_no_context(trained: Trained, format: str) -> None:
-    """Raises ValueError for a run that reads earlier sentences."""
+    """Raises Mistake for a run that reads earlier sentences."""
     if trained.window.sentences:
-        raise ValueError(
+        raise Mistake(
             f"{format} supports only models that read one sentence, but {trained.run.path} also reads earlier ones "
             "(context): export the run that it started from, or one trained with context=none."
         )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.errors import Mistake
 from nmt.exports.extras import check_extra, importing
 from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
 from nmt.runs.load import Trained
@@ -27,13 +28,13 @@ class Format(NamedTuple):
 def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to an existing folder.
 
-    Raises ValueError if the format's packages are missing or broken, or if it does not support the model or the number
+    Raises Mistake if the format's packages are missing or broken, or if it does not support the model or the number
     format.
     """
     check_extra(format)
     known = FORMATS[format].quantizations
     if quantization not in known:
-        raise ValueError(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
+        raise Mistake(f"quantization is {quantization}, but with format={format} it must be {' or '.join(known)}.")
     with importing(format):
         FORMATS[format].write(trained, folder, quantization)
 
@@ -41,7 +42,7 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
 def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
     """Opens an export the way its users do; for an Argos package, opens the CTranslate2 model in it.
 
-    Raises ValueError if the format's packages are missing or broken.
+    Raises Mistake if the format's packages are missing or broken.
     """
     with importing(format):
         return FORMATS[format].open(trained, folder, quantization)
@@ -50,7 +51,7 @@ def open_exported(trained: Trained, format: str, folder: Path, quantization: str
 def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:
     """The engine for a folder that `write_format` wrote.
 
-    Raises ValueError if the engine's packages are missing or broken, and DamagedExport if the folder cannot be read.
+    Raises Mistake if the engine's packages are missing or broken, and DamagedExport if the folder cannot be read.
     """
     check_extra(engine)
     with importing(engine):

@@ -17,6 +17,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import batches_by_length
+from nmt.errors import Mistake
 from nmt.exports.folding import POSITIONS, Projection, folded, require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
@@ -37,7 +38,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     """Writes the model, tokenizer, search settings and model card to an existing folder.
 
     AutoModelForSeq2SeqLM and AutoTokenizer load them offline and without nmt. A post-norm model becomes a
-    MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises ValueError for a model that neither of
+    MarianMTModel, a pre-norm one a PegasusForConditionalGeneration. Raises Mistake for a model that neither of
     them supports.
     """
     model = require_plain_transformer(trained, "hugging_face")
@@ -48,7 +49,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     # The library computes its own position encodings: those of nmt.models.embeddings.sinusoids in a different order.
     lacking = sorted(name for name in state if name not in weights and not name.endswith("embed_positions.weight"))
     if lacking:
-        raise ValueError(
+        raise Mistake(
             f"hugging_face does not support transformers {transformers.__version__}, whose model also has the weights "
             f"{', '.join(lacking)}; run pip install -c constraints.txt transformers first."
         )
@@ -108,7 +109,7 @@ def length_exponent(alpha: float) -> float:
 class HuggingFaceModel:
     """An exported folder, loaded and used as its README.md says.
 
-    Raises ValueError, naming the folder, if transformers cannot load it.
+    Raises Mistake, naming the folder, if transformers cannot load it.
     """
 
     max_source: int | None = POSITIONS
@@ -119,7 +120,7 @@ class HuggingFaceModel:
             self.model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
             self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, RuntimeError, KeyError, ValueError) as error:
-            raise ValueError(f"transformers cannot load {folder} ({error}): export the run again.") from error
+            raise Mistake(f"transformers cannot load {folder} ({error}): export the run again.") from error
 
     @torch.inference_mode()
     def forced_log_probs(
@@ -161,15 +162,15 @@ class HuggingFaceModel:
 
 
 def _require_known_parts(trained: Trained, model: Transformer) -> None:
-    """Raises ValueError if a part of the model exists in neither Marian nor Pegasus."""
+    """Raises Mistake if a part of the model exists in neither Marian nor Pegasus."""
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
-        raise ValueError(
+        raise Mistake(
             f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {trained.run.path} uses: "
             "use ctranslate2 or onnx, which support both."
         )
     if model.norm_first and not trained.tokenizers.joint:
-        raise ValueError(
+        raise Mistake(
             f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
             f"{trained.run.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
             "support both."

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from nmt.attention import SiteWatch, View
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
+from nmt.errors import Mistake
 from nmt.exports.folding import require_no_context
 from nmt.files import write_json
 from nmt.models.base import Seq2Seq
@@ -137,7 +138,7 @@ def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
     docs/how_to/onnx.md describes them. With `int8`, the matrices of linear layers and LSTMs are stored as 8-bit
     integers with one scale per column, and their inputs are rounded to 8 bits when the graph runs.
 
-    Raises ValueError for a model that cannot be written as two graphs.
+    Raises Mistake for a model that cannot be written as two graphs.
     """
     model = _exportable(trained)
     with torch.no_grad():
@@ -175,18 +176,18 @@ def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
 
 
 def _exportable(trained: Trained) -> Seq2Seq:
-    """A copy of the model on the CPU with ONNX's recurrent operators. Raises ValueError if it cannot be exported."""
+    """A copy of the model on the CPU with ONNX's recurrent operators. Raises Mistake if it cannot be exported."""
     path = trained.run.path
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
-        raise ValueError(
+        raise Mistake(
             f"onnx is exported from float32 weights, but {path} is loaded with precision={trained.precision}: load "
             "it with precision=float32."
         )
     model = copy.deepcopy(trained.model).cpu()
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
-            raise ValueError(
+            raise Mistake(
                 f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own "
                 "past at every source piece: export a run with another model.encoder, or use engine=torch."
             )
@@ -220,7 +221,7 @@ def _write(
         foreign = {type(part).__name__ for part in module.modules() if not _is_known(type(part))}
         what = f"the class {' or '.join(sorted(foreign))}" if foreign else "a part of this model"
         reason = (str(error.__cause__ or error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(
+        raise Mistake(
             f"{file.name} cannot be written, because torch.onnx cannot express {what} ({reason}); use operations that "
             "torch.export can trace for every size, or one of nmt's own classes."
         ) from error

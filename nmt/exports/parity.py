@@ -10,8 +10,8 @@ from nmt.config.nodes import make
 from nmt.data.batch import pad_source
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable
-from nmt.errors import CheckFailed
-from nmt.runs.forced_scores import piece_log_probs, readable_batches
+from nmt.errors import CheckFailed, Mistake
+from nmt.runs.forced_batches import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator, named_search
 from nmt.text import BOS, EOS, normalize
@@ -101,7 +101,7 @@ def comparison_search(trained: Trained) -> Mapping[str, Any]:
 def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
     """Compares the run and its export on sentence pairs, leaving out pairs that are too long for either.
 
-    Raises ValueError if no pair is left.
+    Raises Mistake if no pair is left.
     """
     lines = [normalize(line) for line in sources]
     source_ids, target_ids = (
@@ -110,7 +110,7 @@ def compare(trained: Trained, exported: Exported, sources: Sequence[str], refere
     )
     differences = log_prob_differences(trained, exported, source_ids, target_ids)
     if not differences:
-        raise ValueError("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
+        raise Mistake("There is no sentence pair to compare the exported model on; give source=FILE reference=FILE.")
     chosen = [lines[index] for index in differences]
     translations = build_translator([trained], comparison_search(trained)).translate(chosen)
     pairs = zip(translations, exported.translate(chosen), strict=True)

@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.errors import Mistake
+
 
 class Dropout(nn.Module):
     """Zeroes elements with probability p in training and scales the others by 1 / (1 - p) (Srivastava et al. 2014).
@@ -20,7 +22,7 @@ class Dropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p < 1:
-            raise ValueError(f"dropout is {p}; it must be at least 0 and below 1, such as 0.1.")
+            raise Mistake(f"dropout is {p}; it must be at least 0 and below 1, such as 0.1.")
         self.p = p
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nmt.errors import Mistake
+
 BOS, EOS = "<s>", "</s>"
 
 
@@ -76,10 +78,10 @@ class SentenceMaps:
     """The earlier pairs of its document that the model read."""
 
     def site(self, name: str) -> AttentionMap:
-        """The map of a site, such as 'cross'. Raises ValueError if the model has no such site."""
+        """The map of a site, such as 'cross'. Raises Mistake if the model has no such site."""
         found = [item for item in self.maps if item.site == name]
         if not found:
-            raise ValueError(
+            raise Mistake(
                 f"There are no maps at site '{name}', only at {', '.join(item.site for item in self.maps)}; choose one."
             )
         return found[0]
@@ -119,12 +121,10 @@ def site_labels(
 
 
 def selected_sites(site: str, known: Iterable[str]) -> list[str]:
-    """The sites that a setting selects: one, or every one for 'all'. Raises ValueError if the model lacks the site."""
+    """The sites that a setting selects: one, or every one for 'all'. Raises Mistake if the model lacks the site."""
     known = list(known)
     if site not in (*known, "all"):
-        raise ValueError(
-            f"This model has no attention at site '{site}', only at {', '.join(known)}; choose one, or all."
-        )
+        raise Mistake(f"This model has no attention at site '{site}', only at {', '.join(known)}; choose one, or all.")
     return known if site == "all" else [site]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nmt.config.messages import unknown
+from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps, selected
 
 Heads = Float[np.ndarray, "layers heads"]
@@ -148,9 +149,9 @@ def per_head(found: Sequence[HeadDiagnostics]) -> list[HeadDiagnostics]:
 
 
 def worst_first(found: Sequence[HeadDiagnostics], name: str) -> list[HeadDiagnostics]:
-    """Sorts diagnostics by a measure, worst first. Raises ValueError for an unknown measure."""
+    """Sorts diagnostics by a measure, worst first. Raises Mistake for an unknown measure."""
     if name not in Measures._fields:
-        raise ValueError(unknown("measure", name, Measures._fields))
+        raise Mistake(unknown("measure", name, Measures._fields))
     return sorted(found, key=lambda each: each.values[name], reverse=name not in WORSE_IS_LESS)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nmt.config.schema import DrawingSettings
+from nmt.errors import Mistake
 from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_choice, per_head, per_sentence, worst_first
 from nmt.maps.links import Choice, chosen_map
@@ -41,7 +42,7 @@ _FOLDERS = {
 class Drawing:
     """The settings of a drawing, checked against the maps that it shows.
 
-    Raises ValueError for a site, layer or head that the maps lack.
+    Raises Mistake for a site, layer or head that the maps lack.
     """
 
     settings: DrawingSettings
@@ -54,7 +55,7 @@ class Drawing:
                 number = self.sites[site][f"{key}s"]
                 if isinstance(value, int) and value >= number:
                     there = f"{key}s 0 to {number - 1}" if number > 1 else f"only {key} 0"
-                    raise ValueError(f"{key} is {value}; {site} has {there}: choose one, or leave it out for the mean.")
+                    raise Mistake(f"{key} is {value}; {site} has {there}: choose one, or leave it out for the mean.")
 
     @property
     def drawn_sites(self) -> list[str]:
@@ -99,7 +100,7 @@ class Drawing:
 def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
     """Writes the chosen formats for all lines or the given ones, and yields the text to print: the paths and a table.
 
-    Alignments always cover all lines. Raises ValueError if a line has no maps, and if no picture can be drawn.
+    Alignments always cover all lines. Raises Mistake if a line has no maps, and if no picture can be drawn.
     """
     wanted = folder.lines if lines is None else lines
     formats = drawing.settings.formats
@@ -163,7 +164,7 @@ def _pictures(
         pace(1, total)
     if not drawn:
         reason = refused or f"No sentence has maps at {', '.join(drawing.drawn_sites)}; add documents=FILE."
-        raise ValueError(f"No picture could be drawn. {reason}")
+        raise Mistake(f"No picture could be drawn. {reason}")
 
 
 def _detail(*axes: tuple[str, int | None, int]) -> str:

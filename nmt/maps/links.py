@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nmt.data.corpus import read_lines
+from nmt.errors import Mistake
 from nmt.maps.attention_map import selected
 from nmt.maps.words import PIECE_ROWS, PieceRow, word_map
 
@@ -58,16 +59,16 @@ class Rates(NamedTuple):
 def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
-    `flip` swaps source and target, for a file of the opposite direction. Raises FileNotFoundError if it does not exist,
+    `flip` swaps source and target, for a file of the opposite direction. Raises Mistake if it does not exist,
     and a ValueError that names the file and line of an invalid link.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 
 
 def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Raises ValueError if `alignments`, read from `path`, do not fit the sentence pairs."""
+    """Raises Mistake if `alignments`, read from `path`, do not fit the sentence pairs."""
     if not len(alignments) == len(sources) == len(targets):
-        raise ValueError(
+        raise Mistake(
             f"{path} has {len(alignments)} lines, but there are {len(sources)} source and {len(targets)} target "
             "sentences: it must have one line for each sentence pair."
         )
@@ -75,7 +76,7 @@ def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[s
         words = len(source.split()), len(target.split())
         for i, j in sorted(gold.sure | gold.possible):
             if i >= words[0] or j >= words[1]:
-                raise ValueError(
+                raise Mistake(
                     f"{path}, line {number}: link {i}-{j} does not fit {words[0]} source and {words[1]} target words; "
                     "count words from 0 and write the source first (or name the file after the other direction)."
                 )
@@ -84,11 +85,11 @@ def check_links(path: Path, alignments: Sequence[Alignment], sources: Sequence[s
 def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> Rates:
     """Alignment error rate 1 - (|A n S| + |A n P|) / (|A| + |S|), precision |A n P| / |A| and recall |A n S| / |S|.
 
-    A are the predicted, S the sure and P the possible links of the whole corpus. Raises ValueError if the numbers of
+    A are the predicted, S the sure and P the possible links of the whole corpus. Raises Mistake if the numbers of
     sentences differ, or if there is neither a predicted nor a sure link.
     """
     if len(predicted) != len(gold):
-        raise ValueError(
+        raise Mistake(
             f"{len(predicted)} predicted but {len(gold)} gold alignments: every sentence pair needs one of each."
         )
     in_sure = in_possible = of_predicted = of_sure = 0
@@ -98,7 +99,7 @@ def rates(predicted: Sequence[Collection[Link]], gold: Sequence[Alignment]) -> R
         of_predicted += len(links)
         of_sure += len(sure)
     if of_predicted + of_sure == 0:
-        raise ValueError("The alignment error rate is undefined: there are no predicted and no sure links.")
+        raise Mistake("The alignment error rate is undefined: there are no predicted and no sure links.")
     return Rates(
         1 - (in_sure + in_possible) / (of_predicted + of_sure),
         in_possible / of_predicted if of_predicted else 1.0,
@@ -115,9 +116,9 @@ def argmax_links(weights: Float[np.ndarray, "target_words source_words"]) -> fro
 
 
 def threshold_links(weights: Float[np.ndarray, "target_words source_words"], least: float) -> frozenset[Link]:
-    """A link wherever the weight is at least `least`. Raises ValueError unless 0 < least <= 1."""
+    """A link wherever the weight is at least `least`. Raises Mistake unless 0 < least <= 1."""
     if not 0 < least <= 1:
-        raise ValueError(f"The threshold is {least}; it must be above 0 and at most 1, such as 0.2.")
+        raise Mistake(f"The threshold is {least}; it must be above 0 and at most 1, such as 0.2.")
     return frozenset((int(i), int(j)) for j, i in zip(*np.nonzero(weights >= least), strict=True))
 
 
@@ -145,10 +146,10 @@ def table(
 ) -> dict[Choice, Rates]:
     """The rates of the argmax links for every choice: each row for each head, each layer's mean and the overall mean.
 
-    Each argument contains one item for each sentence pair. Raises ValueError if there are no maps.
+    Each argument contains one item for each sentence pair. Raises Mistake if there are no maps.
     """
     if not weights:
-        raise ValueError(
+        raise Mistake(
             "There are no attention maps to choose from: use at least one sentence pair with a gold alignment."
         )
     layers, heads = weights[0].shape[:2]
@@ -177,7 +178,7 @@ def _parse(line: str, flip: bool, place: str) -> Alignment:
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
-            raise ValueError(f"{place}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
+            raise Mistake(f"{place}: '{token}' is not a link; write i-j (sure) or i?j (possible), counted from 0.")
         i, kind, j = int(match[1]), match[2], int(match[3])
         link = (j, i) if flip else (i, j)
         possible.add(link)

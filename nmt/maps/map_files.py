@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nmt.data.cache import file_digest
+from nmt.errors import Mistake
 from nmt.files import write_bytes
 from nmt.maps.attention_map import AttentionMap, EarlierPair, Labels, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.words import word_ids
@@ -31,13 +32,13 @@ _SITE = ("layers", "heads", "rows", "columns")
 
 
 class MapFolder:
-    """A complete folder of maps. Raises FileNotFoundError without a manifest, and ValueError for a damaged manifest."""
+    """A complete folder of maps. Raises Mistake without a manifest, and ValueError for a damaged manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         file = path / MANIFEST
         if not file.is_file():
-            raise FileNotFoundError(
+            raise Mistake(
                 f"{path} is not a folder of attention maps, because it has no {MANIFEST}; use the folder (out=) that "
                 "nmt.export_attention wrote."
             )
@@ -48,11 +49,9 @@ class MapFolder:
             whole = whole and all(key in site for site in self.manifest["sites"].values() for key in _SITE)
             whole = whole and all(key in entry for entry in self.manifest["sentences"] for key in _ENTRY)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(
-                f"{file} is damaged or not a manifest of attention maps: export the maps again."
-            ) from error
+            raise Mistake(f"{file} is damaged or not a manifest of attention maps: export the maps again.") from error
         if not known or not whole:
-            raise ValueError(
+            raise Mistake(
                 f"{file} is incomplete or not of format '{FORMAT}', version {VERSION}: export the maps again."
             )
 
@@ -69,11 +68,11 @@ class MapFolder:
     def sentences(self, lines: Iterable[int] | None = None) -> Iterator[SentenceMaps]:
         """The maps of all sentences, or of those on the given lines, sorted by line and rank and read one at a time.
 
-        Raises ValueError if a line has no maps, and if a file is missing or damaged.
+        Raises Mistake if a line has no maps, and if a file is missing or damaged.
         """
         wanted = set(self.lines if lines is None else lines)
         if missing := sorted(wanted - set(self.lines)):
-            raise ValueError(
+            raise Mistake(
                 f"{self.path} has no maps for line {missing[0]}; it has maps for {len(self.lines)} lines from "
                 f"{self.lines[0] if self.lines else 0} to {self.lines[-1] if self.lines else 0}: choose one of these."
             )
@@ -84,12 +83,12 @@ class MapFolder:
     def _read(self, entry: Mapping[str, Any]) -> SentenceMaps:
         # The manifest may come from an untrusted source: a name in it must not lead out of the folder.
         if not _FILE.fullmatch(str(entry["file"])):
-            raise ValueError(
+            raise Mistake(
                 f"{self.path / MANIFEST} names '{entry['file']}', which is not a file of maps: export the maps again."
             )
         path = self.path / entry["file"]
         if not path.is_file() or file_digest(path) != entry["sha256"]:
-            raise ValueError(f"{path} is missing or differs from its manifest: export the maps again.")
+            raise Mistake(f"{path} is missing or differs from its manifest: export the maps again.")
         source_pieces, target_pieces = entry["source_pieces"], entry["target_pieces"]
         try:
             earlier = [EarlierPair(*pair) for pair in entry.get("earlier", [])]
@@ -98,20 +97,20 @@ class MapFolder:
                 sites = [name for name in arrays.files if "." not in name]
                 maps = [_map(site, arrays, labels[site]) for site in sites]
         except (OSError, EOFError, ValueError, TypeError, KeyError, MemoryError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is damaged: export the maps again.") from error
+            raise Mistake(f"{path} is damaged: export the maps again.") from error
         return SentenceMaps(entry["line"], entry["rank"], source_pieces, target_pieces, maps, entry["score"], earlier)
 
 
 def _map(site: str, arrays: Any, labels: Labels) -> AttentionMap:
     weights = arrays[site]
     if weights.ndim != 4 or weights.shape[2:] != (len(labels.inputs), len(labels.columns)):
-        raise ValueError(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
+        raise Mistake(f"Weights of shape {weights.shape} do not fit the pieces of the manifest.")
     parts: list[Any] = [
         arrays[key] if (key := f"{site}.{part}") in arrays.files else None for part in (*_LOCAL, _ATTRIBUTION)
     ]
     *local, attribution = parts
     if attribution is not None and attribution.shape != weights.shape:
-        raise ValueError(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
+        raise Mistake(f"Attributions of shape {attribution.shape} do not match weights of shape {weights.shape}.")
     return AttentionMap(site, weights, *labels, None if local[0] is None else LocalWindow(*local), attribution)
 
 
@@ -127,7 +126,7 @@ def write_maps(
     """Writes maps as they arrive, in any order, and the manifest last: a folder with a manifest is complete.
 
     `sites` describes each site, `made_from` the run and its input; both are copied into the manifest. Maps already in
-    the folder are replaced once all new ones are written. Raises ValueError if the old manifest is damaged or
+    the folder are replaced once all new ones are written. Raises Mistake if the old manifest is damaged or
     belongs to another program.
     """
     if (folder / MANIFEST).exists():

@@ -14,6 +14,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from nmt.errors import Mistake
+
 # Comes with matplotlib and covers all Vietnamese letters.
 _FONT = "DejaVu Sans"
 # Reversed magma is perceptually uniform, but yellow at 0. With white at 0, lightness still decreases evenly.
@@ -83,7 +85,7 @@ def heat_map(
 ) -> Picture:
     """Draws one map: the source along the top, the target down the left side, and a square cell for each pair.
 
-    A cell of weight 0 is white. Longer sentences get smaller cells. Raises ValueError if the labels do not fit the map,
+    A cell of weight 0 is white. Longer sentences get smaller cells. Raises Mistake if the labels do not fit the map,
     if the map is empty, or if the width is too small.
     """
     _check_labels(weights.shape, source_labels, target_labels)
@@ -93,7 +95,7 @@ def heat_map(
     figure, size = _fitted(weights[None, None], labels, look, size)
     if size.cell < _LETTER:
         least = _least_width(weights[None, None], labels, look, _Size(_LETTER, _PRINT))
-        raise ValueError(
+        raise Mistake(
             f"A picture of {weights.shape[1]} columns does not fit into {look.width} inches with "
             f"{_PRINT:.0f}-point letters; use at least {least}."
         )
@@ -118,7 +120,7 @@ def heat_map_grid(
         figure, size = _fitted(weights, labels, look, _Size(_GRID_CELL, 0.0))
     if size.cell < _SMALLEST:
         least = _least_width(weights, labels, look, _Size(_SMALLEST, 0.0))
-        raise ValueError(
+        raise Mistake(
             f"{weights.shape[1]} maps of {weights.shape[3]} columns side by side do not fit into {look.width} "
             f"inches; use at least {least}."
         )
@@ -127,7 +129,7 @@ def heat_map_grid(
 
 def _check_labels(shape: Sequence[int], source_labels: Sequence[str], target_labels: Sequence[str]) -> None:
     if tuple(shape) != (len(target_labels), len(source_labels)) or 0 in shape:
-        raise ValueError(
+        raise Mistake(
             f"A map of shape {tuple(shape)} does not fit {len(target_labels)} target and {len(source_labels)} source "
             "labels: it needs one row for each target label and one column for each source label, at least one of each."
         )

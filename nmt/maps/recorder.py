@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels
 
 
@@ -40,9 +41,9 @@ class Recorder:
         self.layers: dict[str, dict[int, _Layer]] = defaultdict(dict)
 
     def __call__(self, site: str, layer: int, weights: Float[Tensor, "batch heads queries keys"], view: View) -> None:
-        """Records a layer's weights and local window. Raises ValueError if the layer has already been recorded."""
+        """Records a layer's weights and local window. Raises Mistake if the layer has already been recorded."""
         if layer in self.layers[site]:
-            raise ValueError(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
+            raise Mistake(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
         shown = _array(weights)
         center = allowed = prior = None
         if view.center is not None:

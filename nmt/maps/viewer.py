@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from jaxtyping import Float
 
+from nmt.errors import Mistake
 from nmt.files import atomic_write
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
@@ -77,12 +78,12 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     """Writes the page that shows every sentence, site, layer and head of the runs.
 
     Weights are rounded to multiples of 1/255, so a weight on the page is off by at most 0.002. Entropies are computed
-    from the exact weights. Only one sentence is in memory at a time. Raises ValueError, and leaves no file, if there
+    from the exact weights. Only one sentence is in memory at a time. Raises Mistake, and leaves no file, if there
     are no runs, if a run has no sentences or contains one twice, if a sentence has no maps, or if a weight is not in
     [0, 1].
     """
     if not runs:
-        raise ValueError("There are no runs to view; pass at least one run with its sentences.")
+        raise Mistake("There are no runs to view; pass at least one run with its sentences.")
     template = (_PAGE / "page.html").read_text(encoding="utf-8")
     template = template.replace(_STYLE_HERE, (_PAGE / "style.css").read_text(encoding="utf-8"))
     scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -105,17 +106,17 @@ def _write_run(page: TextIO, number: int, run: ViewedRun) -> dict[str, Any]:
     for place, sentence in enumerate(run.sentences):
         key = (sentence.line, sentence.rank)
         if key in seen:
-            raise ValueError(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
+            raise Mistake(f"Run '{run.name}' has line {key[0]}, rank {key[1]} twice; pass each sentence once.")
         seen.add(key)
         if not sentence.maps:
-            raise ValueError(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")
+            raise Mistake(f"Line {sentence.line} of run '{run.name}' has no maps; leave out lines without maps.")
         for item in sentence.maps:
             page.write(f'<script type="application/octet-stream" id="weights-{number}-{place}-{item.site}">')
             page.write(_packed(item, run.name, sentence.line))
             page.write("</script>\n")
         entries.append(_entry(sentence))
     if not entries:
-        raise ValueError(f"Run '{run.name}' has no sentences; pass at least one, or leave the run out.")
+        raise Mistake(f"Run '{run.name}' has no sentences; pass at least one, or leave the run out.")
     return {"name": run.name, "sentences": entries}
 
 
@@ -123,7 +124,7 @@ def _packed(item: AttentionMap, run: str, line: int) -> str:
     """The weights as bytes in C order, deflated without a header, in base64."""
     low, high = item.weights.min(initial=0), item.weights.max(initial=0)
     if not (low >= 0 and high <= 1 + _SLACK):
-        raise ValueError(
+        raise Mistake(
             f"The weights of line {line} of run '{run}' at {item.site} range from {low:g} to {high:g}; the viewer "
             "shows weights from 0 to 1, so pass normalized weights, not scores."
         )

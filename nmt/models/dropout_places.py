@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nmt.errors import Mistake
+
 
 def dropout_rates(places: Sequence[str], dropout: Any, at: Mapping[str, Any] | None) -> dict[str, float]:
     """The dropout probability at each place: its entry in `at` if that is set, else `dropout`.
 
-    Raises ValueError for an unknown place, and for a value that is not a number in [0, 1).
+    Raises Mistake for an unknown place, and for a value that is not a number in [0, 1).
     """
     for name in at or ():
         if name not in places:
-            raise ValueError(f"model.dropout_at has no place '{name}'; choose from {', '.join(places)}.")
+            raise Mistake(f"model.dropout_at has no place '{name}'; choose from {', '.join(places)}.")
     own = {place: rate for place, rate in (at or {}).items() if rate is not None}
     for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in own.items()}}.items():
         if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
-            raise ValueError(f"model.{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")
+            raise Mistake(f"model.{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")
     return {place: own.get(place, dropout) for place in places}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from nmt.errors import Mistake
 from nmt.models.base import Attending
 
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
@@ -23,7 +24,7 @@ def uniform(model: Attending, bound: float) -> None:
     """U(-bound, bound) for embeddings, linear layers and recurrent networks, including biases (Luong et al. 2015,
     section 4.1).
 
-    Weights under FixNorm are not changed. Raises ValueError if `bound` is not positive.
+    Weights under FixNorm are not changed. Raises Mistake if `bound` is not positive.
     """
     _check_positive("bound", bound)
     for module in model.modules():
@@ -79,4 +80,4 @@ def _matrices(model: Attending) -> Iterator[Tensor]:
 
 def _check_positive(name: str, value: float) -> None:
     if not 0 < value < math.inf:
-        raise ValueError(f"initializer.{name} is {value:g}; it must be above 0 and finite.")
+        raise Mistake(f"initializer.{name} is {value:g}; it must be above 0 and finite.")

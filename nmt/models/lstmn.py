@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, SiteWatch, View, lengths_to_mask
 from nmt.attention.windows import Asking
+from nmt.errors import Mistake
 
 
 class Tape(NamedTuple):
@@ -125,9 +126,9 @@ def lstmn_query(side: str) -> str:
 
 
 def given_site(attention: Callable[..., Attention] | None, choice: str, site: str) -> Callable[..., Attention]:
-    """The attention of an LSTMN's site; raises ValueError if it is missing."""
+    """The attention of an LSTMN's site; raises Mistake if it is missing."""
     if attention is None:
-        raise ValueError(f"{choice} needs an attention, but model.{site} is null; remove model.{site}=null.")
+        raise Mistake(f"{choice} needs an attention, but model.{site} is null; remove model.{site}=null.")
     return attention
 
 

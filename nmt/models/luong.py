@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, with_heads
 from nmt.attention.sizes import require_positive
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Annotations, Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
@@ -93,7 +94,7 @@ class Luong(RecurrentSeq2Seq):
         check_kind("encoder", encoder, ("bidirectional", "reversed", "lstmn"))
         check_kind("decoder", decoder, ("lstm", "lstmn"))
         if encoder == "reversed" and encoder_dim != decoder_dim:
-            raise ValueError(
+            raise Mistake(
                 f"encoder=reversed needs encoder_dim equal to decoder_dim, but they are {encoder_dim} and "
                 f"{decoder_dim}; make them equal."
             )

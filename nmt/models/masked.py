@@ -9,6 +9,7 @@ from torch import nn
 
 from nmt.attention import Attention
 from nmt.attention.sizes import require_positive
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Attending, Source, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
@@ -24,7 +25,7 @@ class MaskedTransformer(Attending):
     The model is the encoder of `Transformer`, with the same parameter names, and an output layer that shares its
     weights with the embeddings. As in the paper, the output layer reads the encoder's states directly; the authors'
     code has one more layer in between. Position encodings are sinusoidal, and there are no segment embeddings. The
-    arguments have the same meaning as in `Transformer`. Raises ValueError if the vocabulary is not joint.
+    arguments have the same meaning as in `Transformer`. Raises Mistake if the vocabulary is not joint.
     """
 
     queries: ClassVar = {"encoder_self": Transformer.queries["encoder_self"]}
@@ -46,7 +47,7 @@ class MaskedTransformer(Attending):
     ) -> None:
         super().__init__()
         if not vocabulary.joint:
-            raise ValueError("Pretraining reads and predicts pieces of the same vocabulary; use a joint vocabulary.")
+            raise Mistake("Pretraining reads and predicts pieces of the same vocabulary; use a joint vocabulary.")
         require_positive({"dim": dim, "ffn_dim": ffn_dim, "num_layers": num_layers})
         self.source_embedding, _ = token_embeddings(vocabulary, dim, DIRECTION_STD if fix_norm else dim**-0.5)
         dropouts = Dropouts(**dropout_rates(Dropouts._fields, dropout, dropout_at))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.lstm import lstm_supported
 from nmt.models.base import Annotations, Seq2Seq, SourceMask, Target, Watch
@@ -147,16 +148,16 @@ def attend_to(
 
 
 def check_kind(name: str, kind: str, kinds: Sequence[str]) -> None:
-    """Raises ValueError if `kind`, the value of the argument `name`, is not one of `kinds`."""
+    """Raises Mistake if `kind`, the value of the argument `name`, is not one of `kinds`."""
     if kind not in kinds:
-        raise ValueError(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
+        raise Mistake(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
 
 
 def direction_dim(encoder_dim: int) -> int:
     """The width of each direction of a bidirectional encoder whose annotations have width `encoder_dim`.
 
-    Raises ValueError if `encoder_dim` is odd.
+    Raises Mistake if `encoder_dim` is odd.
     """
     if encoder_dim % 2:
-        raise ValueError(f"encoder_dim is {encoder_dim}; it must be even, because each direction gets half of it.")
+        raise Mistake(f"encoder_dim is {encoder_dim}; it must be even, because each direction gets half of it.")
     return encoder_dim // 2

@@ -1,1 +1,1 @@
-"""A finished run as an object: its folder, its model, its translations and scores."""
+"""A finished run as an object: its directory, its model, its search."""

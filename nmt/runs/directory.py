@@ -13,6 +13,7 @@ import yaml
 from nmt.config.direction import Direction
 from nmt.config.keys import normal_form
 from nmt.data.cache import file_digest
+from nmt.errors import Mistake
 from nmt.files import PART, not_a_folder, write_bytes, write_json
 from nmt.text import Tokenizer, TokenizerPair
 
@@ -53,40 +54,38 @@ class RunDirectory:
         return tuple(file.read_bytes() for file in files if file.is_file())
 
     def require_finished(self) -> None:
-        """Raises FileNotFoundError or ValueError if this is not the directory of a finished run."""
+        """Raises Mistake if this is not the directory of a finished run."""
         if not self.path.is_dir():
             exists = os.path.lexists(self.path)
             reason = f"{self.path} is {not_a_folder(self.path)}" if exists else f"There is no folder {self.path}"
-            raise FileNotFoundError(f"{reason}; name the folder that training printed.")
+            raise Mistake(f"{reason}; name the folder that training printed.")
         if not self.started:
-            raise FileNotFoundError(
+            raise Mistake(
                 f"{self.path} is not a run directory: it has no {_CONFIG}. Name the folder that training printed."
             )
         if not (self.path / _METRICS).is_file() and self.weights.is_file():
-            raise FileNotFoundError(
+            raise Mistake(
                 f"{self.path} has no {_METRICS}: copy it from the original run, together with {_CONFIG} and the "
                 "tokenizer files."
             )
         if not self.metrics().get("finished", False):
-            raise ValueError(
+            raise Mistake(
                 f"The run in {self.path} is not finished; resume it with "
                 f"'python -m nmt.{'pretrain' if self.pretrained else 'train'} run_dir={self.path} resume=true'."
             )
         if not self.weights.is_file():
-            raise FileNotFoundError(
+            raise Mistake(
                 f"The weights of the finished run in {self.path} are missing: copy {self.weights.name} back, or train "
                 "the run again with overwrite=true."
             )
 
     def require_free(self, overwrite: bool) -> None:
-        """Raises FileExistsError if a new run would overwrite something; `overwrite` allows it to replace a run."""
+        """Raises Mistake if a new run would overwrite something; `overwrite` allows it to replace a run."""
         if self.started and not overwrite:
             state = "a finished run" if self.finished else "an unfinished run (resume=true continues it)"
-            raise FileExistsError(
-                f"{self.path} holds {state}; choose another run_dir, or set overwrite=true to delete it."
-            )
+            raise Mistake(f"{self.path} holds {state}; choose another run_dir, or set overwrite=true to delete it.")
         if not self.started and self.path.exists() and not self._is_free():
-            raise FileExistsError(f"{self.path} exists but is not a run directory; choose another run_dir.")
+            raise Mistake(f"{self.path} exists but is not a run directory; choose another run_dir.")
 
     def _is_free(self) -> bool:
         """Whether the folder is empty, except for the config.yaml.part of a run that was killed at its start."""
@@ -110,20 +109,20 @@ class RunDirectory:
     def pretrained(self) -> bool:
         """Whether the folder holds a run of nmt.pretrain, finished or not.
 
-        Raises ValueError if config.yaml is damaged.
+        Raises Mistake if config.yaml is damaged.
         """
         return self.started and _MASKING in self._stored()
 
     def config(self) -> dict[str, Any]:
         """The stored configuration.
 
-        Raises ValueError if the file is damaged, or if it configures something else, such as a pretrained encoder.
+        Raises Mistake if the file is damaged, or if it configures something else, such as a pretrained encoder.
         """
         config = self._stored()
         self._check_kind(config)
         missing = [part for part in self.PARTS if not config.get(part)]
         if missing:
-            raise ValueError(
+            raise Mistake(
                 f"{self.path / _CONFIG} is not the configuration of a run: it lacks {', '.join(missing)}; "
                 "name the folder that training printed."
             )
@@ -131,7 +130,7 @@ class RunDirectory:
 
     def _check_kind(self, config: Mapping[str, Any]) -> None:
         if _MASKING in config:
-            raise ValueError(
+            raise Mistake(
                 f"{self.path} holds a pretrained encoder, which cannot translate: train a translation model from it "
                 f"with 'python -m nmt.train start_from={self.path}'."
             )
@@ -142,7 +141,7 @@ class RunDirectory:
         try:
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{file} is damaged: it is not YAML.") from error
+            raise Mistake(f"{file} is damaged: it is not YAML.") from error
         return config if isinstance(config, dict) else {}
 
     def write_tokenizers(self, tokenizers: TokenizerPair, direction: Direction | None) -> None:
@@ -153,7 +152,7 @@ class RunDirectory:
     def tokenizers(self, direction: Direction | None, metrics: Mapping[str, Any]) -> TokenizerPair:
         """The stored tokenizers; the same object for both sides if they are joint.
 
-        Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or is not the one recorded in the
+        Raises Mistake if a file is missing, and ValueError if it is damaged or is not the one recorded in the
         run's metrics, because a model with the wrong tokenizer produces garbage.
         """
         recorded = metrics.get("tokenizers", {})
@@ -162,9 +161,9 @@ class RunDirectory:
         for name in [_JOINT] if joint else _tokenizer_names(direction):
             file = self.path / name
             if not file.is_file():
-                raise FileNotFoundError(f"{self.path} has no {name}: copy it back, or train the run again.")
+                raise Mistake(f"{self.path} has no {name}: copy it back, or train the run again.")
             if name in recorded and file_digest(file) != recorded[name]:
-                raise ValueError(
+                raise Mistake(
                     f"{file} is not the tokenizer of this run (its SHA-256 is not the one in {_METRICS}): copy the "
                     "run's own file back, or train the run again."
                 )
@@ -176,16 +175,16 @@ class RunDirectory:
         write_json(self.path / _METRICS, metrics)
 
     def metrics(self) -> dict[str, Any]:
-        """The contents of metrics.json; empty before it is written. Raises ValueError if it is not a run's record."""
+        """The contents of metrics.json; empty before it is written. Raises Mistake if it is not a run's record."""
         file = self.path / _METRICS
         if not file.is_file():
             return {}
         try:
             metrics = json.loads(file.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{file} is damaged: it is not JSON.") from error
+            raise Mistake(f"{file} is damaged: it is not JSON.") from error
         if not isinstance(metrics, dict) or not isinstance(metrics.get("finished"), bool):
-            raise ValueError(f"{file} is not the record of a run: it does not say whether training has finished.")
+            raise Mistake(f"{file} is not the record of a run: it does not say whether training has finished.")
         return metrics
 
 
@@ -196,7 +195,7 @@ class EncoderDirectory(RunDirectory):
 
     def _check_kind(self, config: Mapping[str, Any]) -> None:
         if "search" in config:
-            raise ValueError(
+            raise Mistake(
                 f"{self.path} holds a translation model, not a pretrained encoder: resume it with 'python -m "
                 f"nmt.train run_dir={self.path} resume=true', or choose another run_dir."
             )

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from nmt.config.nodes import Node, make
 from nmt.config.schema import EncoderSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
+from nmt.errors import Mistake
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import EncoderDirectory
@@ -37,7 +38,7 @@ def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
 def load_encoder(path: Path, device: str) -> Encoder:
     """The pretrained encoder in a folder.
 
-    Raises FileNotFoundError or ValueError if the folder holds no finished encoder, if its files do not belong together,
+    Raises Mistake if the folder holds no finished encoder, if its files do not belong together,
     or if the device cannot be used.
     """
     place = choose_device(device)
@@ -48,13 +49,13 @@ def load_encoder(path: Path, device: str) -> Encoder:
     try:
         settings = validated(EncoderSettings, config)
     except ValueError as error:
-        raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
+        raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(None, run.metrics())
     try:
         model = build_encoder(settings.model, tokenizers)
         safetensors.torch.load_model(model, run.weights)
     except (TypeError, RuntimeError, SafetensorError) as error:
-        raise ValueError(
+        raise Mistake(
             f"{run.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with a "
             f"vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
         ) from error

@@ -16,8 +16,9 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import Node, make
 from nmt.config.schema import RunSettings, validated
 from nmt.config.trusted import FOR_LOADING, check_targets
-from nmt.data.documents import ContextWindow
-from nmt.files import atomic_write
+from nmt.data.documents import ContextWindow, documents_of_file
+from nmt.errors import Mistake
+from nmt.files import atomic_write, existing_file
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.base import Attending
 from nmt.models.embeddings import with_plain_weights
@@ -43,9 +44,9 @@ class Trained(NamedTuple):
         return self.settings.direction
 
     def require_context(self, key: str) -> None:
-        """Raises ValueError if the run reads no earlier sentences; `key` is the setting that would have no effect."""
+        """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
         if not self.window.sentences:
-            raise ValueError(
+            raise Mistake(
                 f"{key} has no effect on {self.run.path}, which reads each sentence by itself; leave it out, or use a "
                 "run trained with context=hierarchical or context=concatenate."
             )
@@ -73,10 +74,22 @@ def context_window(settings: RunSettings) -> ContextWindow:
     )
 
 
+def documents_to_read(trained: Trained, documents: str | None, lines: int) -> list[int] | None:
+    """The document number of each line, read from the file `documents`; None if there is no file.
+
+    `lines` is the number of lines that the file must have. Raises Mistake for a missing file, and
+    ValueError for a run without context and for a file that does not fit the lines.
+    """
+    if documents is None:
+        return None
+    trained.require_context("documents")
+    return documents_of_file(existing_file("documents", documents), lines)
+
+
 def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     """The finished run in a folder.
 
-    Raises FileNotFoundError or ValueError if the folder holds no finished run, if its files do not belong
+    Raises Mistake if the folder holds no finished run, if its files do not belong
     together, or if the device or the precision cannot be used.
     """
     place = choose_device(device)
@@ -88,20 +101,20 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
     try:
         settings = validated(RunSettings, config)
     except ValueError as error:
-        raise ValueError(f"{path / 'config.yaml'} cannot be used: {error}") from error
+        raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(settings.direction, run.metrics())
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search)
     except TypeError as error:
-        raise ValueError(
+        raise Mistake(
             f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "
             f"({error}): train the run again."
         ) from error
     try:
         safetensors.torch.load_model(model, run.weights)
     except (RuntimeError, SafetensorError) as error:
-        raise ValueError(
+        raise Mistake(
             f"{run.weights} does not hold the weights of the model that {path / 'config.yaml'} describes, with "
             f"vocabularies of {tokenizers.source.size} and {tokenizers.target.size} pieces: copy the run's own files "
             "back, or train the run again."
@@ -141,7 +154,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
     """
     runs = [load_run(Path(path), device, precision) for path in paths]
     if not runs:
-        raise ValueError("run_dir is an empty list; name at least one folder.")
+        raise Mistake("run_dir is an empty list; name at least one folder.")
     first = runs[0]
     for other in runs[1:]:
         if _must_agree(other) != _must_agree(first):
@@ -151,17 +164,17 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
                 differ = "they read different numbers of earlier sentences; use runs with the same context."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
-            raise ValueError(f"{other.run.path} and {first.run.path} cannot translate together: {differ}")
+            raise Mistake(f"{other.run.path} and {first.run.path} cannot translate together: {differ}")
     return runs
 
 
 def choose_device(name: str) -> torch.device:
-    """The device with that name; 'auto' is the GPU if there is one. Raises ValueError if it is not available."""
+    """The device with that name; 'auto' is the GPU if there is one. Raises Mistake if it is not available."""
     if name not in DEVICES:
-        raise ValueError(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
+        raise Mistake(f"device is '{name}'; it must be one of {', '.join(DEVICES)}.")
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise ValueError("device=cuda needs a GPU, but torch finds none; use device=cpu.")
+        raise Mistake("device=cuda needs a GPU, but torch finds none; use device=cpu.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from nmt.config.messages import unknown
+from nmt.errors import Mistake
 from nmt.kernels.packed_weights import pack_weights
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -15,17 +16,17 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def check_precision(name: object, device: torch.device) -> None:
-    """Raises ValueError for a name not in PRECISIONS, and for int8 where it is not supported."""
+    """Raises Mistake for a name not in PRECISIONS, and for int8 where it is not supported."""
     if name not in PRECISIONS:
-        raise ValueError(unknown("precision", str(name), PRECISIONS))
+        raise Mistake(unknown("precision", str(name), PRECISIONS))
     if name == "int8" and device.type != "cpu":
-        raise ValueError("precision=int8 runs only on the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
+        raise Mistake("precision=int8 runs only on the CPU: add device=cpu, or use precision=bfloat16 on the GPU.")
     if name == "int8" and torch.backends.quantized.engine == "none":
-        raise ValueError("precision=int8 is not supported by this build of torch on this CPU; leave precision out.")
+        raise Mistake("precision=int8 is not supported by this build of torch on this CPU; leave precision out.")
 
 
 def with_precision(model: Model, name: str, device: torch.device) -> Model:
-    """The model on a device in one of PRECISIONS, for inference only. Raises ValueError as `check_precision` does.
+    """The model on a device in one of PRECISIONS, for inference only. Raises Mistake as `check_precision` does.
 
     float32 and bfloat16 convert the given model and, on a CPU, pack the weights of its large layers, which takes as
     much memory again as those weights (see nmt.kernels.packed_weights). int8 returns a copy: the weights of linear

@@ -14,6 +14,7 @@ from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.state import Decodable, Search
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
+from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
 from nmt.runs.load import Trained
 
@@ -27,7 +28,7 @@ class Engine(NamedTuple):
     """Where it runs: cpu or cuda."""
     model: Decodable
     with_search: Callable[[Search], Search]
-    """Returns the engine's version of a search. Raises ValueError for a search that the engine does not support."""
+    """Returns the engine's version of a search. Raises Mistake for a search that the engine does not support."""
     forced_log_probs: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
     """log p of each target piece and of EOS, in nats, from ids without BOS and EOS."""
 
@@ -47,7 +48,7 @@ def build_translator(
     `search` changes the first run's search, as in `search_config`; `max_source_tokens` defaults to `longest_source`.
     With `minimum_bayes_risk`, the best translation of a line is the one most similar to the others by chrF. `observe`
     receives every step of this package's own beam search; sampling and the searches of engines are not observed.
-    `workers` is the number of processes that search in parallel. Raises ValueError for `minimum_bayes_risk` with a
+    `workers` is the number of processes that search in parallel. Raises Mistake for `minimum_bayes_risk` with a
     search that finds only one translation, for a min_length that no source allows, for a search that the engine does
     not support, and for several workers with an engine, on a GPU or with `observe`.
     """
@@ -58,17 +59,17 @@ def build_translator(
         check_workers(workers, engine.name)
         model, found = engine.model, engine.with_search(found)
     if workers > 1 and first.device.type != "cpu":
-        raise ValueError(
+        raise Mistake(
             f"workers={workers} needs the CPU, but device is {first.device}: add device=cpu, or leave out workers."
         )
     if workers > 1 and observe:
-        raise ValueError(
+        raise Mistake(
             f"A search with workers={workers} cannot be observed, because other processes run it: use workers=1."
         )
     if observe and isinstance(found, BeamSearch):
         found = Observed(found, observe)
     if minimum_bayes_risk and found.n_best == 1:
-        raise ValueError(
+        raise Mistake(
             "minimum_bayes_risk=true chooses among several translations, but the search finds only 1: add "
             "search.n_best=5, or search=sampling search.samples=32."
         )
@@ -83,13 +84,13 @@ def longest_source(settings: RunSettings) -> int:
 
 
 def named_search(name: str) -> Node:
-    """The search with that name in configs/search, with its defaults. Raises ValueError for an unknown name."""
+    """The search with that name in configs/search, with its defaults. Raises Mistake for an unknown name."""
     nodes = {
         file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in (CONFIGS / "search").glob("*.yaml")
     }
     named = {stem: node for stem, node in nodes.items() if "_target_" in node}
     if name not in named:
-        raise ValueError(unknown("search", name, named))
+        raise Mistake(unknown("search", name, named))
     found: Node = named[name]
     return found
 
@@ -98,7 +99,7 @@ def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") 
     """The search that `asked` describes in full, or the stored search updated with the settings in `asked` that are not
     None.
 
-    Raises ValueError for a setting that the stored search does not have, or whose type differs.
+    Raises Mistake for a setting that the stored search does not have, or whose type differs.
     """
     if "_target_" in asked:
         return dict(asked)
@@ -109,7 +110,7 @@ def search_config(stored: Node, asked: Mapping[str, Any], name: str = "search") 
         elif value is not None:
             if key not in stored:
                 known = [f"{name}.{setting}" for setting in stored]
-                raise ValueError(f"{unknown('setting of this search', f'{name}.{key}', known)}")
+                raise Mistake(f"{unknown('setting of this search', f'{name}.{key}', known)}")
             check_node(name, {key: value}, {key: stored[key]})
             new[key] = value
     return new

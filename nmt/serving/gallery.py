@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.direction import Direction
+from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
@@ -47,14 +48,14 @@ class Gallery:
     end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
     nmt.exports.engines.
 
-    Raises FileNotFoundError if a folder contains no finished run, and ValueError if `max_models` is below 1.
+    Raises Mistake if a folder contains no finished run, and ValueError if `max_models` is below 1.
     """
 
     def __init__(
         self, folders: Sequence[Path], device: str, precision: str, max_models: int, engine: str = "torch"
     ) -> None:
         if max_models < 1:
-            raise ValueError(f"max_models is {max_models}; it must be at least 1.")
+            raise Mistake(f"max_models is {max_models}; it must be at least 1.")
         paths = list(dict.fromkeys(path for folder in folders for path in _finished_runs(folder)))
         self.offered = {
             name: Offered(name, path, Direction.parse(str(RunDirectory(path).config()["direction"])))
@@ -132,13 +133,11 @@ def _finished_runs(folder: Path) -> list[Path]:
         run.config()  # rejects a pretrained encoder
         return [folder]
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them."
-        )
+        raise Mistake(f"There is no folder {folder}; run_dirs takes run directories, or folders that contain them.")
     runs = [RunDirectory(path.parent) for path in folder.rglob("config.yaml")]
     found = sorted(run.path for run in runs if run.finished and not run.pretrained)
     if not found:
-        raise FileNotFoundError(f"{folder} contains no finished run; train one with python -m nmt.train.")
+        raise Mistake(f"{folder} contains no finished run; train one with python -m nmt.train.")
     return found
 
 

@@ -12,17 +12,18 @@ from fastapi.responses import StreamingResponse
 
 from nmt.config.messages import unknown
 from nmt.decoding.beam import Observe
+from nmt.errors import Mistake
+from nmt.insight.alternatives import alternatives
+from nmt.insight.attribution_maps import attribution_maps, chosen_method
+from nmt.insight.beams import Beam, watched_search
+from nmt.insight.cells import cells
+from nmt.insight.forced_maps import IdPair
+from nmt.insight.interventions import Decoded, forced, intervene
+from nmt.insight.known_alignments import agreement, aligned_pairs
+from nmt.insight.sentence_pair import best_translation, check_index, check_length
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import Choice
-from nmt.runs.alternatives import alternatives
-from nmt.runs.attribution_maps import attribution_maps, chosen_method
-from nmt.runs.beams import Beam, watched_search
-from nmt.runs.cells import cells
-from nmt.runs.forced_maps import IdPair
-from nmt.runs.interventions import Decoded, forced, intervene
-from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import best_translation, check_index, check_length
 from nmt.serving.batcher import Full, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
@@ -219,7 +220,7 @@ async def align(request: Request, service: ThisService, question: AlignQuestion)
         pairs = aligned_pairs(trained.direction)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
-            raise ValueError("The alignment of this sentence is not known; use a sentence from /v1/examples.")
+            raise Mistake("The alignment of this sentence is not known; use a sentence from /v1/examples.")
         found = agreement(trained, pair, Choice("predicts", question.layer, question.head), question.guess)
         return {
             "source_words": found.source_words,
@@ -256,7 +257,7 @@ def run_name(service: Service, given: str | None) -> str:
 
 
 def source_ids(trained: Trained, question: Question) -> list[int]:
-    """The piece ids of the text. Raises ValueError if it is empty or too long."""
+    """The piece ids of the text. Raises Mistake if it is empty or too long."""
     source = trained.tokenizers.source.encode(normalize(question.text))
     check_length("source", source, _MOST_PIECES)
     return source
@@ -265,7 +266,7 @@ def source_ids(trained: Trained, question: Question) -> list[int]:
 def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
-    Raises ValueError if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
+    Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
     """
     source, target = source_ids(trained, question), question.target_ids
     check_ids(trained, question)
@@ -278,11 +279,11 @@ def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) ->
 
 
 def check_ids(trained: Trained, question: PairQuestion) -> None:
-    """Raises ValueError if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
+    """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
     first, size = EOS_ID + 1, trained.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
         if any(not first <= index < size for index in ids):
-            raise ValueError(f"{name}_ids must be from {first} to {size - 1}; smaller ids are PAD, UNK, BOS and EOS.")
+            raise Mistake(f"{name}_ids must be from {first} to {size - 1}; smaller ids are PAD, UNK, BOS and EOS.")
         check_length(name, ids, _MOST_PIECES, least=0)
 
 
@@ -328,7 +329,7 @@ def unfinished_map(trained: Trained, source: list[int], target: list[int], quest
     """The requested map for an unfinished translation, without the row that predicts EOS."""
     maps = {item.site: item for item in forced(trained, source, target).maps}
     if question.site not in maps:
-        raise ValueError(unknown("attention site", str(question.site), maps))
+        raise Mistake(unknown("attention site", str(question.site), maps))
     item = maps[question.site]
     layers, heads = item.weights.shape[:2]
     check_index("layer", question.layer, layers, item.site)

@@ -8,6 +8,8 @@ from bs4 import BeautifulSoup
 from bs4.element import NavigableString
 from bs4.exceptions import ParserRejectedMarkup
 
+from nmt.errors import Mistake
+
 Translate = Callable[[Sequence[str]], Awaitable[list[list[str]]]]
 """translate(sentences) returns the translations of each sentence, best first."""
 
@@ -62,12 +64,12 @@ async def translated_texts(texts: Sequence[str], language: str, number: int, tra
 async def translated_html(pages: Sequence[str], language: str, number: int, translate: Translate) -> list[list[str]]:
     """Like `translated_texts`, but for HTML: the text between tags is translated, and all tags are kept.
 
-    Raises ValueError for markup that cannot be parsed.
+    Raises Mistake for markup that cannot be parsed.
     """
     try:
         soups = [BeautifulSoup(page, "html.parser") for page in pages]
     except ParserRejectedMarkup as error:
-        raise ValueError("The text cannot be read as HTML; use format=text.") from error
+        raise Mistake("The text cannot be read as HTML; use format=text.") from error
     nodes = [[node for node in soup.find_all(string=True) if _is_prose(node)] for soup in soups]
     found = iter(await translated_texts([str(node) for page in nodes for node in page], language, number, translate))
     results = []

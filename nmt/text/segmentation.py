@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import sentencepiece
 
+from nmt.errors import Mistake
+
 _WORD_START = "\u2581"
 # Unigram sampling caches the sums for this many words, at about 3 kB each. Words with more characters than the second
 # number would take more memory and are not cached.
@@ -25,7 +27,7 @@ _UNKNOWN_PENALTY = 10.0
 class Pieces:
     """The pieces of a model and their scores; a character without a piece is split into its UTF-8 bytes.
 
-    Raises ValueError for a model without byte pieces.
+    Raises Mistake for a model without byte pieces.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
@@ -37,7 +39,7 @@ class Pieces:
         self.longest = max(map(len, self.ids), default=1)
         self._bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         if not all(map(processor.is_byte, self._bytes)):
-            raise ValueError(
+            raise Mistake(
                 "subword_sampling needs byte pieces for unknown characters, but this SentencePiece model has none; "
                 "train one with byte_fallback=true, or set subword_sampling=null."
             )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import sentencepiece
 
+from nmt.errors import Mistake
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ _OPTIONS: dict[str, Any] = {
 class Tokenizer:
     """A SentencePiece model for which decode(encode(text)) == text holds for every normalized text.
 
-    Keeps the bytes of the model, so that it can be pickled and stored. Raises ValueError if the bytes are not a
+    Keeps the bytes of the model, so that it can be pickled and stored. Raises Mistake if the bytes are not a
     SentencePiece model, or if the special ids of the model are not PAD UNK BOS EOS = 0 1 2 3.
     """
 
@@ -52,13 +53,13 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Reads a model file. Raises FileNotFoundError if it does not exist, and ValueError if it is not a model."""
+        """Reads a model file. Raises Mistake if it does not exist, and ValueError if it is not a model."""
         if not path.is_file():
-            raise FileNotFoundError(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
+            raise Mistake(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
             return cls(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise Mistake(f"{path}: {error}") from error
 
     @property
     def size(self) -> int:
@@ -78,7 +79,7 @@ class Tokenizer:
 
         With a byte-pair model, `alpha` is the probability of skipping a merge (Provilkov et al. 2020). With a unigram
         model, segmentations are drawn in proportion to their probability raised to the power `alpha` (Kudo 2018,
-        section 3.3). Raises ValueError for a model without byte pieces.
+        section 3.3). Raises Mistake for a model without byte pieces.
         """
         random = Random(seed)
         drawn = [piece for word in words(self.decode(ids)) for piece in self._sampling.draw(word, alpha, random)]
@@ -134,7 +135,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
     and ValueError for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
-        raise ValueError(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
+        raise Mistake(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")
     drawn = draw_lines(lines, _MOST_LINES, seed)
     try:
         return _train(drawn, kind, USUAL_SIZE if size is None else size)
@@ -175,7 +176,7 @@ class VocabularySizeError(ValueError):
 
 
 def _train(lines: list[str], kind: str, size: int) -> bytes:
-    """Trains a SentencePiece model. Raises ValueError as `train_tokenizer` does; SentencePiece itself raises only
+    """Trains a SentencePiece model. Raises Mistake as `train_tokenizer` does; SentencePiece itself raises only
     RuntimeError.
     """
     model = io.BytesIO()
@@ -189,16 +190,16 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
         if match := re.search(r"too high .* value <= (\d+)", message):
             raise VocabularySizeError(size, int(match[1])) from error
         if match := re.search(r"required_chars\. \d+ vs (\d+)", message):
-            raise ValueError(
+            raise Mistake(
                 f"Vocabulary size {size} is too small for this text; set tokenizer.size to at least {match[1]}."
             ) from error
         if "vocab_size()" in message or "insert_id(" in message:
-            raise ValueError(
+            raise Mistake(
                 f"Vocabulary size {size} leaves no room for PAD, UNK, BOS and EOS; set tokenizer.size to a higher "
                 "value."
             ) from error
         if "!sentences_.empty()" in message:
-            raise ValueError(
+            raise Mistake(
                 "There is no text to train a tokenizer on; provide at least one line that is not empty."
             ) from error
         raise
@@ -207,12 +208,12 @@ def _train(lines: list[str], kind: str, size: int) -> bytes:
 def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     message = f"This is not a SentencePiece model ({len(model)} bytes); copy the run's own tokenizer file back."
     if not model:  # SentencePiece accepts empty bytes
-        raise ValueError(message)
+        raise Mistake(message)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
-        raise ValueError(message) from error
+        raise Mistake(message) from error
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if special != (PAD, UNK, BOS, EOS):
-        raise ValueError(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
+        raise Mistake(f"The SentencePiece model has PAD UNK BOS EOS = {special}; they must be (0, 1, 2, 3).")
     return processor

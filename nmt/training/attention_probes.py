@@ -11,12 +11,12 @@ from lightning.pytorch.callbacks import Callback
 
 from nmt.data.batch import Example
 from nmt.data.corpus import file_pair
+from nmt.insight.forced_maps import IdPair, forced_maps
+from nmt.insight.provenance import described_files, described_run, described_sites
 from nmt.maps.map_files import MapFolder, map_folders, write_maps
 from nmt.maps.viewer import viewed_runs, write_viewer
 from nmt.runs.directory import RunDirectory
-from nmt.runs.forced_maps import IdPair, forced_maps
 from nmt.runs.load import Trained
-from nmt.runs.provenance import described_files, described_run, described_sites
 
 logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ import torch
 from lightning.pytorch.callbacks import WeightAveraging
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.training.checkpoints import load_checkpoint
 
 
@@ -36,16 +37,16 @@ def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor
 def mean_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     """A state_dict with the floating-point tensors averaged over the checkpoints, and the others taken from the first.
 
-    Means are computed in float64. Raises ValueError if there are no files, if the checkpoints have different tensors,
+    Means are computed in float64. Raises Mistake if there are no files, if the checkpoints have different tensors,
     or if a file is not a checkpoint.
     """
     if not files:
-        raise ValueError("There are no checkpoints to average: name at least one file.")
+        raise Mistake("There are no checkpoints to average: name at least one file.")
     states = [dict(load_checkpoint(file)["state_dict"]) for file in files]
     first = {name: (tensor.dtype, tensor.shape) for name, tensor in states[0].items()}
     for file, state in zip(files[1:], states[1:], strict=True):
         if {name: (tensor.dtype, tensor.shape) for name, tensor in state.items()} != first:
-            raise ValueError(f"{file} and {files[0]} have different tensors: average only checkpoints of the same run.")
+            raise Mistake(f"{file} and {files[0]} have different tensors: average only checkpoints of the same run.")
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 

@@ -12,6 +12,7 @@ from nmt.config.nodes import Config, Node
 from nmt.config.schema import NOT_STORED, RunSettings, TrainSettings, validated
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
+from nmt.errors import Mistake
 from nmt.files import cache_folder, check_unlocked
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
@@ -45,7 +46,7 @@ _CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "d
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """Prepares a new run with the configuration given on the command line and with `changes`, which save memory.
 
-    Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
+    Raises Mistake for invalid input, before the run directory is changed.
     """
     asked = stored_keys(job.config)
     start = finished_run(job.settings, run.path)
@@ -176,12 +177,12 @@ def with_width(config: Config, given: Sequence[str]) -> Config:
 
 
 def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
-    """Raises ValueError if the model or the tokenizers differ from those of `start`; the message says what to change.
+    """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
 
     If `start` is a pretrained encoder, only the encoder's own settings are compared.
     """
     if isinstance(start, Encoder) and settings.model["_target_"] != _WITH_ENCODER:
-        raise ValueError(
+        raise Mistake(
             f"start_from={settings.start_from} is the encoder of a Transformer: add model=transformer to the command."
         )
     differing: Config = {}
@@ -197,7 +198,7 @@ def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
         }
     context = start.settings.context.model if isinstance(start.settings, RunSettings) else None
     if context is not None and without_dropout(context) != without_dropout(settings.context.model or {}):
-        raise ValueError(
+        raise Mistake(
             f"start_from={settings.start_from} was trained with different context settings: leave out context= and its "
             "settings to use those of the run."
         )
@@ -207,7 +208,7 @@ def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
     classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
     parts = f" Its parts are {', '.join(classes)}." if classes else ""
     add = f", or add its settings: {' '.join(keys)}" if keys else ""
-    raise ValueError(
+    raise Mistake(
         f"start_from={settings.start_from} has a different model or different tokenizers: leave out "
         f"experiment=, model=, scorer= and tokenizer= to use those of the run{add}.{parts}"
     )

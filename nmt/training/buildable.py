@@ -9,7 +9,7 @@ from torch import nn
 
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
-from nmt.errors import is_mistake
+from nmt.errors import Mistake, is_mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.training.objectives import Objective, RDrop, SimCut
@@ -24,7 +24,7 @@ _VOCABULARY = VocabularySizes(8, 8, joint=False)
 def check_buildable(settings: RunSettings) -> None:
     """Builds the model (on the meta device), initial weights, optimizer, schedule and search once, and discards them.
 
-    Raises ValueError for the first invalid value, so that it is reported before the corpora are read.
+    Raises Mistake for the first invalid value, so that it is reported before the corpora are read.
     """
     with refusals():
         with torch.device("meta"):
@@ -35,7 +35,7 @@ def check_buildable(settings: RunSettings) -> None:
         _check_sites(settings, model)
         most = model.max_context if isinstance(model, DocumentModel) else None
         if most is not None and settings.context.sentences > most:
-            raise ValueError(
+            raise Mistake(
                 f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
                 f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
             )
@@ -54,11 +54,11 @@ def refusals() -> Iterator[None]:
             raise
         # A library raised this error, which would otherwise be reported as a failure of the program.
         reason = " ".join(str(error).split())
-        raise ValueError(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
+        raise Mistake(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
-    """Raises ValueError if a scorer or normalizer is set for a site that this model does not have."""
+    """Raises Mistake if a scorer or normalizer is set for a site that this model does not have."""
     sites = {
         "encoder_self": (settings.encoder_self, "model.encoder=lstmn"),
         "decoder_self": (settings.decoder_self, "model.decoder=lstmn"),
@@ -69,7 +69,7 @@ def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
     }
     for site, (choices, needed) in sites.items():
         if choices and site not in model.sites:
-            raise ValueError(
+            raise Mistake(
                 f"{next(iter(choices))}@{site} has no effect, because this model has no attention at {site}; leave it "
                 f"out, or add {needed}."
             )

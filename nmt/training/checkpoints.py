@@ -15,6 +15,7 @@ from lightning import LightningModule, Trainer
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from nmt.errors import Mistake
 from nmt.files import PART, atomic_write
 from nmt.training.stopping import measured
 
@@ -132,12 +133,12 @@ def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> No
 def newest_whole(folder: Path) -> Path | None:
     """The last checkpoint, or the previous one if the last is missing or damaged; None if neither exists.
 
-    Raises ValueError if those that exist are all damaged.
+    Raises Mistake if those that exist are all damaged.
     """
     found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
     whole = next((path for path in found if is_whole(path)), None)
     if found and whole is None:
-        raise ValueError(
+        raise Mistake(
             f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a run can "
             "resume only from these: start a new run in another run_dir. Nothing in the folder was changed."
         )
@@ -154,16 +155,16 @@ def tidy(folder: Path, whole: Path | None) -> None:
 
 
 def load_checkpoint(file: Path) -> dict[str, Any]:
-    """The contents of a checkpoint, memory-mapped. Raises ValueError if it is damaged or not a checkpoint."""
+    """The contents of a checkpoint, memory-mapped. Raises Mistake if it is damaged or not a checkpoint."""
     damaged = f"{file} is damaged or not a checkpoint of a training run: train again."
     if not is_whole(file):
-        raise ValueError(damaged)
+        raise Mistake(damaged)
     try:
         found = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(damaged) from error
+        raise Mistake(damaged) from error
     if not isinstance(found, dict) or "state_dict" not in found:
-        raise ValueError(f"{file} has no weights: train again.")
+        raise Mistake(f"{file} has no weights: train again.")
     return found
 
 

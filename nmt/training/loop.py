@@ -13,7 +13,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
 
 from nmt.config.nodes import Config, make
-from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed
+from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
 from nmt.files import check_folder, check_writable, locked, write_json
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import save_weights
@@ -47,7 +47,7 @@ Finish = Callable[[Prepared, Config], None]
 def run_training(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
     """Prepares a run, trains it and finishes it; if the device runs out of memory, tries again with half the batch.
 
-    Raises ValueError, FileNotFoundError or FileExistsError before training if the configuration cannot be used.
+    Raises Mistake before training if the configuration cannot be used.
     """
     quiet(leader=rank() == 0)
     check_writable("run_dir", run.path)
@@ -85,7 +85,7 @@ def _fit_and_finish(prepared: Prepared, before: tuple[bytes, ...], finish: Finis
         return
     with locked(run.path), full_disk(run):
         if run.state() != before:
-            raise ValueError(f"Another process has written to {run.path} in the meantime; run the command again.")
+            raise Mistake(f"Another process has written to {run.path} in the meantime; run the command again.")
         tidy(run.checkpoints, prepared.checkpoint)
         prepared.store()
         finish(prepared, fit(prepared))
@@ -181,7 +181,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
             sys.exit(INTERRUPTED)
         raise
     except pickle.UnpicklingError as error:
-        raise ValueError(f"{last} is not a checkpoint of a training run; start over with overwrite=true.") from error
+        raise Mistake(f"{last} is not a checkpoint of a training run; start over with overwrite=true.") from error
     finally:
         task.forget_recorded_steps()
     if not trainer.is_global_zero:

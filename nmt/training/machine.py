@@ -10,6 +10,7 @@ from lightning import Trainer
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from nmt.config.schema import TrainerSettings
+from nmt.errors import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -26,16 +27,16 @@ class Machine(NamedTuple):
 def choose_machine(settings: TrainerSettings) -> Machine:
     """The machine that the options under trainer select.
 
-    Warns if there are more CPU processes than cores. Raises ValueError if there are far more, if there are none, or if
+    Warns if there are more CPU processes than cores. Raises Mistake if there are far more, if there are none, or if
     Lightning rejects an option.
     """
     if str(settings.devices) in ("0", "[]"):
-        raise ValueError(
+        raise Mistake(
             f"trainer.devices is {settings.devices}; set it to the number of devices to use, at least 1, or to auto."
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(settings.devices, int) and settings.devices > _MOST_PER_CORE * max(cores, torch.cuda.device_count()):
-        raise ValueError(
+        raise Mistake(
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
             f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each runs one process."
         )
@@ -53,7 +54,7 @@ def choose_machine(settings: TrainerSettings) -> Machine:
 
 
 def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
-    """Lightning's Trainer with the user's options and ours. Raises ValueError if Lightning rejects an option."""
+    """Lightning's Trainer with the user's options and ours. Raises Mistake if Lightning rejects an option."""
     try:
         # To Lightning, the whole run is one long epoch; see nmt.data.module.
         return Trainer(**settings.options, **{"max_epochs": -1, **ours})
@@ -61,7 +62,7 @@ def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
         refusal = " ".join(str(error).split())
         if settings.accelerator not in ("auto", "cpu"):
             refusal += " trainer.accelerator=auto uses what this machine has."
-        raise ValueError(f"Lightning rejects an option under trainer: {refusal}") from error
+        raise Mistake(f"Lightning rejects an option under trainer: {refusal}") from error
 
 
 def faster_precision(settings: TrainerSettings, device: str) -> str | None:

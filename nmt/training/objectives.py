@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.data.batch import Batch
+from nmt.errors import Mistake
 from nmt.kernels.vocabulary_loss import Features, summed_agreement, summed_nll
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
@@ -51,7 +52,7 @@ class SimCut:
 
     def __init__(self, alpha: float, cut: float) -> None:
         if not 0 <= cut < 1:
-            raise ValueError(f"objective.cut is {cut}; it must be at least 0 and below 1.")
+            raise Mistake(f"objective.cut is {cut}; it must be at least 0 and below 1.")
         self.alpha, self.cut = _not_negative("alpha", alpha), cut
 
     def __call__(self, model: Seq2Seq, batch: Batch, label_smoothing: float) -> Tensor:
@@ -88,5 +89,5 @@ def _features(model: Seq2Seq, batch: Batch) -> Features:
 
 def _not_negative(name: str, value: float) -> float:
     if value < 0:
-        raise ValueError(f"objective.{name} is {value}; it must not be negative.")
+        raise Mistake(f"objective.{name} is {value}; it must not be negative.")
     return value

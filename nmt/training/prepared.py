@@ -29,6 +29,7 @@ from nmt.data.drawn_pairs import DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import Mixing, plan_epoch
+from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
@@ -128,13 +129,13 @@ def plain_corpora(settings: RunSettings, cache_dir: Path) -> Corpora:
 
 
 def check_boundaries(settings: RunSettings) -> None:
-    """For a model that reads context, raises ValueError if a PREFIX.doc is damaged or no training corpus has one."""
+    """For a model that reads context, raises Mistake if a PREFIX.doc is damaged or no training corpus has one."""
     if not settings.context.sentences:
         return
     data = settings.data
     found = {prefix: check_documents(prefix, settings.direction) for prefix in (*data.train, *data.held_out.values())}
     if not any(found[prefix] for prefix in data.train):
-        raise ValueError(
+        raise Mistake(
             f"context.sentences is {settings.context.sentences}, but no training corpus has document boundaries: "
             f"add {data.train[0]}.doc, which names the document that each line belongs to, or set context=none."
         )
@@ -152,7 +153,7 @@ def prepare_data(
 ) -> tuple[TranslationData, int]:
     """The training and validation batches, and the number of training steps.
 
-    Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
+    Raises Mistake for sentences that the model cannot read or that cannot be put into batches.
     """
     window = context_window(settings)
     rows, report = training_dataset(
@@ -175,7 +176,7 @@ def prepare_data(
     pairs = DrawnPairs(rows, sampling, mixing, window)
     longest, budget = int(pairs.lengths.max()), settings.batching.batch_tokens
     if window.sentences and longest > budget >= rows.lengths.max():
-        raise ValueError(
+        raise Mistake(
             f"A sentence and the {window.sentences} before it together have up to {longest} tokens, more than "
             f"batching.batch_tokens={budget}: raise batching.batch_tokens to {longest}, or lower context.sentences."
         )
@@ -199,7 +200,7 @@ def steps_of_training(
 ) -> int:
     """The smaller of trainer.max_steps and the number of steps in trainer.max_epochs; NO_LIMIT if neither is set.
 
-    Plans the first epoch in any case. Raises ValueError if the sentences cannot be put into batches.
+    Plans the first epoch in any case. Raises Mistake if the sentences cannot be put into batches.
     """
     trainer = settings.trainer
     limit = trainer.max_steps or NO_LIMIT
@@ -224,7 +225,7 @@ def steps_of_training(
 
 
 def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: Sequence[Example]) -> None:
-    """Raises ValueError if a training or validation sentence is longer than the model can read."""
+    """Raises Mistake if a training or validation sentence is longer than the model can read."""
     lengths = {
         "training": training.max(axis=0).tolist(),
         "validation": [max(len(each.source) for each in valid) + 1, max(len(each.target) for each in valid) + 1],
@@ -232,7 +233,7 @@ def check_lengths(model: Seq2Seq, training: Int[np.ndarray, "pairs 2"], valid: S
     for split, (source, target) in lengths.items():
         for side, length, most in (("source", source, model.max_source), ("target", target, model.max_target)):
             if most is not None and length > most:
-                raise ValueError(
+                raise Mistake(
                     f"The longest {side} sentence of the {split} data has {length} pieces including EOS, but "
                     f"scorer=location has weights for only {most}: set its max_length to {length} or more, or leave "
                     "out long sentences."
@@ -258,24 +259,24 @@ def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
 def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
     """The run that start_from names, for a new run in the folder `own`: a translation model or a pretrained encoder.
 
-    Raises ValueError or FileNotFoundError if it is not a finished run with the same direction.
+    Raises Mistake if it is not a finished run with the same direction.
     """
     name = settings.start_from
     if name is None:
         return None
     path = Path(name)
     if path.resolve() == own.resolve():
-        raise ValueError(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
+        raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
     if not path.is_dir():
-        raise FileNotFoundError(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
+        raise Mistake(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
     try:
         if RunDirectory(path).pretrained:
             return load_encoder(path, "cpu")
         run = load_run(path, "cpu")
-    except (ValueError, FileNotFoundError) as error:
-        raise type(error)(f"start_from={name}: {error}") from error
+    except Mistake as error:
+        raise Mistake(f"start_from={name}: {error}") from error
     if run.direction != settings.direction:
-        raise ValueError(
+        raise Mistake(
             f"start_from={name} translates {run.direction}, not {settings.direction}: set "
             f"direction={run.direction}, or choose another run."
         )
@@ -306,7 +307,7 @@ def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Train
         # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
         unexpected = into.load_state_dict(pretrained.state_dict(), strict=False).unexpected_keys
         if unexpected:
-            raise ValueError(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
+            raise Mistake(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
     elif start is not None:
         logger.info("The weights come from %s; initializer has no effect", start.run.path)
         safetensors.torch.load_model(into, start.run.weights)

@@ -21,6 +21,7 @@ from nmt.data.module import TranslationData
 from nmt.data.monolingual import LineFilters, Split, encoded_lines, split_lines, training_lines
 from nmt.data.plan import Mixing
 from nmt.data.vocabulary import learned_tokenizer
+from nmt.errors import Mistake
 from nmt.files import cache_folder, check_unlocked
 from nmt.models import MaskedTransformer, VocabularySizes
 from nmt.runs.directory import EncoderDirectory
@@ -49,7 +50,7 @@ def begin_pretraining(
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
     """Prepares a new run with the configuration given on the command line and with `changes`, which save memory.
 
-    Raises ValueError, FileNotFoundError or FileExistsError for invalid input, before the run directory is changed.
+    Raises Mistake for invalid input, before the run directory is changed.
     """
     asked = stored_keys(job.config)
     config = with_values(asked, changes)
@@ -76,7 +77,7 @@ def resume_pretraining(
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
     """Prepares a run to resume from its last checkpoint, or to start over if it has no checkpoint.
 
-    Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
+    Raises Mistake for invalid input, before the run directory is changed.
     """
     found = stored_run(job, run, changes, EncoderSettings)
     config, settings, metrics = found.config, found.settings, found.metrics
@@ -121,7 +122,7 @@ class PretrainingText(NamedTuple):
 def read_text(settings: EncoderSettings) -> PretrainingText:
     """Finds the text files of a run and splits their lines.
 
-    Raises FileNotFoundError for a missing file, and ValueError for one that is not text or has too few lines.
+    Raises Mistake for a missing file, and ValueError for one that is not text or has too few lines.
     """
     data = settings.data
     names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}
@@ -144,7 +145,7 @@ def prepared_pretraining(
 ) -> Prepared[EncoderSettings, MaskedTransformer]:
     """Prepares the model with initial weights, the batches and the task of a new or resumed run.
 
-    Raises ValueError for sentences that the model cannot read or that cannot be put into batches.
+    Raises Mistake for sentences that the model cannot read or that cannot be put into batches.
     """
     tokenizers = TokenizerPair(tokenizer, tokenizer)
     torch.manual_seed(settings.seed)
@@ -159,7 +160,7 @@ def prepared_pretraining(
     lines = encoded_lines(text.split.valid, tokenizer)
     valid = [masking(index, ids, f"valid/{index}") for index, ids in enumerate(lines)]
     if not valid:
-        raise ValueError("Every validation line is empty: raise data.valid_lines, or name other files in data.valid.")
+        raise Mistake("Every validation line is empty: raise data.valid_lines, or name other files in data.valid.")
     check_line_lengths(model, rows, valid)
     data = TranslationData(
         MaskedLines(rows, masking, settings.seed, mixing),
@@ -190,11 +191,11 @@ def prepared_pretraining(
 
 
 def check_line_lengths(model: MaskedTransformer, training: TrainingData, valid: list[Example]) -> None:
-    """Raises ValueError if a sentence is longer than the model can read."""
+    """Raises Mistake if a sentence is longer than the model can read."""
     lengths = {"training": int(training.lengths[:, 0].max()), "validation": max(len(line.source) + 1 for line in valid)}
     for split, length in lengths.items():
         if model.max_source is not None and length > model.max_source:
-            raise ValueError(
+            raise Mistake(
                 f"The longest line of the {split} text has {length} pieces including EOS, but scorer=location has "
                 f"weights for only {model.max_source}: set its max_length to {length} or more, or leave out long lines."
             )
@@ -203,7 +204,7 @@ def check_line_lengths(model: MaskedTransformer, training: TrainingData, valid: 
 def check_encoder_buildable(settings: EncoderSettings) -> None:
     """Builds the model (on the meta device), initial weights, optimizer and schedule once, and discards them.
 
-    Raises ValueError for the first invalid value, so that it is reported before the text is read.
+    Raises Mistake for the first invalid value, so that it is reported before the text is read.
     """
     with refusals():
         with torch.device("meta"):

@@ -14,6 +14,7 @@ from nmt.config.schema import NOT_STORED, LoopSettings, RunSettings, TrainSettin
 from nmt.config.trusted import FOR_RESUMING, check_targets
 from nmt.data.corpus import check_files, corpus_hashes
 from nmt.data.vocabulary import learned_tokenizers
+from nmt.errors import Mistake
 from nmt.files import cache_folder, check_unlocked
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
@@ -47,7 +48,7 @@ SettingsT = TypeVar("SettingsT", bound=LoopSettings)
 def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
     """Prepares a run to resume from its last checkpoint, or to start over if it has no checkpoint.
 
-    Raises ValueError or FileNotFoundError for invalid input, before the run directory is changed.
+    Raises Mistake for invalid input, before the run directory is changed.
     """
     found = stored_run(job, run, changes, RunSettings)
     config, settings, metrics = found.config, found.settings, found.metrics
@@ -121,16 +122,16 @@ def stored_run(
 ) -> Stored[SettingsT]:
     """Reads and checks the run; `kind` is the class of its settings.
 
-    Raises FileNotFoundError if there is no run, and ValueError if it cannot be used or the command line changes a
+    Raises Mistake if there is no run, and ValueError if it cannot be used or the command line changes a
     setting that must stay the same.
     """
     if not run.started:
-        raise FileNotFoundError(f"There is no run to resume in {run.path}; start one without resume=true.")
+        raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored, metrics = run.config(), run.metrics()
     try:
         validated(kind, stored)
     except ValueError as error:
-        raise ValueError(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
+        raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
     check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
     config = resumed_config(job, stored, metrics, run.path)
@@ -151,7 +152,7 @@ def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Conf
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
     """The stored configuration with the values that the command line sets for keys in MAY_CHANGE.
 
-    Raises ValueError if the command line changes any other key. `path` is the run directory, which a warning names.
+    Raises Mistake if the command line changes any other key. `path` is the run directory, which a warning names.
     """
     asked = metrics.get("asked", {})
     config = copy.deepcopy(stored)
@@ -163,7 +164,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
         if key in asked and value == asked[key]:
             continue
         if key not in MAY_CHANGE:
-            raise ValueError(
+            raise Mistake(
                 f"{key} is {value}, but {value_at(stored, key)} in the run to resume; only "
                 f"{', '.join(MAY_CHANGE)} may differ: leave out {given}=, or start a new run."
             )
@@ -184,33 +185,33 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
 
 
 def check_continues(before: Config, now: Config, settings: LoopSettings, path: Path, metrics: Config) -> None:
-    """Raises ValueError if a finished run would end at once, because it has reached a limit or no limit has changed."""
+    """Raises Mistake if a finished run would end at once, because it has reached a limit or no limit has changed."""
     if reached := reached_limits(settings, metrics):
-        raise ValueError(
+        raise Mistake(
             f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
             "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
         )
     if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
-        raise ValueError(
+        raise Mistake(
             f"The run in {path} is finished: to train it longer, raise {', '.join(LENGTHS[:-1])} or "
             f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to start over."
         )
 
 
 def check_epochs_left(path: Path, metrics: Config, max_steps: int) -> None:
-    """Raises ValueError if a finished run has already done `max_steps`, the number of steps in all its epochs."""
+    """Raises Mistake if a finished run has already done `max_steps`, the number of steps in all its epochs."""
     if metrics.get("steps", 0) >= max_steps:
-        raise ValueError(
+        raise Mistake(
             f"The run in {path} is finished and has done all {max_steps} steps of its epochs: to train it longer, "
             "raise trainer.max_epochs or set it to null, or use overwrite=true instead of resume=true to start over."
         )
 
 
 def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
-    """The checkpoint to resume from; None to start over. Raises ValueError if that would lose a finished run."""
+    """The checkpoint to resume from; None to start over. Raises Mistake if that would lose a finished run."""
     last = newest_whole(run.checkpoints)
     if last is None and finished:
-        raise ValueError(
+        raise Mistake(
             f"The run in {run.path} is finished, and {run.checkpoints} has no last.ckpt to resume from: start "
             "a new run in another run_dir."
         )
@@ -222,10 +223,10 @@ def last_checkpoint(run: RunDirectory, finished: bool) -> Path | None:
 def same_steps(config: Config, batches: int, processes: int) -> Config:
     """The configuration, changed so that a step has `batches` batches in total over all `processes`.
 
-    Raises ValueError if the batches of a step cannot be divided evenly among the processes.
+    Raises Mistake if the batches of a step cannot be divided evenly among the processes.
     """
     if batches % processes:
-        raise ValueError(
+        raise Mistake(
             f"A step of this run has {batches} batches, which cannot be divided evenly among {processes} processes: "
             f"resume with a number of processes that divides {batches}."
         )
@@ -241,10 +242,10 @@ def same_steps(config: Config, batches: int, processes: int) -> Config:
 
 
 def check_corpora(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raises ValueError if the SHA-256 of a corpus file has changed since the run was started."""
+    """Raises Mistake if the SHA-256 of a corpus file has changed since the run was started."""
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if changed:
-        raise ValueError(f"{changed[0]} has changed since the run was started; start a new run.")
+        raise Mistake(f"{changed[0]} has changed since the run was started; start a new run.")
 
 
 def _given_keys(job: Job[Any], stored: Config) -> list[tuple[str, str]]:

@@ -5,6 +5,8 @@ import math
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
+from nmt.errors import Mistake
+
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int) -> LambdaLR:
     """lr(n) = lr min(n / warmup, sqrt(warmup / n)) at step n = 1, 2, ...: a linear rise to lr, then decay (fairseq)."""
@@ -30,20 +32,18 @@ def step_halving(optimizer: Optimizer, warmup: int, start: int, every: int) -> L
     _at_least_one(warmup, "schedule.warmup")
     _at_least_one(every, "schedule.every")
     if start < 0:
-        raise ValueError(f"schedule.start is {start}; it must be at least 0.")
+        raise Mistake(f"schedule.start is {start}; it must be at least 0.")
     return LambdaLR(optimizer, lambda done: min((done + 1) / warmup, 1.0) * 0.5 ** max(0, (done - start) // every + 1))
 
 
 def late_halving(optimizer: Optimizer, warmup: int, start: float, every: float, steps: int | None) -> LambdaLR:
     """`step_halving` with `start` and `every` as fractions of `steps`: constant at first, then decaying."""
     if steps is None or steps < 1:
-        raise ValueError(
+        raise Mistake(
             "schedule=late_halving is defined in terms of trainer.max_steps: set it, or choose another schedule."
         )
     if not (0 < start <= 1 and 0 < every <= 1):
-        raise ValueError(
-            f"schedule.start is {start} and schedule.every is {every}; both must be above 0 and at most 1."
-        )
+        raise Mistake(f"schedule.start is {start} and schedule.every is {every}; both must be above 0 and at most 1.")
     return step_halving(optimizer, warmup, round(start * steps), max(1, round(every * steps)))
 
 
@@ -53,12 +53,12 @@ def cosine(optimizer: Optimizer, warmup: int, steps: int | None, floor: float) -
     Loshchilov & Hutter (2017), equation 5, without restarts; after `steps` the rate stays at lr x floor.
     """
     if steps is None or steps < 1:
-        raise ValueError("schedule=cosine ends at trainer.max_steps: set it, or choose another schedule.")
+        raise Mistake("schedule=cosine ends at trainer.max_steps: set it, or choose another schedule.")
     if not 0 <= floor <= 1:
-        raise ValueError(f"schedule.floor is {floor}; it must be between 0 and 1.")
+        raise Mistake(f"schedule.floor is {floor}; it must be between 0 and 1.")
     _at_least_one(warmup, "schedule.warmup")
     if warmup >= steps:
-        raise ValueError(f"schedule.warmup is {warmup}, but training has {steps} steps: use a shorter warm-up.")
+        raise Mistake(f"schedule.warmup is {warmup}, but training has {steps} steps: use a shorter warm-up.")
 
     def factor(done: int) -> float:
         progress = min(max(0, done + 1 - warmup) / (steps - warmup), 1.0)
@@ -73,10 +73,10 @@ def plateau(optimizer: Optimizer, factor: float, patience: int, min_lr: float) -
     The scheduler is given a value to minimize (a loss, or a negated score).
     """
     if not 0 < factor < 1:
-        raise ValueError(f"schedule.factor is {factor}; it must be between 0 and 1.")
+        raise Mistake(f"schedule.factor is {factor}; it must be between 0 and 1.")
     return ReduceLROnPlateau(optimizer, factor=factor, patience=patience, min_lr=min_lr, threshold_mode="abs")
 
 
 def _at_least_one(value: int, name: str) -> None:
     if value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 1.")
+        raise Mistake(f"{name} is {value}; it must be at least 1.")

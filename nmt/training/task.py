@@ -21,6 +21,7 @@ from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.data.batch import Batch, Example, separated
 from nmt.data.masking import MaskedBatch
+from nmt.errors import Mistake
 from nmt.models.base import Attending, Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
@@ -271,9 +272,9 @@ class TranslationTask(TrainingTask):
     ) -> None:
         super().__init__(model, optimizer, schedule, seed=seed, max_skipped_steps=max_skipped_steps)
         if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing is {label_smoothing}; it must be at least 0 and below 1.")
+            raise Mistake(f"label_smoothing is {label_smoothing}; it must be at least 0 and below 1.")
         if not 0 <= word_dropout < 1:
-            raise ValueError(f"word_dropout is {word_dropout}; it must be at least 0 and below 1.")
+            raise Mistake(f"word_dropout is {word_dropout}; it must be at least 0 and below 1.")
         self._objective, self._cross_entropy = objective or CrossEntropy(), CrossEntropy()
         self._label_smoothing, self._word_dropout = label_smoothing, word_dropout
 

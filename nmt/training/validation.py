@@ -17,8 +17,8 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Bleu
 from nmt.runs.load import Trained
-from nmt.runs.references import is_tokenized, read_references
 from nmt.runs.search import longest_source
+from nmt.scoring.references import is_tokenized, read_references
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
 
 logger = logging.getLogger(__name__)

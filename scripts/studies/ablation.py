@@ -26,8 +26,8 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import paired_bootstrap
 from nmt.files import check_folder, write_json
-from nmt.runs.comparison import System, run_system
 from nmt.runs.directory import RunDirectory
+from nmt.scoring.score_table import System, run_system
 from nmt.tables import Table
 from nmt.training.buildable import check_buildable
 from scripts.mistakes import report_mistakes

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from nmt.maps.links import Choice
 from nmt.maps.words import PIECE_ROWS
-from nmt.runs.alignment_error import Links, alignment_error
 from nmt.runs.load import Trained, load_run
-from nmt.runs.test_sets import split_test_set
+from nmt.scoring.alignment_error import Links, alignment_error
+from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.data.corpus import Pairs
-from nmt.runs.alignment_error import Gold, Links, chosen_links, cross_maps
-from nmt.runs.attribution_maps import ATTENTION, METHODS, map_maker
+from nmt.insight.attribution_maps import ATTENTION, METHODS, map_maker
 from nmt.runs.load import Trained, load_run
-from nmt.runs.test_sets import split_test_set
+from nmt.scoring.alignment_error import Gold, Links, chosen_links, cross_maps
+from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Table
 from scripts.mistakes import report_mistakes
 

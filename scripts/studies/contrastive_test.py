@@ -23,9 +23,9 @@ from nmt.config.direction import Direction
 from nmt.data.batch import TokenizedPair
 from nmt.data.corpus import corpus_files, read_lines, read_pairs
 from nmt.data.documents import check_documents, document_file
-from nmt.runs.forced_maps import IdPair, forced_maps
-from nmt.runs.forced_scores import log_probs
+from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.runs.load import Trained, load_run
+from nmt.scoring.forced_scores import log_probs
 from nmt.tables import Cell, Table
 from scripts.intervals import wilson
 from scripts.mistakes import report_mistakes

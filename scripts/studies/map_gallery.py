@@ -22,7 +22,7 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 
-from nmt.runs.forced_maps import first_ranked, forced_maps
+from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.runs.load import load_run
 from scripts.mistakes import report_mistakes
 

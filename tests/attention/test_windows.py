@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, lengths_to_mask, normalizers, scorers, windows
+from nmt.errors import Mistake
 
 LENGTHS = (11, 3)
 STATE, HEADS, QUERIES, KEYS = 5, 2, 7, 11
@@ -158,11 +159,11 @@ def test_a_widened_view_blocks_the_additional_keys(window: nn.Module, mask: Tens
     ],
 )
 def test_a_width_out_of_range_is_refused(make: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         make()
 
 
 @pytest.mark.parametrize("window", [windows.LocalM(STATE, HEADS, 2), local_p()])
 def test_a_local_window_needs_the_queries(window: nn.Module, mask: Tensor) -> None:
-    with pytest.raises(ValueError, match="needs the states and positions of the queries, which this site"):
+    with pytest.raises(Mistake, match="needs the states and positions of the queries, which this site"):
         window(mask, None)

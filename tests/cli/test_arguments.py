@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.cli.arguments import TextKind, flags, for_hydra, text_keys
 from nmt.config.schema import COMMANDS, Keys, Text
+from nmt.errors import Mistake
 
 TRAIN = COMMANDS["train"]
 PATHS = [
@@ -107,7 +108,7 @@ def test_commas_separate_the_values_of_a_sweep(argument: str, values: list[str])
     ],
 )
 def test_a_text_that_cannot_be_meant_is_refused(arguments: list[str], sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with pytest.raises(Mistake, match=re.escape(sentence)):
         for_hydra(arguments, TRAIN)
 
 
@@ -148,7 +149,7 @@ def test_words_without_a_key_become_a_list() -> None:
 
 def test_flags_are_those_that_exist() -> None:
     assert flags(["-m", "seed=1", "--cfg=job", "job"]) == {"-m", "--cfg"}
-    with pytest.raises(ValueError, match=r"^Unknown option '--seed'\. Write key=value without dashes: seed=VALUE\.$"):
+    with pytest.raises(Mistake, match=r"^Unknown option '--seed'\. Write key=value without dashes: seed=VALUE\.$"):
         flags(["--seed", "3"])
-    with pytest.raises(ValueError, match=r"^Unknown option '--seed=3'\. Write key=value without dashes: seed=3\.$"):
+    with pytest.raises(Mistake, match=r"^Unknown option '--seed=3'\. Write key=value without dashes: seed=3\.$"):
         flags(["--seed=3"])

@@ -13,9 +13,10 @@ import yaml
 from attention_runs import job
 
 from nmt.commands.ablate_attention import ABLATIONS, ablate_attention, mean_queries, measurable, quality
+from nmt.errors import Mistake
 from nmt.models import Luong
 from nmt.runs.load import load_run
-from nmt.runs.test_sets import TestSet, split_test_set
+from nmt.scoring.test_sets import TestSet, split_test_set
 from nmt.text import EOS
 
 
@@ -98,7 +99,7 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     ],
 )
 def test_invalid_settings_are_refused(here: Path, changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence.replace("?", r"\?")):
+    with pytest.raises(Mistake, match=sentence.replace("?", r"\?")):
         ablate_attention(job("ablate_attention", run_dir="maps_luong", device="cpu", **changes))
 
 

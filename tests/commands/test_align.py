@@ -9,9 +9,10 @@ from attention_runs import job
 
 import nmt.commands.align
 from nmt.commands.align import align
+from nmt.errors import Mistake
 from nmt.maps.links import Alignment, Choice
 from nmt.maps.symmetrization import LINKS
-from nmt.runs.alignment_error import Maps, rates_by_way
+from nmt.scoring.alignment_error import Maps, rates_by_way
 
 
 def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +36,7 @@ def test_alignment_rates_of_every_map(run: str, capsys: pytest.CaptureFixture[st
 
 
 def test_without_a_gold_alignment_the_splits_that_have_one_are_named(here: Path) -> None:
-    with pytest.raises(ValueError, match=r"no gold alignments for in\.en\. Splits that have them: valid, test\. Use"):
+    with pytest.raises(Mistake, match=r"no gold alignments for in\.en\. Splits that have them: valid, test\. Use"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 
@@ -50,7 +51,7 @@ def test_the_note_says_if_the_choice_was_made_on_the_measured_sentences(
 
 def test_without_any_gold_alignment_the_error_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.align, "gold_file", lambda *_: None)
-    with pytest.raises(ValueError, match=r"no gold alignments for in\.en\. No split of the run's data has them\. Use"):
+    with pytest.raises(Mistake, match=r"no gold alignments for in\.en\. No split of the run's data has them\. Use"):
         align(job("align", run_dir="maps_luong", device="cpu", source="in.en", reference="in.vi"))
 
 
@@ -65,5 +66,5 @@ def test_without_any_link_there_is_no_rate() -> None:
 
 @pytest.mark.parametrize("threshold", [0, 1.1, True, "x"])
 def test_a_threshold_is_above_0_and_at_most_1(threshold: object) -> None:
-    with pytest.raises(ValueError, match=f"threshold is {str(threshold).lower()}; it must be above 0 and at most 1"):
+    with pytest.raises(Mistake, match=f"threshold is {str(threshold).lower()}; it must be above 0 and at most 1"):
         align(job("align", run_dir="nowhere", threshold=threshold))

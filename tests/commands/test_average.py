@@ -17,6 +17,7 @@ from nmt.commands.average import average
 from nmt.commands.compare import compare
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.errors import Mistake
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_an_averaged_run_is_a_run_directory(
 def test_what_cannot_be_averaged_is_refused(
     several: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         average(job(several, tmp_path / "mean", **changes))
     assert not (tmp_path / "mean").exists()
 
@@ -101,7 +102,7 @@ def test_an_averaged_run_is_no_seed_of_the_run_it_is_made_of(
 
 @pytest.mark.parametrize("out", [".", "..", "../several"])
 def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
-    with pytest.raises(ValueError, match="which is or contains the run to average; choose another folder"):
+    with pytest.raises(Mistake, match="which is or contains the run to average; choose another folder"):
         average(job(several, several / out, overwrite=True))
     assert (several / "model.safetensors").is_file()
 
@@ -109,7 +110,7 @@ def test_the_run_itself_is_never_overwritten(several: Path, out: str) -> None:
 def test_a_run_is_overwritten_only_on_request(several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(several.parent)
     average(job(several, tmp_path / "mean"))
-    with pytest.raises(FileExistsError, match="holds a finished run"):
+    with pytest.raises(Mistake, match="holds a finished run"):
         average(job(several, tmp_path / "mean"))
     average(job(several, tmp_path / "mean", overwrite=True))
 
@@ -118,5 +119,5 @@ def test_missing_checkpoints_are_named_with_what_to_do(several: Path, tmp_path: 
     copy = shutil.copytree(several, tmp_path / "copy")
     for file in (copy / "checkpoints").glob("recent-*.ckpt"):
         file.unlink()
-    with pytest.raises(ValueError, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or use check"):
+    with pytest.raises(Mistake, match=r"has no recent checkpoints: train with checkpoints\.recent=5, or use check"):
         average(job(copy, tmp_path / "mean", checkpoints="recent"))

@@ -12,6 +12,7 @@ from jobs import job_of
 from nmt.cli.compose import configuration
 from nmt.commands.compare import compare
 from nmt.config.job import Job
+from nmt.errors import Mistake
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 
@@ -40,7 +41,7 @@ def test_outputs_of_other_systems_are_compared(tmp_path: Path, capsys: pytest.Ca
 
 def test_outputs_with_another_number_of_lines_are_refused(tmp_path: Path) -> None:
     write(tmp_path, ref=REFERENCES, c=["one"])
-    with pytest.raises(ValueError, match=r"c has 1 lines but .*ref has 30; line n of both must belong"):
+    with pytest.raises(Mistake, match=r"c has 1 lines but .*ref has 30; line n of both must belong"):
         compare(job(tmp_path, outputs=[str(tmp_path / "c")], reference=str(tmp_path / "ref")))
 
 
@@ -72,5 +73,5 @@ def test_suspicious_outputs_cause_warnings(tmp_path: Path, caplog: pytest.LogCap
 def test_runs_and_outputs_exclude_each_other_and_outputs_need_references(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         compare(job(tmp_path, **changes))

@@ -20,10 +20,11 @@ from nmt.commands.score import score
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.data.documents import earlier_pairs, read_documents
+from nmt.errors import Mistake
+from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.maps.map_files import MapFolder
-from nmt.runs.forced_maps import first_ranked, forced_maps
-from nmt.runs.forced_scores import log_probs
 from nmt.runs.load import load_run
+from nmt.scoring.forced_scores import log_probs
 
 
 @pytest.fixture
@@ -243,6 +244,6 @@ def test_what_does_not_fit_is_refused(
         for side in ("en", "vi"):
             (inside / f"{name}.{side}").write_text("one two.\nthree four.\n")
     (inside / "damaged.doc").write_text("a\n")
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(Mistake, match=re.escape(message)):
         train(job("train", run_dir=tmp_path / "refused", **changes))
     assert not (tmp_path / "refused").exists()

@@ -18,7 +18,7 @@ from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import COMMANDS, validated
 from nmt.data.fetch import Limits
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 
 CORPUS = {"a.en": b"one\n", "a.vi": "một\n".encode()}
 
@@ -67,7 +67,7 @@ def test_complete_files_may_be_in_a_read_only_folder(
     assert capsys.readouterr().out.splitlines() == ["shared/tiny/a.en", "shared/tiny/a.vi"]
     # An archive that exists but is not extracted yet.
     (known / "shared" / "b.zip").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"^out is shared, but shared cannot be written to"):
+    with pytest.raises(Mistake, match=r"^out is shared, but shared cannot be written to"):
         run("what=https://localhost:1/b.zip", "out=shared")
     (known / "shared" / "tiny" / "a.vi").unlink()
     with pytest.raises(
@@ -105,20 +105,20 @@ def test_datasets_of_the_hub_go_to_folders_of_their_own(
     ],
 )
 def test_an_impossible_dataset_is_refused(known: Path, given: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run(*given)
 
 
 def test_a_different_file_is_refused_and_none_is_overwritten(known: Path) -> None:
     (known / "copies" / "a.en").write_bytes(b"two\n")
-    with pytest.raises(ValueError, match=r"copies/a\.en has sha256 .* Choose another folder\."):
+    with pytest.raises(Mistake, match=r"copies/a\.en has sha256 .* Choose another folder\."):
         run("what=tiny", "from=copies")
     (known / "data" / "tiny").mkdir(parents=True)
     (known / "data" / "tiny" / "a.en").write_bytes(b"mine\n")
     (known / "copies" / "a.en").write_bytes(CORPUS["a.en"])
-    with pytest.raises(ValueError, match=r"data/tiny/a\.en has sha256 .* Delete it first\."):
+    with pytest.raises(Mistake, match=r"data/tiny/a\.en has sha256 .* Delete it first\."):
         run("what=tiny", "from=copies")
-    with pytest.raises(ValueError, match=r"data/tiny/a\.en has sha256 .* Delete it, or choose another folder"):
+    with pytest.raises(Mistake, match=r"data/tiny/a\.en has sha256 .* Delete it, or choose another folder"):
         run("what=tiny")
     assert (known / "data" / "tiny" / "a.en").read_bytes() == b"mine\n"
 

@@ -7,6 +7,7 @@ import pytest
 from attention_runs import export, job
 
 from nmt.commands.draw_attention import draw_attention
+from nmt.errors import Mistake
 
 
 def test_exported_maps_are_drawn_without_the_run(
@@ -72,7 +73,7 @@ def test_settings_that_cannot_be_drawn_are_refused(
     path = str(export("maps_luong", tmp_path, formats=[]).path)
     given = changes["maps"]
     changes = changes | {"maps": [path] * len(given) if isinstance(given, list) else given.replace("MAPS", path)}
-    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+    with pytest.raises(Mistake, match=sentence):
         draw_attention(job("draw_attention", **changes))
 
 

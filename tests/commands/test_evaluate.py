@@ -17,13 +17,13 @@ from nmt.commands.evaluate import check_band, evaluate
 from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.corpus import Pairs, corpus_hashes
-from nmt.errors import CheckFailed, report
+from nmt.errors import CheckFailed, Mistake, report
 from nmt.maps.links import Alignment
-from nmt.runs.alignment_error import Gold, read_valid_gold
 from nmt.runs.directory import RunDirectory
-from nmt.runs.evaluation import conditions, training_counts
 from nmt.runs.load import Trained
-from nmt.runs.test_sets import TestSet, split_test_set
+from nmt.scoring.alignment_error import Gold, read_valid_gold
+from nmt.scoring.run_scores import conditions, training_counts
+from nmt.scoring.test_sets import TestSet, split_test_set
 
 
 class TranslatedError(Exception):
@@ -68,7 +68,7 @@ def job(files: Path, **changes: Any) -> Job:
 )
 def test_a_gold_alignment_that_does_not_fit_is_refused_before_translating(files: Path, text: str, message: str) -> None:
     (files / "own.align").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         evaluate(job(files, alignment=files / "own.align"))
 
 
@@ -97,7 +97,7 @@ def test_an_alignment_error_rate_needs_the_validation_files(files: Path) -> None
         message = (
             rf"v\.{language} does not exist\. It belongs to the run's data\.valid, .*; run the command in the folder"
         )
-        with pytest.raises(FileNotFoundError, match=message):
+        with pytest.raises(Mistake, match=message):
             evaluate(job(files, alignment=files / "own.align"))
 
 
@@ -111,7 +111,7 @@ def test_alignments_of_the_validation_split_are_optional_and_checked(run: Traine
     assert gold is not None
     assert gold.alignments[0].sure == {(0, 1)}
     (folder / "v.vi-en.align").write_text("2-0\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"v\.vi-en\.align, line 1: link 0-2 does not fit"):
+    with pytest.raises(Mistake, match=r"v\.vi-en\.align, line 1: link 0-2 does not fit"):
         read_valid_gold(run)
 
 
@@ -173,9 +173,9 @@ def test_an_ensemble_takes_no_alignment(files: Path, run: Trained, monkeypatch: 
 
 
 def test_an_unusable_folder_is_refused_before_translating(files: Path) -> None:
-    with pytest.raises(ValueError, match=r"out is .*t\.en, but .*t\.en is a file; choose another folder"):
+    with pytest.raises(Mistake, match=r"out is .*t\.en, but .*t\.en is a file; choose another folder"):
         evaluate(job(files, out=files / "t.en"))
-    with pytest.raises(ValueError, match=r"out is /proc/y, but /proc cannot be written to"):
+    with pytest.raises(Mistake, match=r"out is /proc/y, but /proc cannot be written to"):
         evaluate(job(files, out="/proc/y"))
 
 
@@ -207,5 +207,5 @@ def test_a_score_is_inside_or_outside_its_band(capsys: pytest.CaptureFixture[str
     ],
 )
 def test_invalid_settings_are_refused(files: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         evaluate(job(files, **changes))

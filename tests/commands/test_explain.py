@@ -8,6 +8,7 @@ from jobs import job_of
 from nmt.cli.compose import configuration
 from nmt.commands.explain import explain, explanation, observed_sites
 from nmt.config.nodes import CONFIGS, make
+from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 
 
@@ -57,5 +58,5 @@ def test_a_site_s_own_scorer_is_explained_at_its_site() -> None:
 
 
 def test_a_size_out_of_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="source_length is 0; it must be a whole number of at least 1"):
+    with pytest.raises(Mistake, match="source_length is 0; it must be a whole number of at least 1"):
         explain(job_of("explain", {**configuration("explain", []), "source_length": 0}))

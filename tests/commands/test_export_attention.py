@@ -12,10 +12,11 @@ from attention_runs import export, first_weights, job
 from jobs import job_of
 
 import nmt
-import nmt.runs.forced_maps
-import nmt.runs.map_export
+import nmt.insight.forced_maps
+import nmt.insight.map_export
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
+from nmt.errors import Mistake
 from nmt.maps.links import read_alignments
 from nmt.maps.words import merge_pieces
 from nmt.models import Luong
@@ -175,14 +176,14 @@ def test_files_that_cannot_be_exported_are_refused(
     (here / "bad.en").write_text(lines)
     (here / "manifest.json").write_text("{}")
     config = {"run_dir": "maps_luong", "device": "cpu", "input": "bad.en", "out": str(tmp_path), **changes}
-    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+    with pytest.raises(Mistake, match=sentence):
         export_attention(job("export_attention", **config))
 
 
 def test_search_settings_with_a_given_target_are_refused(here: Path, tmp_path: Path) -> None:
     config = {"run_dir": "maps_luong", "input": "in.en", "target": "in.vi", "out": str(tmp_path)}
     asked = job_of("export_attention", {**configuration("export_attention", []), **config}, ("target", "search.n_best"))
-    with pytest.raises(ValueError, match=r"search\.n_best has no effect on maps of a given target"):
+    with pytest.raises(Mistake, match=r"search\.n_best has no effect on maps of a given target"):
         export_attention(asked)
 
 
@@ -194,10 +195,10 @@ def test_a_failed_export_changes_nothing(here: Path, tmp_path: Path, monkeypatch
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     (here / "blank.en").write_text("\n\n")
     for changes in ({"input": "blank.en"}, {"target": "blank.en"}, {"search": {"n_best": 9}}):
-        with pytest.raises(ValueError):  # noqa: PT011 - other tests check the messages
+        with pytest.raises(Mistake):
             export("maps_luong", tmp_path, overwrite=True, **changes)
     with monkeypatch.context() as patch:
-        patch.setattr(nmt.runs.forced_maps.Recorder, "sentence", out_of_memory)
+        patch.setattr(nmt.insight.forced_maps.Recorder, "sentence", out_of_memory)
         with pytest.raises(MemoryError):
             export("maps_luong", tmp_path, target="in.vi", overwrite=True)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
@@ -225,7 +226,7 @@ def test_pairs_too_long_for_the_model_are_left_out_with_that_reason(
 def test_drawing_many_sentences_is_warned_of(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(nmt.runs.map_export, "_MANY", 2)
+    monkeypatch.setattr(nmt.insight.map_export, "_MANY", 2)
     export("maps_luong", tmp_path, target="in.vi", formats=["csv"])
     assert "Drawing 3 sentence pairs takes a long time" in caplog.text
 

@@ -14,6 +14,7 @@ from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
 from nmt.config.schema import COMMANDS, validated
 from nmt.data.corpus import read_lines
+from nmt.errors import Mistake
 
 
 def cells(output: str, kind: str) -> list[str]:
@@ -96,7 +97,7 @@ def test_a_split_that_is_not_possible_is_refused(
 ) -> None:
     monkeypatch.chdir(corpus)
     before = sorted(corpus.iterdir())
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises(Mistake, match=message):
         prepare(job("prepare", **given))
     assert sorted(corpus.iterdir()) == before
 

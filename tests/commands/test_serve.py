@@ -13,6 +13,7 @@ import pytest
 from attention_runs import job
 
 from nmt.commands.serve import serve
+from nmt.errors import Mistake
 
 
 def test_it_prints_its_address_answers_and_stops_when_it_is_told(
@@ -34,7 +35,7 @@ def test_it_prints_its_address_answers_and_stops_when_it_is_told(
 def test_an_address_that_is_taken_is_refused(here: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ValueError, match=rf"Cannot listen on 127\.0\.0\.1:{port} \(.*\); choose another port"):
+        with pytest.raises(Mistake, match=rf"Cannot listen on 127\.0\.0\.1:{port} \(.*\); choose another port"):
             serve(job("serve", run_dirs=["maps_luong"], port=port))
 
 
@@ -51,7 +52,7 @@ def test_an_address_that_is_taken_is_refused(here: Path) -> None:
 )
 def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: str) -> None:
     (here / "empty").write_text("\n")
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises(Mistake, match=message):
         serve(job("serve", **{"run_dirs": ["maps_luong"], **changes}))
 
 

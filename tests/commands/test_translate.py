@@ -16,7 +16,7 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.corpus import text_lines
 from nmt.decoding.translator import Translation, Translator
-from nmt.errors import report
+from nmt.errors import Mistake, report
 
 RUN = SimpleNamespace(direction=Direction("en", "vi"))
 
@@ -117,9 +117,9 @@ def test_prefixes_come_from_a_file_line_by_line(job: Job, tmp_path: Path, monkey
     file.write_text("x\n\ny\n", encoding="utf-8")
     job = changed(job, prefixes=str(file))
     assert translated(job, b"a\nb\nc\n", monkeypatch) == "xA\nB\nyC\n"
-    with pytest.raises(ValueError, match="prefixes has fewer lines than standard input"):
+    with pytest.raises(Mistake, match="prefixes has fewer lines than standard input"):
         translated(job, b"a\nb\nc\nd\n", monkeypatch)
-    with pytest.raises(ValueError, match="prefixes has more lines than standard input"):
+    with pytest.raises(Mistake, match="prefixes has more lines than standard input"):
         translated(job, b"a\nb\n", monkeypatch)
 
 
@@ -131,7 +131,7 @@ def test_the_lines_before_an_invalid_byte_are_translated(
     output = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     monkeypatch.setattr(sys, "stdout", output)
-    with pytest.raises(ValueError, match="not UTF-8") as caught:
+    with pytest.raises(Mistake, match="not UTF-8") as caught:
         translate(job)
     assert report(caught.value) == 2
     assert output.buffer.getvalue() == b"A\n" * (bad - 1)  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ import pytest
 from nmt.cli.compose import configuration
 from nmt.config.keys import with_values
 from nmt.config.schema import COMMANDS, RENAMED, TrainSettings, check_node, seconds_of, validated
+from nmt.errors import Mistake
 
 REQUIRED = {
     "train": ["run_dir=run"],
@@ -47,7 +48,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         "test_new": "sample:test_new",
         "phrases_test": "sample:phrases_test",
     }
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(Mistake, match="frozen"):
         settings.seed = 2
 
 
@@ -111,16 +112,16 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
 def test_a_value_that_cannot_be_used_is_one_sentence(
     configurations: dict[str, dict[str, Any]], command: str, key: str, value: Any, sentence: str
 ) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}") as error:
+    with pytest.raises(Mistake, match=f"^{sentence}") as error:
         validated(COMMANDS[command], with_values(configurations[command], {key: value}))
     assert "\n" not in str(error.value)
 
 
 def test_limits_that_never_end_training_are_refused(configurations: dict[str, dict[str, Any]]) -> None:
     endless = {"trainer.max_steps": None, "trainer.max_epochs": None, "trainer.max_time": None}
-    with pytest.raises(ValueError, match=r"^Training would never end: set trainer\.max_steps"):
+    with pytest.raises(Mistake, match=r"^Training would never end: set trainer\.max_steps"):
         validated(TrainSettings, with_values(configurations["train"], endless))
-    with pytest.raises(ValueError, match=r"^resume=true continues a run and overwrite=true deletes it: use only one"):
+    with pytest.raises(Mistake, match=r"^resume=true continues a run and overwrite=true deletes it: use only one"):
         validated(TrainSettings, with_values(configurations["train"], {"resume": True, "overwrite": True}))
 
 
@@ -129,7 +130,7 @@ def test_limits_that_never_end_training_are_refused(configurations: dict[str, di
     "old", ["nonfinite_steps", "batching.temperature", "batching.concatenate", "validation.time_share"]
 )
 def test_an_old_key_names_the_new_one(configurations: dict[str, dict[str, Any]], old: str) -> None:
-    with pytest.raises(ValueError, match=f"^{old} is now called {RENAMED[old]}"):
+    with pytest.raises(Mistake, match=f"^{old} is now called {RENAMED[old]}"):
         validated(TrainSettings, with_values(configurations["train"], {old: 1}))
 
 
@@ -149,7 +150,7 @@ def test_an_argument_of_a_node_has_the_type_of_its_default(
 ) -> None:
     default = configurations["train"]["model"]
     check_node("model", {**default, "dim": 3, "dropout": 0}, default)
-    with pytest.raises(ValueError, match=f"^{sentence}"):
+    with pytest.raises(Mistake, match=f"^{sentence}"):
         check_node("model", {**default, **changes}, default)
 
 
@@ -188,7 +189,7 @@ def test_a_node_takes_values_of_the_type_of_their_default(default: Any, value: A
     ],
 )
 def test_a_node_refuses_values_of_another_type(default: Any, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+    with pytest.raises(Mistake, match=message.replace("?", r"\?")):
         check_node("node", {"key": value}, {"key": default})
 
 
@@ -210,5 +211,5 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "h", "1:30", "4hours", "-1s", "00:1:30:00"])
 def test_other_durations_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a duration such as 90s, 30m, 4h"):
+    with pytest.raises(Mistake, match="is not a duration such as 90s, 30m, 4h"):
         seconds_of(text)

@@ -21,6 +21,7 @@ from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.errors import Mistake
 from nmt.maps.map_files import MapFolder
 
 TARGETS = [
@@ -45,7 +46,7 @@ class Harm:
 
 def refused(action: Callable[[], Any]) -> None:
     """By one sentence, and at once."""
-    with pytest.raises((ValueError, FileNotFoundError)) as error:
+    with pytest.raises(Mistake) as error:
         action()
     assert len(str(error.value)) < 500
     assert str(error.value)
@@ -82,9 +83,9 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_loaded(
             file.writestr("archive/version", "3\n")
             file.writestr("archive/byteorder", "little")
         (trained / "checkpoints" / name).write_bytes(content.getvalue())
-    with pytest.raises(ValueError, match=r"is damaged or not a checkpoint of a training run"):
+    with pytest.raises(Mistake, match=r"is damaged or not a checkpoint of a training run"):
         average(job("average", run_dir="run", out="averaged", number=2))
-    with pytest.raises(ValueError, match=r"last\.ckpt is not a checkpoint of a training run"):
+    with pytest.raises(Mistake, match=r"last\.ckpt is not a checkpoint of a training run"):
         train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
 
@@ -100,7 +101,7 @@ def test_no_configuration_of_a_run_makes_anything_foreign(
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
     if part in ("model", "search"):
         refused(lambda: nmt.load(trained))
-    with pytest.raises(ValueError, match=f"names '{target}', which does not belong to nmt.models"):
+    with pytest.raises(Mistake, match=f"names '{target}', which does not belong to nmt.models"):
         train(job("train", resume="true", trainer__max_steps=99))
     assert not (corpus_copy / "harm").exists()
 
@@ -109,7 +110,7 @@ def test_what_the_user_gives_may_be_made(trained: Path, job: Callable[..., Job])
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["optimizer"]["_target_"] = "collections.OrderedDict"
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="cannot be built"):
+    with pytest.raises(Mistake, match="cannot be built"):
         train(job("train", resume="true", trainer__max_steps=99, optimizer___target_="collections.OrderedDict"))
 
 
@@ -119,7 +120,7 @@ def test_a_list_of_a_billion_values_is_not_walked_through(trained: Path) -> None
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
     )
     (trained / "config.yaml").write_text(bomb + config.replace("model:\n", "model:\n  more: *a8\n", 1))
-    with pytest.raises(ValueError, match="has more than 10,000 values"):
+    with pytest.raises(Mistake, match="has more than 10,000 values"):
         nmt.load(trained)
 
 
@@ -137,7 +138,7 @@ def test_a_list_of_a_billion_values_is_not_walked_through(trained: Path) -> None
 def test_other_kinds_of_values_are_refused(trained: Path, more: str) -> None:
     config = (trained / "config.yaml").read_text(encoding="utf-8")
     (trained / "config.yaml").write_text(config.replace("model:\n", f"model:\n  more: {more}\n", 1))
-    with pytest.raises(ValueError, match=r"which no configuration has|more than 10,000 values"):
+    with pytest.raises(Mistake, match=r"which no configuration has|more than 10,000 values"):
         nmt.load(trained)
 
 
@@ -162,7 +163,7 @@ def test_a_direction_leads_out_of_no_folder(trained: Path, language: str) -> Non
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["direction"] = language
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="Unknown direction"):
+    with pytest.raises(Mistake, match="Unknown direction"):
         nmt.load(trained)
 
 
@@ -177,7 +178,7 @@ def test_a_manifest_leads_out_of_no_folder(maps: Path, name: str) -> None:
     manifest = json.loads((maps / "manifest.json").read_text(encoding="utf-8"))
     manifest["sentences"][0]["file"] = name
     (maps / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ValueError, match="which is not a file of maps"):
+    with pytest.raises(Mistake, match="which is not a file of maps"):
         list(MapFolder(maps).sentences())
 
 
@@ -194,6 +195,6 @@ def test_maps_with_a_pickle_or_a_claim_of_ten_gigabytes_are_refused(maps: Path, 
     (maps / entry["file"]).write_bytes(content.getvalue())
     entry["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
     (maps / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ValueError, match="is damaged: export the maps again"):
+    with pytest.raises(Mistake, match="is damaged: export the maps again"):
         list(MapFolder(maps).sentences())
     assert not (corpus_copy / "harm").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.archives import extract, stem
+from nmt.errors import Mistake
 
 FILES = {"one.en": b"a\n" * 101, "deep/two.vi": b"b\n" * 103}
 
@@ -53,7 +54,7 @@ def test_nothing_is_written_outside_the_folder(tmp_path: Path, archive: str, nam
     folder = tmp_path / "inner"
     folder.mkdir()
     WRITERS[archive](folder / archive, {"good": b"1", name: b"2"})
-    with pytest.raises(ValueError, match="which is not a safe relative path; nothing was extracted"):
+    with pytest.raises(Mistake, match="which is not a safe relative path; nothing was extracted"):
         extract(folder / archive, folder / "out", 1000)
     assert [path.name for path in tmp_path.rglob("*")] == ["inner", archive]
 
@@ -61,7 +62,7 @@ def test_nothing_is_written_outside_the_folder(tmp_path: Path, archive: str, nam
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
     tarred(tmp_path / "a.tar", {"link": b""}, kind)
-    with pytest.raises(ValueError, match="contains 'link', which is not a file or folder; nothing was extracted"):
+    with pytest.raises(Mistake, match="contains 'link', which is not a file or folder; nothing was extracted"):
         extract(tmp_path / "a.tar", tmp_path / "out", 1000)
 
 
@@ -72,7 +73,7 @@ def test_the_extracted_size_is_limited(tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_bytes(gzip.compress(zeros["zeros"]))
     else:
         WRITERS[name](tmp_path / name, zeros)
-    with pytest.raises(ValueError, match="contains more than 999,999 bytes, so nothing was extracted; raise max_gib"):
+    with pytest.raises(Mistake, match="contains more than 999,999 bytes, so nothing was extracted; raise max_gib"):
         extract(tmp_path / name, tmp_path / "out", 999_999)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -93,7 +94,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, name: str, content: bytes 
         whole = (tmp_path / name).read_bytes()
         content = whole[: len(whole) // 2]
     (tmp_path / name).write_bytes(content)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"is damaged or not an archive .* download it again"):
+    with pytest.raises(Mistake, match=r"is damaged or not an archive .* download it again"):
         extract(tmp_path / name, tmp_path / "out", 10**6)
     assert not (tmp_path / "out").exists()
 
@@ -102,7 +103,7 @@ def test_a_tar_header_cannot_fill_the_memory(tmp_path: Path) -> None:
     entry = tarfile.TarInfo("a" * 2 * 2**20)
     with gzip.open(tmp_path / "a.tgz", "wb") as file:
         file.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
-    with pytest.raises(ValueError, match=r"is damaged or not an archive \(a header of 2,0"):
+    with pytest.raises(Mistake, match=r"is damaged or not an archive \(a header of 2,0"):
         extract(tmp_path / "a.tgz", tmp_path / "out", 10**9)
 
 
@@ -110,7 +111,7 @@ def test_a_tar_header_cannot_fill_the_memory(tmp_path: Path) -> None:
 def test_zip_methods_that_decompress_in_one_piece_are_refused(tmp_path: Path, compression: int) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w", compression) as archive:
         archive.writestr("a", b"a")
-    with pytest.raises(ValueError, match="is encrypted or uses an unusual compression; extract it with another tool"):
+    with pytest.raises(Mistake, match="is encrypted or uses an unusual compression; extract it with another tool"):
         extract(tmp_path / "a.zip", tmp_path / "out", 1000)
 
 
@@ -119,7 +120,7 @@ def test_impossible_names_are_refused(tmp_path: Path, names: list[str]) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for name in names:
             archive.addfile(tarfile.TarInfo(name))
-    with pytest.raises(ValueError, match=r"is damaged or not an archive|is not a safe relative path"):
+    with pytest.raises(Mistake, match=r"is damaged or not an archive|is not a safe relative path"):
         extract(tmp_path / "a.tar", tmp_path / "out", 1000)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
 
@@ -139,7 +140,7 @@ def test_a_wrong_byte_is_detected(tmp_path: Path, name: str) -> None:
     content = bytearray((tmp_path / name).read_bytes())
     content[len(content) // 2] ^= 255
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match="is damaged or not an archive"):
+    with pytest.raises(Mistake, match="is damaged or not an archive"):
         extract(tmp_path / name, tmp_path / "out", 10**6)
 
 

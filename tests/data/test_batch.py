@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from nmt.data.batch import Example, collate, context_sentences, pad_source, separated
+from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD
 
 EXAMPLES = [Example(11, [5, 6, 7], [8]), Example(2, [9], [10, 13, 12, 14]), Example(7, [], [])]
@@ -47,7 +48,7 @@ def test_search_and_training_pad_the_same_way():
 
 
 def test_an_empty_batch_is_refused():
-    with pytest.raises(ValueError, match="at least one sentence"):
+    with pytest.raises(Mistake, match="at least one sentence"):
         pad_source([])
 
 

@@ -14,6 +14,7 @@ from nmt.data.corpus import (
     read_lines,
     read_pairs,
 )
+from nmt.errors import Mistake
 
 ODD = [
     "plain",
@@ -67,7 +68,7 @@ def test_direction_prints_as_it_is_written():
 
 @pytest.mark.parametrize("text", ["en", "en-en", "envi", "en_vi", "EN-VI", "en-vi-fr", "", "en->vi", "en-vi\n"])
 def test_a_malformed_direction_is_refused(text):
-    with pytest.raises(ValueError, match="write two different language codes, such as en-vi or vi-en"):
+    with pytest.raises(Mistake, match="write two different language codes, such as en-vi or vi-en"):
         Direction.parse(text)
 
 
@@ -84,9 +85,9 @@ def test_parts_of_the_sample_corpus(tmp_path, monkeypatch, direction):
     for name in ("train.en", "train.vi", "test.en", "test.vi", "README.md"):
         (tmp_path / name).write_text("a\n")
     assert file_pair("sample:train", direction) == (tmp_path / "train.en", tmp_path / "train.vi")
-    with pytest.raises(FileNotFoundError, match="no part 'sample:tain' in language 'en'; choose one of test, train"):
+    with pytest.raises(Mistake, match="no part 'sample:tain' in language 'en'; choose one of test, train"):
         file_pair("sample:tain", direction)
-    with pytest.raises(FileNotFoundError, match="in language 'de'; set data=files to train on"):
+    with pytest.raises(Mistake, match="in language 'de'; set data=files to train on"):
         file_pair("sample:train", Direction("de", "en"))
 
 
@@ -113,7 +114,7 @@ def test_a_relative_prefix_is_found_in_the_working_folder_and_then_in_the_checko
     assert alignment_file("data/my/a", direction) == checkout / "data" / "my" / "a.en-vi.align"
     Path("data/my").mkdir(parents=True)
     Path("data/my/a.vi").write_text("ours\n")
-    with pytest.raises(FileNotFoundError, match=r"There is no file data/my/a\.en in "):  # never one side of each corpus
+    with pytest.raises(Mistake, match=r"There is no file data/my/a\.en in "):  # never one side of each corpus
         read_aligned("data/my/a", direction)
     Path("data/my/a.en").write_text("ours\n")
     assert read_aligned("data/my/a", direction) == (["ours"], ["ours"])
@@ -131,7 +132,7 @@ def test_a_relative_prefix_is_found_in_the_working_folder_and_then_in_the_checko
 def test_a_missing_corpus_says_where_it_was_searched_for(
     checkout: Path, direction: Direction, prefix: str, remedy: str
 ) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
+    with pytest.raises(Mistake) as caught:
         check_files([prefix], direction)
     assert str(caught.value) == f"There is no file {prefix}.en in {Path.cwd()} or {checkout}{remedy}"
 
@@ -155,7 +156,7 @@ def test_an_absolute_prefix_is_not_searched_for(checkout: Path, direction: Direc
 
 
 def test_empty_files_are_named(write: Callable[..., str], corpus: str, direction: Direction) -> None:
-    with pytest.raises(ValueError, match=r"empty\.en is empty; use a file with at least one line"):
+    with pytest.raises(Mistake, match=r"empty\.en is empty; use a file with at least one line"):
         check_files([corpus, write("empty", [], ["a"])], direction)
 
 
@@ -163,7 +164,7 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
     tmp_path: Path, write: Callable[..., str], corpus: str, direction: Direction
 ) -> None:
     def refused(prefix: str, direction: Direction = direction) -> str:
-        with pytest.raises(FileNotFoundError) as caught:
+        with pytest.raises(Mistake) as caught:
             check_files([prefix], direction)
         return str(caught.value)
 
@@ -189,7 +190,7 @@ def test_a_missing_corpus_comes_with_the_likely_remedy(
 
 
 def test_a_missing_text_file_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match=r"^There is no file absent; check the path\.$"):
+    with pytest.raises(Mistake, match=r"^There is no file absent; check the path\.$"):
         read_lines(Path("absent"))
 
 
@@ -200,18 +201,18 @@ def test_a_missing_text_file_is_named() -> None:
 )
 def test_the_format_of_a_file_that_is_not_plain_text_is_named(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.en").write_bytes(content)
-    with pytest.raises(ValueError, match=rf"a\.en is {kind}, not UTF-8; use a plain text file in UTF-8\.$"):
+    with pytest.raises(Mistake, match=rf"a\.en is {kind}, not UTF-8; use a plain text file in UTF-8\.$"):
         read_lines(tmp_path / "a.en")
 
 
 def test_unequal_line_counts_are_named(write, direction):
     prefix = write("short", ["a", "b", "c"], ["d", "e"])
-    with pytest.raises(ValueError, match=r"short\.en has 3 lines but .*short\.vi has 2"):
+    with pytest.raises(Mistake, match=r"short\.en has 3 lines but .*short\.vi has 2"):
         check_files([prefix], direction)
-    with pytest.raises(ValueError, match=r"short\.vi has 2 lines but .*short\.en has 3"):
+    with pytest.raises(Mistake, match=r"short\.vi has 2 lines but .*short\.en has 3"):
         check_files([prefix], Direction("vi", "en"))
     prefix = write("shorter", ["a"], ["b", "c", "d", "e"])
-    with pytest.raises(ValueError, match=r"shorter\.en has 1 lines but .*shorter\.vi has 4"):
+    with pytest.raises(Mistake, match=r"shorter\.en has 1 lines but .*shorter\.vi has 4"):
         read_aligned(prefix, direction)
 
 

@@ -8,6 +8,7 @@ from nmt.data import dataset as module
 from nmt.data.corpus import read_pairs
 from nmt.data.dataset import encode_pairs, training_dataset
 from nmt.data.filters import Filters
+from nmt.errors import Mistake
 
 
 @pytest.fixture
@@ -122,17 +123,17 @@ def test_every_held_out_pair_is_encoded(write, direction, pair):
 
 
 def test_an_empty_result_is_refused_and_not_cached(build, corpus, tmp_path):
-    with pytest.raises(ValueError, match=r"No training pair is left: 211 pairs, 0 kept .* 211 overlap"):
+    with pytest.raises(Mistake, match=r"No training pair is left: 211 pairs, 0 kept .* 211 overlap"):
         build([corpus], [corpus])
     assert list((tmp_path / "cache" / "datasets").iterdir()) == []
 
 
 def test_unequal_line_counts_are_refused_and_not_cached(build, corpus, write, tmp_path):
-    with pytest.raises(ValueError, match=r"short\.en has 2 lines but .*short\.vi has 1"):
+    with pytest.raises(Mistake, match=r"short\.en has 2 lines but .*short\.vi has 1"):
         build([corpus, write("short", ["one", "two"], ["một"])])
     assert list((tmp_path / "cache" / "datasets").iterdir()) == []
 
 
 def test_a_missing_corpus_is_a_mistake_of_the_user(build, corpus, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^There is no file .*absent\.en; a corpus PREFIX consists of"):
+    with pytest.raises(Mistake, match=r"^There is no file .*absent\.en; a corpus PREFIX consists of"):
         build([corpus], [str(tmp_path / "absent")])

@@ -18,6 +18,7 @@ from nmt.data.documents import (
 )
 from nmt.data.drawn_pairs import Draw, DrawnPairs, SubwordSampling
 from nmt.data.filters import Filters
+from nmt.errors import Mistake
 from nmt.text import EOS
 
 NAMES = ["a", "a", "a", "b", "c", "c"]
@@ -140,7 +141,7 @@ def test_other_boundaries_are_another_cached_dataset(documents, pair, direction,
     ],
 )
 def test_boundaries_that_do_not_fit(documents, direction, names, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(Mistake, match=re.escape(message)):
         check_documents(documents("train", LINES, names), direction)
 
 

@@ -12,6 +12,7 @@ import pytest
 import trustme
 
 from nmt.data.fetch import Digest, DownloadFailed, Limits, checked_address, fetch
+from nmt.errors import Mistake
 from nmt.files import try_lock
 
 CONTENT = bytes(range(256)) * 4099
@@ -214,7 +215,7 @@ def test_an_existing_file_is_verified_and_kept(server: str, tmp_path: Path) -> N
     (tmp_path / "file").write_bytes(CONTENT)
     assert not fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(ValueError, match="Delete it, or choose another folder with out="):
+    with pytest.raises(Mistake, match="Delete it, or choose another folder with out="):
         fetch(f"{server}/right", tmp_path / "file", RIGHT, QUICK)
     assert not fetch(f"{server}/right", tmp_path / "file", None, QUICK)
     assert (tmp_path / "file").read_bytes() == b"mine"
@@ -258,13 +259,13 @@ def test_an_unreachable_host_is_reported(tmp_path: Path) -> None:
     "url", ["http://localhost/file", "file:///etc/hostname", "ftp://a/b", "https:///a", "https://me:word@a/b"]
 )
 def test_only_https_is_used(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ValueError, match="is not an https:// URL; downloads use https only"):
+    with pytest.raises(Mistake, match="is not an https:// URL; downloads use https only"):
         fetch(url, tmp_path / "file")
 
 
 @pytest.mark.parametrize("url", ["https://a..b/x", "https://[::1/a.zip", "https://a:b/c", f"https://{'a' * 70}/b"])
 def test_a_malformed_url_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ValueError, match="is not a URL"):
+    with pytest.raises(Mistake, match="is not a URL"):
         fetch(url, tmp_path / "file")
 
 

@@ -6,6 +6,7 @@ import pytest
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs
 from nmt.data.filters import Filters
+from nmt.errors import Mistake
 
 EN_VI = Direction("en", "vi")
 
@@ -82,5 +83,5 @@ def test_limits_are_inclusive_and_symmetric():
     [({"max_tokens": 1}, "max_tokens=1 drops every pair"), ({"max_ratio": 0.5}, "max_ratio=0.5 drops every pair")],
 )
 def test_limits_that_no_pair_can_satisfy_are_refused(limits, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         Filters(**limits)

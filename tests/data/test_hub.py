@@ -9,6 +9,7 @@ from nmt.config.direction import Direction
 from nmt.data.corpus import read_parallel
 from nmt.data.fetch import DownloadFailed
 from nmt.data.hub import checked_name, write_splits
+from nmt.errors import Mistake
 
 LANGUAGES = Direction("en", "vi")
 PAIRS = [{"en": "one", "vi": "một"}, {"en": "two\r\nlines", "vi": "hai"}, {"en": "\u2028", "vi": ""}]
@@ -57,7 +58,7 @@ def test_a_missing_dataset_is_one_short_message(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["", "json", "a/b/c", "../etc", "a b/c", "/a", ".hidden/a", "a/.."])
 def test_a_malformed_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET"):
+    with pytest.raises(Mistake, match="is not the name of a dataset on the Hugging Face Hub; write hub:OWNER/SET"):
         checked_name(name)
 
 

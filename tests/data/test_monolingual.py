@@ -7,6 +7,7 @@ import pytest
 from nmt.data.corpus import text_file
 from nmt.data.monolingual import LineFilters, Lines, encoded_lines, split_lines, training_lines
 from nmt.data.vocabulary import learned_tokenizer
+from nmt.errors import Mistake
 
 ALL = LineFilters(max_tokens=128, drop_duplicates=False, drop_overlap=False)
 
@@ -68,25 +69,25 @@ def test_too_few_lines_are_refused(file: Path) -> None:
     message = (
         r"has 40 lines, and more than half of them would be held out .* data\.valid_lines to less than 21, or name"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         split_lines([file], None, 21)
 
 
 def test_no_line_left_is_refused(tmp_path: Path, file: Path) -> None:
     filters = LineFilters(max_tokens=2, drop_duplicates=False, drop_overlap=False)
-    with pytest.raises(ValueError, match=r"No training line is left: 40 lines, 0 kept .*40 too long; check .*text\.en"):
+    with pytest.raises(Mistake, match=r"No training line is left: 40 lines, 0 kept .*40 too long; check .*text\.en"):
         training_lines(split_lines([file], [file], 1), tokenizer_of(file, tmp_path), filters, tmp_path)
 
 
 def test_a_missing_file_is_named_with_those_that_are_near(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
-    with pytest.raises(FileNotFoundError, match=r"There is no file text\. Did you mean text\.en\?"):
+    with pytest.raises(Mistake, match=r"There is no file text\. Did you mean text\.en\?"):
         text_file("text")
-    with pytest.raises(FileNotFoundError, match=r"There is no file nothing/there\.en; check the path\."):
+    with pytest.raises(Mistake, match=r"There is no file nothing/there\.en; check the path\."):
         text_file("nothing/there.en")
 
 
 def test_a_file_of_the_embedded_corpus_has_a_name() -> None:
     assert text_file("sample:valid.vi").is_file()
-    with pytest.raises(FileNotFoundError, match="has no part 'sample:nothing' in language 'en'"):
+    with pytest.raises(Mistake, match="has no part 'sample:nothing' in language 'en'"):
         text_file("sample:nothing.en")

@@ -10,6 +10,7 @@ import pytest
 from nmt.config.direction import Direction
 from nmt.data.corpus import read_aligned, read_lines
 from nmt.data.split import PARTS, assign_parts, split_corpus
+from nmt.errors import Mistake
 from nmt.text import normalize
 
 Line = tuple[str, str]
@@ -126,13 +127,13 @@ def test_alignments_follow_their_pairs_and_nothing_else_does(write, tmp_path, wa
 
 def test_an_alignment_file_of_another_length_is_refused(repetitive, direction, tmp_path):
     Path(f"{repetitive}.en-vi.align").write_text("0-0\n")
-    with pytest.raises(ValueError, match=r"all\.en-vi\.align has 1 lines, but the corpus has 997; fix or remove"):
+    with pytest.raises(Mistake, match=r"all\.en-vi\.align has 1 lines, but the corpus has 997; fix or remove"):
         split_corpus(repetitive, direction, tmp_path / "out", valid=5, test=5, seed=1)
     assert not (tmp_path / "out").exists()
 
 
 def test_an_existing_folder_is_not_touched(repetitive, direction, tmp_path):
-    with pytest.raises(FileExistsError, match=r" exists; choose a new folder with split\.out=, or delete it"):
+    with pytest.raises(Mistake, match=r" exists; choose a new folder with split\.out=, or delete it"):
         split_corpus(repetitive, direction, tmp_path, valid=5, test=5, seed=1)
 
 
@@ -148,10 +149,10 @@ def test_an_interruption_leaves_nothing_behind(repetitive, direction, tmp_path, 
 
 
 def test_too_many_held_out_pairs_are_refused(repetitive, write, direction, tmp_path):
-    with pytest.raises(ValueError, match=r"ask for 600 pairs, but only \d+ of 997 pairs share no line with another"):
+    with pytest.raises(Mistake, match=r"ask for 600 pairs, but only \d+ of 997 pairs share no line with another"):
         split_corpus(repetitive, direction, tmp_path / "out", valid=300, test=300, seed=1)
     pairs = [(f"source {number}", f"target {number}") for number in range(31)]
-    with pytest.raises(ValueError, match=r"No pair of .*few is left for training; lower split\.valid and split\.test"):
+    with pytest.raises(Mistake, match=r"No pair of .*few is left for training; lower split\.valid and split\.test"):
         split_corpus(write("few", *columns(pairs)), direction, tmp_path / "out", valid=30, test=1, seed=1)
     assert not (tmp_path / "out").exists()
 

@@ -6,6 +6,7 @@ from nmt.config.direction import Direction
 from nmt.config.schema import TokenizerSettings
 from nmt.data import vocabulary as module
 from nmt.data.vocabulary import learned_tokenizers
+from nmt.errors import Mistake
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_without_a_size_the_vocabulary_is_the_largest_that_fits(learn, caplog, k
     message = f"this text supports at most {size:,} pieces: the vocabulary has {size:,} instead of 8,000"
     assert caplog.text.count(message) == 1
     assert learn(kind=kind, size=size).source.model == learn(kind=kind, size=None).source.model
-    with pytest.raises(ValueError, match=f"set tokenizer.size to at most {size}, or to null"):
+    with pytest.raises(Mistake, match=f"set tokenizer.size to at most {size}, or to null"):
         learn(kind=kind, size=size + 1)
 
 
@@ -93,7 +94,7 @@ def test_at_most_a_size_is_the_largest_that_all_texts_support(learn, caplog, joi
     assert pair.target.size == size
     again = learn(size=size, joint=joint)
     assert (again.source.model, again.target.model) == (pair.source.model, pair.target.model)
-    with pytest.raises(ValueError, match=f"to at most {size}, or to null"):
+    with pytest.raises(Mistake, match=f"to at most {size}, or to null"):
         learn(size=size + 1, joint=joint)
 
 

@@ -8,6 +8,7 @@ import torch
 
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.ensemble import Ensemble
+from nmt.errors import Mistake
 from nmt.text.tokenizer import EOS
 
 SOURCE = torch.tensor([[4, 6, EOS], [5, 7, EOS]])
@@ -48,5 +49,5 @@ def test_the_smallest_limit_of_its_members_applies_and_all_change_their_mode(mar
 
 
 def test_an_empty_ensemble_is_refused() -> None:
-    with pytest.raises(ValueError, match="An ensemble of 0 models cannot translate; load at least one model"):
+    with pytest.raises(Mistake, match="An ensemble of 0 models cannot translate; load at least one model"):
         Ensemble([])

@@ -11,6 +11,7 @@ import torch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
+from nmt.errors import Mistake
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 SOURCES = [[4, 6, EOS], [5, EOS], [4, 4, 7, 5, EOS], [5, EOS]]
@@ -112,7 +113,7 @@ def test_samples_keep_to_their_prefix_and_maximum_length(markov: Callable[..., A
 def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., Any]) -> None:
     model = markov(vocab=7, seed=12)
     model.table[:] = math.nan
-    with pytest.raises(ValueError, match="log-probabilities are NaN"):
+    with pytest.raises(Mistake, match="log-probabilities are NaN"):
         sample(model, [[4, EOS]])
 
 
@@ -128,5 +129,5 @@ def test_a_model_without_valid_probabilities_is_refused(markov: Callable[..., An
     ],
 )
 def test_settings_out_of_range_are_refused(setting: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         Sampling(**setting)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.state import move_rows, select_rows
+from nmt.errors import Mistake
 
 
 class Inner(NamedTuple):
@@ -34,7 +35,7 @@ def test_the_result_shares_no_memory() -> None:
 
 
 def test_an_invalid_leaf_is_refused() -> None:
-    with pytest.raises(ValueError, match="not list"):
+    with pytest.raises(Mistake, match="not list"):
         select_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))
 
 
@@ -51,5 +52,5 @@ def test_moving_equals_selecting_in_place(rows: list[int]) -> None:
 
 
 def test_an_invalid_leaf_is_refused_in_place_too() -> None:
-    with pytest.raises(ValueError, match="not list"):
+    with pytest.raises(Mistake, match="not list"):
         move_rows((torch.zeros(2), [1, 2]), torch.tensor([0]))

@@ -11,6 +11,7 @@ from nmt.data.documents import ContextWindow
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translation, Translator
+from nmt.errors import Mistake
 from nmt.text import EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
 
 LINES = ["red cat", "blue dog runs", "big", "", "small dog", "cat sits here", "red"]
@@ -153,7 +154,7 @@ def test_an_ensemble_passes_the_context_on(tokenizers: TokenizerPair) -> None:
 
 
 def test_as_many_documents_as_lines(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(ValueError, match=r"document names \(1\) differs from the number of lines \(2\): give one"):
+    with pytest.raises(Mistake, match=r"document names \(1\) differs from the number of lines \(2\): give one"):
         translator(tokenizers, ContextWindow(1)).translate(["red", "big"], documents=["a"])
 
 

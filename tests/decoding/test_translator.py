@@ -14,6 +14,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.segments import split_line
 from nmt.decoding.state import Hypothesis, Search
 from nmt.decoding.translator import Translation, Translator, batches_by_length
+from nmt.errors import Mistake
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text.tokenizer import EOS, Tokenizer, TokenizerPair, train_tokenizer
 
@@ -160,7 +161,7 @@ def test_batches_keep_to_the_budget_and_contain_every_sentence_once() -> None:
 
 
 def test_a_single_string_is_refused(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(ValueError, match=r"takes a list of lines, not a string; write translate\(\[line\]\)"):
+    with pytest.raises(Mistake, match=r"takes a list of lines, not a string; write translate\(\[line\]\)"):
         translator(tokenizers)[0].translate("red cat")
 
 
@@ -176,7 +177,7 @@ def test_search_runs_in_evaluation_mode_without_gradients_and_restores_the_mode(
 def test_the_mode_is_restored_after_an_error(tokenizers: TokenizerPair, markov: Callable[..., Any]) -> None:
     model = markov(vocab=tokenizers.target.size, seed=3)
     model.table[:] = torch.nan
-    with pytest.raises(ValueError, match="no translation"):
+    with pytest.raises(Mistake, match="no translation"):
         Translator(model, tokenizers, BeamSearch()).translate(["red"])
     assert model.training
 
@@ -247,7 +248,7 @@ def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokeni
         raise ValueError("line is broken")
 
     found = []
-    with pytest.raises(ValueError, match="line is broken"):
+    with pytest.raises(Mistake, match="line is broken"):
         found.extend(translator(tokenizers)[0].stream(lines(), read_ahead=3))
     assert texts(found) == ["red cat"] * good
 
@@ -285,7 +286,7 @@ def test_a_translation_begins_with_its_prefix(tokenizers: TokenizerPair, markov:
     assert begun[0].startswith("big dog")
     assert begun[3].startswith("often!")
     assert begun[1:3] == free[1:3]
-    with pytest.raises(ValueError, match="4 lines but 3 prefixes: pass one for each line"):
+    with pytest.raises(Mistake, match="4 lines but 3 prefixes: pass one for each line"):
         subject.translate(lines, prefixes[:3])
 
 
@@ -363,10 +364,10 @@ def test_every_line_and_every_part_of_a_long_line_is_encoded_once(tokenizers: To
 
 @pytest.mark.parametrize("setting", [{"batch_tokens": 0}, {"max_source_tokens": 1}])
 def test_sizes_out_of_range_are_refused(tokenizers: TokenizerPair, setting: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(setting))} is "):
+    with pytest.raises(Mistake, match=f"{next(iter(setting))} is "):
         translator(tokenizers, **setting)
 
 
 def test_a_window_of_zero_lines_is_refused(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(ValueError, match="read_ahead is 0"):
+    with pytest.raises(Mistake, match="read_ahead is 0"):
         next(translator(tokenizers)[0].stream(plain(["red"]), read_ahead=0))

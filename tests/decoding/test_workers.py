@@ -20,7 +20,7 @@ from processes import children_of, is_gone
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.decoding.workers import Workers, _received, _Worker
-from nmt.errors import CheckFailed, is_mistake
+from nmt.errors import CheckFailed, Mistake, is_mistake
 from nmt.runs.load import load_run
 from nmt.runs.search import build_translator
 
@@ -63,7 +63,7 @@ def test_an_iterator_that_is_left_ends_the_workers() -> None:
 
 def test_errors_are_those_of_one_process() -> None:
     """A mistake stays one; what is wrong in the program does not become one, and tells where it was raised."""
-    with pytest.raises(ValueError, match=r"search.beam_size is 0") as mistake:
+    with pytest.raises(Mistake, match=r"search.beam_size is 0") as mistake:
         list(Workers(2, BeamSearch).map([2, 0, 3]))
     assert is_mistake(mistake.value)
     with pytest.raises(RuntimeError, match="ValueError: invalid literal") as other:
@@ -151,16 +151,16 @@ def test_what_cannot_have_workers_is_refused(
 ) -> None:
     run = load_run(session_corpus / "run", "cpu")
     engine = SimpleNamespace(name="onnx", model=run.model, with_search=lambda search: search)
-    with pytest.raises(ValueError, match=r"workers=2 needs engine=torch, because engine=onnx already uses all threads"):
+    with pytest.raises(Mistake, match=r"workers=2 needs engine=torch, because engine=onnx already uses all threads"):
         build_translator([run], engine=engine, workers=2)
-    with pytest.raises(ValueError, match=r"workers=2 needs the CPU, but device is cuda: add device=cpu, or leave out"):
+    with pytest.raises(Mistake, match=r"workers=2 needs the CPU, but device is cuda: add device=cpu, or leave out"):
         build_translator([run._replace(device=torch.device("cuda"))], workers=2)
-    with pytest.raises(ValueError, match=r"A search with workers=2 cannot be observed"):
+    with pytest.raises(Mistake, match=r"A search with workers=2 cannot be observed"):
         build_translator([run], workers=2, observe=print)
-    with pytest.raises(ValueError, match=r"workers is 0; it must be at least 1"):
+    with pytest.raises(Mistake, match=r"workers is 0; it must be at least 1"):
         Translator(run.model, run.tokenizers, BeamSearch(), workers=0)
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
-    with pytest.raises(ValueError, match=r"workers is 2, but this system cannot fork processes: use workers=1"):
+    with pytest.raises(Mistake, match=r"workers is 2, but this system cannot fork processes: use workers=1"):
         Translator(run.model, run.tokenizers, BeamSearch(), workers=2)
 
 

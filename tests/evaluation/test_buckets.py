@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.evaluation.buckets import by_length, by_rarest_word, words_of
 from nmt.evaluation.scores import corpus_scores, headline_metrics
 
@@ -48,5 +49,5 @@ def test_words_are_compared_without_case_and_punctuation_around_them() -> None:
 
 
 def test_different_numbers_of_lines_are_refused() -> None:
-    with pytest.raises(ValueError, match="1 hypotheses but 2 sources"):
+    with pytest.raises(Mistake, match="1 hypotheses but 2 sources"):
         by_length(["a"], [["a"]], ["a", "b"], METRIC)

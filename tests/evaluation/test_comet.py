@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import nmt.evaluation.comet
+from nmt.errors import Mistake
 from nmt.evaluation.comet import Comet
 
 PACKAGE = """
@@ -46,21 +47,21 @@ def test_the_score_is_the_mean_times_100_inside_its_interval() -> None:
 
 @pytest.mark.usefixtures("package")
 def test_different_numbers_of_lines_are_refused() -> None:
-    with pytest.raises(ValueError, match="1 hypotheses but 2 sources"):
+    with pytest.raises(Mistake, match="1 hypotheses but 2 sources"):
         Comet("da")(["a", "b"], ["one"], ["x"])
 
 
 @pytest.mark.usefixtures("package")
 def test_a_missing_model_gives_an_error_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"comet=absent cannot be loaded \(.*not supported.* such as Unbabel/"):
+    with pytest.raises(Mistake, match=r"comet=absent cannot be loaded \(.*not supported.* such as Unbabel/"):
         Comet("absent")
     file = tmp_path / "model.ckpt"
     file.touch()
-    with pytest.raises(ValueError, match=r"model\.ckpt cannot be loaded \(hparams\.yaml file is missing"):
+    with pytest.raises(Mistake, match=r"model\.ckpt cannot be loaded \(hparams\.yaml file is missing"):
         Comet(str(file))
 
 
 def test_a_missing_package_gives_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ValueError, match=r"comet=da needs the package unbabel-comet.*pip install '\.\[comet\]'"):
+    with pytest.raises(Mistake, match=r"comet=da needs the package unbabel-comet.*pip install '\.\[comet\]'"):
         Comet("da")

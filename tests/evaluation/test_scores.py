@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.evaluation import scores
 from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
 
@@ -107,13 +108,13 @@ def test_good_lines_have_higher_sentence_scores() -> None:
 
 
 def test_different_numbers_of_lines_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
+    with pytest.raises(Mistake, match="2 hypotheses but 1 references"):
         corpus_scores(["a", "b"], [["a"]])
-    with pytest.raises(ValueError, match="1 hypotheses but 2 references"):
+    with pytest.raises(Mistake, match="1 hypotheses but 2 references"):
         corpus_scores(["a"], [["a"], ["a", "b"]])
-    with pytest.raises(ValueError, match="no sentences to score"):
+    with pytest.raises(Mistake, match="no sentences to score"):
         sentence_scores([], [[]])
-    with pytest.raises(ValueError, match="no references to score against"):
+    with pytest.raises(Mistake, match="no references to score against"):
         sentence_scores(["a"], [])
 
 

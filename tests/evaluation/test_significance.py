@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.errors import Mistake
 from nmt.evaluation import significance
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
@@ -53,9 +54,9 @@ def test_p_is_1_for_equal_scores_a_single_system_and_a_single_line() -> None:
 
 
 def test_different_numbers_of_lines_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
+    with pytest.raises(Mistake, match="2 hypotheses but 1 references"):
         paired_bootstrap([["a"], ["a", "b"]], [["a"]], BLEU)
-    with pytest.raises(ValueError, match="2 hypotheses but 1 references"):
+    with pytest.raises(Mistake, match="2 hypotheses but 1 references"):
         multi_bootstrap([[["a"]], [["a"], ["a", "b"]]], [["a"]], BLEU)
 
 

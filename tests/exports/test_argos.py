@@ -14,6 +14,7 @@ import pytest
 import sentencepiece
 
 from nmt.attention.scorers import Additive
+from nmt.errors import Mistake
 from nmt.exports.argos import unpacked_model, write_argos
 from nmt.exports.sentence_splitter import ABBREVIATIONS, write_sentence_splitter
 from nmt.runs.load import Trained, load_run
@@ -105,7 +106,7 @@ def test_a_package_in_small_numbers_is_smaller(trained: Trained, package: Path, 
 def test_what_ctranslate2_cannot_hold_is_refused_for_argos(trained: Trained, tmp_path: Path) -> None:
     attention: Any = trained.model.sites["cross"][0]
     attention.scorer = Additive(1, 1, 1)
-    with pytest.raises(ValueError, match=r"argos does not support scorer=additive, .* at cross"):
+    with pytest.raises(Mistake, match=r"argos does not support scorer=additive, .* at cross"):
         write_argos(trained, tmp_path, "float32")
 
 

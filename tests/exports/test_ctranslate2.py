@@ -18,14 +18,15 @@ from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Hypothesis
 from nmt.decoding.translator import Translator
+from nmt.errors import Mistake
 from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search, _Scored, write_ctranslate2
 from nmt.exports.formats import FORMATS, open_exported
 from nmt.exports.parity import BOUNDS, log_prob_differences
 from nmt.models import Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
-from nmt.runs.forced_scores import log_probs_of_ids
 from nmt.runs.load import Trained, load_run
+from nmt.scoring.forced_scores import log_probs_of_ids
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
 # Log-probabilities of about -5 from sums of at most 64 float32 products, in another order: 64 x 2^-24 x 5 x 10 layers.
@@ -184,9 +185,9 @@ def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Tra
 
 def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
-    with pytest.raises(ValueError, match="supports only beam search, not search=sampling: use engine=torch or onnx"):
+    with pytest.raises(Mistake, match="supports only beam search, not search=sampling: use engine=torch or onnx"):
         CTranslate2Search(model, Sampling())
-    with pytest.raises(ValueError, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 does not support"):
+    with pytest.raises(Mistake, match=r"search.coverage_penalty is 0.2, which engine=ctranslate2 does not support"):
         CTranslate2Search(model, BeamSearch(coverage_penalty=0.2))
 
 
@@ -204,12 +205,12 @@ def test_what_the_format_cannot_hold_is_refused(
 ) -> None:
     sites = [site(), site(), site()]
     sites[place] = choice
-    with pytest.raises(ValueError, match=f"^ctranslate2 {message}.*Use onnx"):
+    with pytest.raises(Mistake, match=f"^ctranslate2 {message}.*Use onnx"):
         write_ctranslate2(with_model(trained, *sites), tmp_path, "float32")
 
 
 def test_a_damaged_folder_is_refused(trained: Trained, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"CTranslate2 cannot load .*: export the run again"):
+    with pytest.raises(Mistake, match=r"CTranslate2 cannot load .*: export the run again"):
         CTranslate2Model(tmp_path, trained, threads=1)
 
 

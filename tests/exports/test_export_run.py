@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel
 
 import nmt
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.exports import engines, extras, formats, parity
 from nmt.exports.engines import load_with_engine
 from nmt.exports.export_run import RECORD, check_replaceable, comparison_pairs, export_run
@@ -48,24 +48,24 @@ def test_an_export_is_replaced_if_told_to(run: Path, command: Command) -> None:
 
 def test_only_an_export_is_overwritten(run: Path, tmp_path: Path) -> None:
     trained = load_run(run, "cpu")
-    with pytest.raises(FileExistsError, match=r"out is run, which exists and is not an export: choose another folder"):
+    with pytest.raises(Mistake, match=r"out is run, which exists and is not an export: choose another folder"):
         check_replaceable(run, overwrite=True)
     out, link = tmp_path / "out", tmp_path / "link"
     out.mkdir()
     check_replaceable(out, overwrite=False)  # empty
     export_run(trained, "ctranslate2", out, "float32", comparison_pairs(trained))
-    with pytest.raises(FileExistsError, match=r"which exists: choose another folder, or overwrite=true to replace it"):
+    with pytest.raises(Mistake, match=r"which exists: choose another folder, or overwrite=true to replace it"):
         check_replaceable(out, overwrite=False)
     check_replaceable(out, overwrite=True)
     (out / "notes").mkdir()
     (out / "notes" / "mine.md").touch()
-    with pytest.raises(FileExistsError, match=r"which contains files besides the export \(notes/mine.md\): move these"):
+    with pytest.raises(Mistake, match=r"which contains files besides the export \(notes/mine.md\): move these"):
         check_replaceable(out, overwrite=True)
     (out / RECORD).write_text("{damaged")
-    with pytest.raises(FileExistsError, match=r"which exists and is not an export"):
+    with pytest.raises(Mistake, match=r"which exists and is not an export"):
         check_replaceable(out, overwrite=True)
     link.symlink_to(out)
-    with pytest.raises(FileExistsError, match=r"link, a symbolic link: name the folder itself, .*out\."):
+    with pytest.raises(Mistake, match=r"link, a symbolic link: name the folder itself, .*out\."):
         check_replaceable(link, overwrite=True)
 
 
@@ -98,9 +98,9 @@ def test_other_pairs_replace_a_missing_validation_corpus(run: Path) -> None:
     trained = load_run(run, "cpu")
     for language in ("en", "vi"):
         Path(f"valid.{language}").rename(f"mine.{language}")
-    with pytest.raises(FileNotFoundError, match=r"compared with the run on its validation corpus.*source=FILE"):
+    with pytest.raises(Mistake, match=r"compared with the run on its validation corpus.*source=FILE"):
         comparison_pairs(trained)
-    with pytest.raises(FileNotFoundError, match=r"corpus is missing .*: python -m nmt\.export run_dir=run format=ct"):
+    with pytest.raises(Mistake, match=r"corpus is missing .*: python -m nmt\.export run_dir=run format=ct"):
         load_with_engine([run], "cpu", "float32", "ctranslate2")
     assert len(comparison_pairs(trained, "mine.en", "mine.vi").source) == 7
 
@@ -155,7 +155,7 @@ def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(engines, "check_writable", read_only)
     monkeypatch.setattr(engines, "locked", read_only)
     assert load_with_engine([run], "cpu", "float32", "ctranslate2")[1] is not None
-    with pytest.raises(ValueError, match=r"has to export the run to .*exports first, but cannot write there: copy"):
+    with pytest.raises(Mistake, match=r"has to export the run to .*exports first, but cannot write there: copy"):
         load_with_engine([run], "cpu", "int8", "ctranslate2")
 
 
@@ -181,7 +181,7 @@ def test_two_processes_do_not_export_at_the_same_time(run: Path, monkeypatch: py
 def test_a_run_that_cannot_be_exported_names_the_engine(run: Path) -> None:
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("normalizers.Softmax", "normalizers.Sparsemax"))
-    with pytest.raises(ValueError, match=r"^ctranslate2 does not support normalizer=sparsemax.*Or use"):
+    with pytest.raises(Mistake, match=r"^ctranslate2 does not support normalizer=sparsemax.*Or use"):
         load_with_engine([run], "cpu", "float32", "ctranslate2")
 
 
@@ -260,19 +260,19 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(
     for module in ("argos", "ctranslate2", "hugging_face", "onnx", "onnx_model"):
         monkeypatch.delitem(sys.modules, f"nmt.exports.{module}", raising=False)
     message = rf"{format} needs the package {package}; run pip install .*'\.\[{format}\]' first\."
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         formats.open_exported(trained, format, run, "float32")
     if format in ENGINES:
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(Mistake, match=message):
             formats.open_engine(trained, format, run, "float32")
     if format != "onnx":  # written without onnxruntime
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(Mistake, match=message):
             formats.write_format(trained, format, run, "float32")
 
 
 def test_a_broken_package_is_one_sentence_and_an_import_error_of_our_own_none() -> None:
     message = r"A package that onnx needs cannot be imported \(no libfoo.so\): reinstall it, or run .*'\.\[onnx\]' in a"
-    with pytest.raises(ValueError, match=message), extras.importing("onnx"):
+    with pytest.raises(Mistake, match=message), extras.importing("onnx"):
         raise ImportError("no libfoo.so")
     with pytest.raises(ImportError, match="cannot import name 'nothing' from 'nmt"), extras.importing("onnx"):
         from nmt.exports.parity import nothing  # type: ignore[attr-defined]  # noqa: F401
@@ -282,13 +282,13 @@ def test_unknown_formats_are_refused(run: Path) -> None:
     trained = load_run(run, "cpu")
     for format, quantization, known in (("hugging_face", "int8", "float32"), ("onnx", "int16", "float32 or int8")):
         message = f"quantization is {quantization}, but with format={format} it must be {known}"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(Mistake, match=message):
             formats.write_format(trained, format, Path(), quantization)
-    with pytest.raises(ValueError, match=r"marian.*ctranslate2"):
+    with pytest.raises(Mistake, match=r"marian.*ctranslate2"):
         nmt.load(run, "cpu", engine="marian")
     with pytest.raises(
         ValueError, match="engine=onnx supports precision=float32 and int8, not float16: use one of them"
     ):
         nmt.load(run, "cpu", precision="float16", engine="onnx")
-    with pytest.raises(ValueError, match="engine=onnx runs on the CPU, but device is cuda"):
+    with pytest.raises(Mistake, match="engine=onnx runs on the CPU, but device is cuda"):
         nmt.load(run, "cuda", engine="onnx")

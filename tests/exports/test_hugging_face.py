@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
 from nmt.data.batch import Example, collate
+from nmt.errors import Mistake
 from nmt.exports import hugging_face
 from nmt.exports.folding import POSITIONS
 from nmt.exports.hugging_face import (
@@ -310,7 +311,7 @@ def test_a_license_is_stated_only_if_it_is_known(changes: dict[str, Any], licens
 def test_what_it_does_not_support_is_refused_in_one_sentence(
     arguments: list[str], message: str, build: Build, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         write_hugging_face(build(*arguments), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -322,13 +323,13 @@ def test_unknown_weights_of_another_version_are_refused(
     monkeypatch.setattr(
         hugging_face, "_weights", lambda model: {name: each for name, each in known(model).items() if "fc1" not in name}
     )
-    with pytest.raises(ValueError, match=r"transformers 5\..* the weights model\.decoder\.layers\.0\.fc1\.bias, "):
+    with pytest.raises(Mistake, match=r"transformers 5\..* the weights model\.decoder\.layers\.0\.fc1\.bias, "):
         write_hugging_face(build(), tmp_path)
 
 
 def test_a_folder_that_is_no_export_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"transformers cannot load .*: export the run again"):
+    with pytest.raises(Mistake, match=r"transformers cannot load .*: export the run again"):
         HuggingFaceModel(tmp_path)
 
 

@@ -27,6 +27,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Decodable, move_rows
+from nmt.errors import Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.onnx import write_onnx
 from nmt.exports.onnx_model import OnnxModel
@@ -394,7 +395,7 @@ class Peeking(scorers.Dot):
 
 def test_what_onnx_does_not_support_is_refused(base: Trained, tmp_path: Path) -> None:
     def refused(message: str, trained: Trained) -> None:
-        with pytest.raises(ValueError, match=f"^{message}$"):
+        with pytest.raises(Mistake, match=f"^{message}$"):
             export(trained, tmp_path)
 
     path = base.run.path
@@ -449,5 +450,5 @@ def test_a_folder_that_is_no_export_is_refused(damaged: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("exported", ["luong"], indirect=True)
 def test_a_context_is_refused(exported: Exported) -> None:
     context = context_sentences([[([5, 6], [7, 8])]])
-    with pytest.raises(ValueError, match=r"^ONNX graphs read single sentences; leave out the context"):
+    with pytest.raises(Mistake, match=r"^ONNX graphs read single sentences; leave out the context"):
         exported.onnx.encode(*random_sources([3]), context=context)

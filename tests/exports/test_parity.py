@@ -7,11 +7,11 @@ import pytest
 
 from nmt.config.nodes import Node, make
 from nmt.decoding.beam import BeamSearch
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.exports.parity import BOUNDS, Parity, compare, comparison_search, stepwise_log_probs
-from nmt.runs.forced_scores import log_probs_of_ids
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator, named_search, search_config
+from nmt.scoring.forced_scores import log_probs_of_ids
 
 SOURCES, REFERENCES = ["one two.", "three", "four five six."], ["một hai.", "ba", "bốn năm sáu."]
 
@@ -109,5 +109,5 @@ def test_every_format_has_the_search_of_the_comparison(trained: Trained, stored:
 
 
 def test_there_must_be_pairs(trained: Trained) -> None:
-    with pytest.raises(ValueError, match=r"no sentence pair to compare.*give source=FILE reference=FILE"):
+    with pytest.raises(Mistake, match=r"no sentence pair to compare.*give source=FILE reference=FILE"):
         compare(trained, Changed(trained, 0.0), [], [])

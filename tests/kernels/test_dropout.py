@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 
 
@@ -66,5 +67,5 @@ def test_evaluation_and_rate_zero_return_the_input_unchanged():
 
 
 def test_a_probability_out_of_range_is_refused():
-    with pytest.raises(ValueError, match=r"dropout is 1\.5; it must be at least 0 and below 1"):
+    with pytest.raises(Mistake, match=r"dropout is 1\.5; it must be at least 0 and below 1"):
         Dropout(1.5)

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from nmt.attention import View
+from nmt.errors import Mistake
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.recorder import Recorder
 
@@ -74,12 +75,12 @@ def test_bf16_weights_become_float32() -> None:
 
 def test_a_second_forward_pass_is_refused() -> None:
     recorder, _ = recorded()
-    with pytest.raises(ValueError, match="Layer 1 of cross is already recorded"):
+    with pytest.raises(Mistake, match="Layer 1 of cross is already recorded"):
         recorder("cross", 1, torch.zeros(2, 3, 7, 5), EVERYTHING)
 
 
 def test_an_unknown_site_is_refused_with_the_known_ones() -> None:
     sentence = SentenceMaps(1, 1, SOURCE, TARGET, recorded()[0].sentence(0, SOURCE, TARGET))
     assert sentence.site("cross").site == "cross"
-    with pytest.raises(ValueError, match="no maps at site 'self', only at encoder_self, decoder_self, cross"):
+    with pytest.raises(Mistake, match="no maps at site 'self', only at encoder_self, decoder_self, cross"):
         sentence.site("self")

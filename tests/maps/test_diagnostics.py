@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.diagnostics import Measures, measure, per_head, per_sentence, worst_first
 
@@ -105,5 +106,5 @@ def test_the_worst_comes_first() -> None:
     assert [row.line for row in worst_first(rows, "entropy")] == [1, 2]
     assert [row.line for row in worst_first(rows, "variation")] == [1, 2]
     assert [row.line for row in worst_first(rows[::-1], "special")] == [2, 1], "ties stay in order"
-    with pytest.raises(ValueError, match=r"Unknown measure 'bleu'\. Available: coverage, distance, entropy"):
+    with pytest.raises(Mistake, match=r"Unknown measure 'bleu'\. Available: coverage, distance, entropy"):
         worst_first(rows, "bleu")

@@ -12,6 +12,7 @@ from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.config.job import Job
 from nmt.config.schema import DrawingSettings
+from nmt.errors import Mistake
 from nmt.maps.diagnostics import Measures
 from nmt.maps.drawing import Drawing
 from nmt.runs.directory import RunDirectory
@@ -56,7 +57,7 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_invalid_settings_are_refused(key: str, value: object, sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with pytest.raises(Mistake, match=re.escape(sentence)):
         asked(**{key: value})
 
 
@@ -71,7 +72,7 @@ def test_invalid_settings_are_refused(key: str, value: object, sentence: str) ->
 )
 @pytest.mark.usefixtures("fake_run")
 def test_what_a_model_lacks_is_refused_before_the_search(key: str, value: object, sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with pytest.raises(Mistake, match=re.escape(sentence)):
         export_attention(asked(**{key: value}))
 
 
@@ -81,14 +82,14 @@ def test_bad_paths_are_refused_before_the_model_is_loaded(monkeypatch: pytest.Mo
     Path("dangling").symlink_to("nowhere")
     Path("loop").symlink_to("loop")
     for name in ("absent", "dangling", "loop"):
-        with pytest.raises(FileNotFoundError, match=f"input is {name}, which does not exist"):
+        with pytest.raises(Mistake, match=f"input is {name}, which does not exist"):
             export_attention(asked(input=name))
     for name, reason in (
         ("dangling", "dangling is a broken symbolic link; choose another folder"),
         ("loop/maps", "loop is a symbolic link that leads back to itself; choose another folder"),
         ("/proc/maps", "/proc cannot be written to"),
     ):
-        with pytest.raises(ValueError, match=f"out is {name}, but {reason}"):
+        with pytest.raises(Mistake, match=f"out is {name}, but {reason}"):
             export_attention(asked(out=name))
 
 
@@ -99,7 +100,7 @@ def test_valid_layers_heads_and_sites_are_accepted(key: str, value: object) -> N
 
 @pytest.mark.parametrize("changes", [{"layer": 1}, {"head": "all"}])
 def test_a_grid_refuses_a_layer_or_head(changes: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="grid=true draws every layer and head; leave out layer and head"):
+    with pytest.raises(Mistake, match="grid=true draws every layer and head; leave out layer and head"):
         asked(grid=True, **changes)
 
 

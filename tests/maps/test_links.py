@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.errors import Mistake
 from nmt.maps.links import (
     Alignment,
     Choice,
@@ -46,21 +47,21 @@ def test_flipping_swaps_the_sides(tmp_path: Path) -> None:
 def test_a_bad_link_names_file_and_line(tmp_path: Path, link: str) -> None:
     path = tmp_path / "a"
     path.write_text(f"0-0\n1-1 {link}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"a, line 2: '{link}' is not a link; write i-j"):
+    with pytest.raises(Mistake, match=rf"a, line 2: '{link}' is not a link; write i-j"):
         read_alignments(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"gold\.align"):
+    with pytest.raises(Mistake, match=r"gold\.align"):
         read_alignments(tmp_path / "gold.align")
 
 
 def test_links_that_do_not_fit_name_file_and_line() -> None:
     sources, targets = ["a b c", "a b c d", "a b"], ["x y z", "x", "x y"]
     check_links(Path("gold"), GOLD, sources, targets)
-    with pytest.raises(ValueError, match="gold, line 3: link 1-1 does not fit 2 source and 1 target words"):
+    with pytest.raises(Mistake, match="gold, line 3: link 1-1 does not fit 2 source and 1 target words"):
         check_links(Path("gold"), GOLD, sources, ["x y z", "x", "x"])
-    with pytest.raises(ValueError, match="gold has 3 lines, but there are 2 source and 3 target"):
+    with pytest.raises(Mistake, match="gold has 3 lines, but there are 2 source and 3 target"):
         check_links(Path("gold"), GOLD, sources[:2], targets)
 
 
@@ -108,9 +109,9 @@ def test_aer_is_of_the_corpus_not_the_mean_of_sentences() -> None:
 
 
 def test_rates_without_links_are_refused() -> None:
-    with pytest.raises(ValueError, match="alignment error rate is undefined"):
+    with pytest.raises(Mistake, match="alignment error rate is undefined"):
         rates([[]], [GOLD[1]])
-    with pytest.raises(ValueError, match="1 predicted but 3 gold alignments"):
+    with pytest.raises(Mistake, match="1 predicted but 3 gold alignments"):
         rates([[]], GOLD)
 
 
@@ -118,7 +119,7 @@ def test_a_threshold_links_whatever_reaches_it() -> None:
     weights = np.array([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.5, 0.2, 0.3]])
     assert threshold_links(weights, 0.3) == {(1, 0), (0, 2), (2, 2)}
     for least in (0.0, 1.1):
-        with pytest.raises(ValueError, match=f"threshold is {least}; it must be above 0 and at most 1"):
+        with pytest.raises(Mistake, match=f"threshold is {least}; it must be above 0 and at most 1"):
             threshold_links(weights, least)
 
 
@@ -169,7 +170,7 @@ def test_a_choice_says_what_it_is() -> None:
 
 
 def test_choosing_without_maps_is_refused() -> None:
-    with pytest.raises(ValueError, match="no attention maps"):
+    with pytest.raises(Mistake, match="no attention maps"):
         table([], [], [], [])
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nmt.data.cache import file_digest
+from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, LocalWindow, SentenceMaps, site_labels
 from nmt.maps.map_files import MapFolder, write_maps
 
@@ -74,7 +75,7 @@ def test_some_lines_can_be_read_alone(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(line) for line in (1, 2, 5)], SITES, {"lines": 5})
     assert folder.lines == [1, 2, 5]
     assert [item.line for item in folder.sentences([5, 1])] == [1, 5]
-    with pytest.raises(ValueError, match="has no maps for line 3; it has maps for 3 lines from 1 to 5"):
+    with pytest.raises(Mistake, match="has no maps for line 3; it has maps for 3 lines from 1 to 5"):
         next(folder.sentences([3]))
 
 
@@ -101,7 +102,7 @@ def test_an_interrupted_writing_leaves_the_earlier_maps(tmp_path: Path) -> None:
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_maps(tmp_path, interrupted(), SITES, {"lines": 5})
-    with pytest.raises(FileNotFoundError, match=r"is not a folder of attention maps, because it has no manifest\.json"):
+    with pytest.raises(Mistake, match=r"is not a folder of attention maps, because it has no manifest\.json"):
         MapFolder(tmp_path)
 
 
@@ -123,9 +124,9 @@ WHOLE = '{"format": "nmt-attention-maps", "version": 1, "made_from": {"lines": 1
 )
 def test_a_foreign_manifest_is_refused_and_not_replaced(tmp_path: Path, text: str, sentence_: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(ValueError, match=sentence_):
+    with pytest.raises(Mistake, match=sentence_):
         MapFolder(tmp_path)
-    with pytest.raises(ValueError, match=sentence_):
+    with pytest.raises(Mistake, match=sentence_):
         write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     assert (tmp_path / "manifest.json").read_text() == text
 
@@ -134,7 +135,7 @@ def test_a_foreign_manifest_is_refused_and_not_replaced(tmp_path: Path, text: st
 def test_a_file_name_outside_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     folder.manifest["sentences"][0]["file"] = name
-    with pytest.raises(ValueError, match="which is not a file of maps: export the maps again"):
+    with pytest.raises(Mistake, match="which is not a file of maps: export the maps again"):
         next(folder.sentences())
 
 
@@ -142,10 +143,10 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     folder = write_maps(tmp_path, [sentence(1)], SITES, {"lines": 5})
     file = tmp_path / "maps" / "00001.npz"
     file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"00001\.npz is missing or differs from its manifest"):
+    with pytest.raises(Mistake, match=r"00001\.npz is missing or differs from its manifest"):
         next(folder.sentences())
     file.unlink()
-    with pytest.raises(ValueError, match=r"00001\.npz is missing or differs from its manifest"):
+    with pytest.raises(Mistake, match=r"00001\.npz is missing or differs from its manifest"):
         next(folder.sentences())
 
 
@@ -160,12 +161,12 @@ def test_pickles_and_wrong_shapes_are_refused(tmp_path: Path) -> None:
 
     for content in (b"", b"PK\x03\x04 not a zip", file.read_bytes()[:200]):
         give(content)
-        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+        with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
     for array in (np.array([{"a": 1}], dtype=object), np.ones((2, 3, 9, 9)), np.ones(4)):
         np.savez(file, cross=array)
         give(file.read_bytes())
-        with pytest.raises(ValueError, match=r"00001\.npz is damaged"):
+        with pytest.raises(Mistake, match=r"00001\.npz is damaged"):
             next(folder.sentences())
 
 
@@ -187,5 +188,5 @@ def test_an_incomplete_manifest_is_refused(tmp_path: Path, path: tuple[str, ...]
         part = part[parent]
     del part[last]
     file.write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(ValueError, match="export the maps again"):
+    with pytest.raises(Mistake, match="export the maps again"):
         MapFolder(tmp_path)

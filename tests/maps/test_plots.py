@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
+from nmt.errors import Mistake
 from nmt.maps.plots import Look, heat_map, heat_map_grid
 
 VIETNAMESE = ["▁Những", "▁người", "▁trẻ", "▁ở", "▁Việt", "▁Nam", "▁ằẵặỹợ"]
@@ -54,7 +55,7 @@ def test_a_map_of_zeros_is_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 2), (0, 2)])
 def test_labels_must_fit(tmp_path: Path, shape: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match=r"A map of shape .* does not fit"):
+    with pytest.raises(Mistake, match=r"A map of shape .* does not fit"):
         heat_map(np.zeros(shape), ["a"] * 3, ["x"] * shape[0], Look()).save(tmp_path / "a.png")
 
 
@@ -122,7 +123,7 @@ def test_one_long_label_is_not_cut_off(tmp_path: Path, place: int) -> None:
 
 
 def test_labels_that_leave_no_room_for_the_map_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"picture of 3 columns does not fit into 2 inches .* use at least \d"):
+    with pytest.raises(Mistake, match=r"picture of 3 columns does not fit into 2 inches .* use at least \d"):
         heat_map(np.eye(3), ["a"] * 3, ["x" * 90] * 3, Look(width=2)).save(tmp_path / "a.pdf")
 
 
@@ -167,12 +168,12 @@ def test_a_grid_that_is_too_narrow_for_labels_has_none_and_one_too_narrow_for_ce
     weights = np.eye(29)[None, None].repeat(8, 1)
     heat_map_grid(weights, words, words, Look(width=6.9)).save(tmp_path / "a.pdf")
     assert page_width(tmp_path / "a.pdf") == pytest.approx(6.9, abs=0.005)
-    with pytest.raises(ValueError, match=r"8 maps of 29 columns side by side do not fit into 1\.5 inches") as refusal:
+    with pytest.raises(Mistake, match=r"8 maps of 29 columns side by side do not fit into 1\.5 inches") as refusal:
         heat_map_grid(weights, words, words, Look(width=1.5))
     least = float(str(refusal.value).split()[-1].rstrip("."))
     heat_map_grid(weights, words, words, Look(width=least)).save(tmp_path / "b.pdf")
 
 
 def test_the_labels_of_a_grid_must_fit(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"A map of shape \(4, 5\) does not fit 5 target and 4 source"):
+    with pytest.raises(Mistake, match=r"A map of shape \(4, 5\) does not fit 5 target and 4 source"):
         heat_map_grid(np.zeros((2, 3, 4, 5)), ["a"] * 4, ["x"] * 5, Look()).save(tmp_path / "a.png")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, sentence, written
 
+from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
 from nmt.maps.viewer import ViewedRun, write_viewer
@@ -138,6 +139,6 @@ def test_sentences_are_written_one_at_a_time_and_compressed(tmp_path: Path) -> N
     ],
 )
 def test_invalid_runs_are_refused_and_leave_no_file(tmp_path: Path, runs: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         write_viewer(tmp_path / "a.html", runs)
     assert list(tmp_path.iterdir()) == []

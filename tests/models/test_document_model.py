@@ -9,6 +9,7 @@ import torch
 from nmt.attention import Attention, normalizers, windows
 from nmt.data.batch import ContextSentences, Example, collate
 from nmt.decoding.state import select_rows
+from nmt.errors import Mistake
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
 from nmt.text.tokenizer import PAD
 
@@ -193,12 +194,12 @@ def test_padding_of_earlier_sentences_changes_nothing(document_model):
 
 def test_a_sentence_model_refuses_context(make_model):
     batch = collate(EXAMPLES)
-    with pytest.raises(ValueError, match="Transformer reads single sentences; use a DocumentModel for documents"):
+    with pytest.raises(Mistake, match="Transformer reads single sentences; use a DocumentModel for documents"):
         make_model("transformer", "dot").encode(batch.source, batch.source_mask, context=batch.context)
 
 
 def test_an_unknown_place_is_refused(document_model):
-    with pytest.raises(ValueError, match=r"context\.model\.at is 'middle'; choose encoder, decoder or both"):
+    with pytest.raises(Mistake, match=r"context\.model\.at is 'middle'; choose encoder, decoder or both"):
         document_model(at="middle")
 
 

@@ -7,6 +7,7 @@ import torch
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import make
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.models.dropout_places import dropout_rates
@@ -31,14 +32,14 @@ def test_a_place_without_a_value_uses_the_common_one() -> None:
 
 @pytest.mark.parametrize("rate", [1.0, -0.1, True, "abc"])
 def test_a_value_that_is_no_probability_is_refused_by_name(rate: object) -> None:
-    with pytest.raises(ValueError, match=f"model.dropout_at.b is {rate}; it must be a number of at least 0 and below"):
+    with pytest.raises(Mistake, match=f"model.dropout_at.b is {rate}; it must be a number of at least 0 and below"):
         dropout_rates(("a", "b"), 0.3, {"b": rate})
-    with pytest.raises(ValueError, match=f"model.dropout is {rate}; it must be a number of at least 0 and below 1"):
+    with pytest.raises(Mistake, match=f"model.dropout is {rate}; it must be a number of at least 0 and below 1"):
         dropout_rates(("a", "b"), rate, None)
 
 
 def test_an_unknown_place_is_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("model.dropout_at has no place 'd'; choose from a, b.")):
+    with pytest.raises(Mistake, match=re.escape("model.dropout_at has no place 'd'; choose from a, b.")):
         dropout_rates(("a", "b"), 0.3, {"d": 0.1})
 
 

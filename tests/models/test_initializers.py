@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.errors import Mistake
 from nmt.models import Seq2Seq
 from nmt.models.initializers import default, small, uniform, xavier
 
@@ -87,7 +88,7 @@ def test_xavier_treats_each_gate_separately(make_model: Callable[..., Seq2Seq]) 
 def test_invalid_values_are_refused(
     make_model: Callable[..., Seq2Seq], initializer: Callable[[Seq2Seq], None], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         initializer(make_model("luong", "dot"))
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nmt.attention.scorers import Location
+from nmt.errors import Mistake
 from nmt.models.embeddings import sinusoids
 from nmt.models.recurrent import direction_dim
 
@@ -76,11 +77,11 @@ def test_an_encoder_of_the_wrong_kind_or_width_is_refused(make_model):
         ValueError, match=r"^encoder=reversed needs encoder_dim equal to decoder_dim, but they are 14 and 15; make"
     ):
         make_model("luong", "general", encoder="reversed", decoder_dim=15)
-    with pytest.raises(ValueError, match=r"^encoder is 'backward'; choose bidirectional, reversed or lstmn\.$"):
+    with pytest.raises(Mistake, match=r"^encoder is 'backward'; choose bidirectional, reversed or lstmn\.$"):
         make_model("luong", "general", encoder="backward")
-    with pytest.raises(ValueError, match=r"^decoder is 'gru'; choose lstm or lstmn\.$"):
+    with pytest.raises(Mistake, match=r"^decoder is 'gru'; choose lstm or lstmn\.$"):
         make_model("luong", "general", decoder="gru")
-    with pytest.raises(ValueError, match=r"^encoder is 'reversed'; choose bidirectional or lstmn\.$"):
+    with pytest.raises(Mistake, match=r"^encoder is 'reversed'; choose bidirectional or lstmn\.$"):
         make_model("bahdanau", "general", encoder="reversed")
 
 
@@ -151,7 +152,7 @@ def test_place_of_the_normalization(norm_first, sentences, make_model):
 
 
 def test_an_odd_encoder_width_is_refused():
-    with pytest.raises(ValueError, match="encoder_dim is 15; it must be even"):
+    with pytest.raises(Mistake, match="encoder_dim is 15; it must be even"):
         direction_dim(15)
 
 
@@ -171,5 +172,5 @@ def test_location_counts_the_pieces_read_and_not_the_unused_cache(make_model):
         # The step returns float32: logits below 32 are rounded, and the softmax sums 23 terms.
         tolerance = 64 * torch.finfo(torch.float32).eps
         torch.testing.assert_close(log_probs[:, 0], whole[:, step].to(log_probs.dtype), rtol=0, atol=tolerance)
-    with pytest.raises(ValueError, match="has weights for 17 positions, but the sentence has 18"):
+    with pytest.raises(Mistake, match="has weights for 17 positions, but the sentence has 18"):
         model.step(tokens[:, :1], state, memory)

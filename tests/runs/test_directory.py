@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.direction import Direction
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
@@ -66,14 +67,14 @@ def test_tokenizers_read_back(run: RunDirectory, joint: bool) -> None:
 )
 def test_what_is_no_folder_is_named(run: RunDirectory, make: Callable[[Path], object], message: str) -> None:
     make(run.path)
-    with pytest.raises(FileNotFoundError, match=message):
+    with pytest.raises(Mistake, match=message):
         run.require_finished()
 
 
 def test_missing_weights_of_a_finished_run_are_named(run: RunDirectory) -> None:
     finish(run)
     run.weights.unlink()
-    with pytest.raises(FileNotFoundError, match=r"weights of the finished run in .*run are missing: copy model\.safet"):
+    with pytest.raises(Mistake, match=r"weights of the finished run in .*run are missing: copy model\.safet"):
         run.require_finished()
 
 
@@ -85,7 +86,7 @@ def test_a_prefix_reads_back_as_the_list_of_only_it(run: RunDirectory) -> None:
 def test_a_missing_record_of_a_copied_run_is_named(run: RunDirectory) -> None:
     run.write_config(CONFIG)
     run.weights.write_bytes(b"weights")
-    with pytest.raises(FileNotFoundError, match=r"run has no metrics\.json: copy it from the original run"):
+    with pytest.raises(Mistake, match=r"run has no metrics\.json: copy it from the original run"):
         run.require_finished()
 
 
@@ -103,15 +104,15 @@ def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> No
     ):
         run.tokenizers(EN_VI, run.metrics())
     (run.path / name).unlink()
-    with pytest.raises(FileNotFoundError, match=rf"run has no {name}: copy it back, or train the run again"):
+    with pytest.raises(Mistake, match=rf"run has no {name}: copy it back, or train the run again"):
         run.tokenizers(EN_VI, run.metrics())
 
 
 def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*run; name the folder"):
+    with pytest.raises(Mistake, match=r"There is no folder .*run; name the folder"):
         run.require_finished()
     run.path.mkdir()
-    with pytest.raises(FileNotFoundError, match=r"is not a run directory: it has no config\.yaml"):
+    with pytest.raises(Mistake, match=r"is not a run directory: it has no config\.yaml"):
         run.require_finished()
     run.write_config(CONFIG)
     with pytest.raises(
@@ -125,10 +126,10 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
 def test_a_run_is_not_overwritten_unless_that_is_asked_for(run: RunDirectory) -> None:
     run.require_free(overwrite=False)
     run.write_config(CONFIG)
-    with pytest.raises(FileExistsError, match="holds an unfinished run"):
+    with pytest.raises(Mistake, match="holds an unfinished run"):
         run.require_free(overwrite=False)
     finish(run)
-    with pytest.raises(FileExistsError, match="holds a finished run; choose another run_dir, or set overwrite=true"):
+    with pytest.raises(Mistake, match="holds a finished run; choose another run_dir, or set overwrite=true"):
         run.require_free(overwrite=False)
     run.require_free(overwrite=True)
 
@@ -137,7 +138,7 @@ def test_a_folder_of_other_things_is_never_taken(run: RunDirectory) -> None:
     run.path.mkdir()
     run.require_free(overwrite=False)
     (run.path / "thesis.tex").write_text("years")
-    with pytest.raises(FileExistsError, match="exists but is not a run directory"):
+    with pytest.raises(Mistake, match="exists but is not a run directory"):
         run.require_free(overwrite=True)
 
 
@@ -162,7 +163,7 @@ def test_clearing_deletes_a_run_and_nothing_else(run: RunDirectory) -> None:
 def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:
     finish(run)
     (run.path / "config.yaml").write_text(text)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run.config()
 
 
@@ -177,6 +178,6 @@ def test_a_configuration_that_is_none_is_named(run: RunDirectory, text: str, mes
 def test_a_record_that_is_none_is_named(run: RunDirectory, text: str, message: str) -> None:
     finish(run)
     (run.path / "metrics.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run.require_finished()
     run.require_free(overwrite=True)

@@ -11,6 +11,7 @@ from jobs import run_settings
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.decoding.sampling import Sampling
+from nmt.errors import Mistake
 from nmt.runs.load import build_model, choose_device, save_weights
 from nmt.runs.search import longest_source, search_config
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
@@ -79,9 +80,9 @@ def test_changes_that_are_none_keep_the_stored_search(config: dict[str, Any]) ->
     changed = make(search_config(stored, {"constraints": {"max_length": 7, "min_length": None}}))
     assert (changed.constraints.max_length, changed.constraints.min_length) == (7, 1)
     assert isinstance(make(search_config(stored, configuration("translate", ["search=sampling"])["search"])), Sampling)
-    with pytest.raises(ValueError, match=r"Unknown setting of this search 'search\.top_p'. Available: search\.beam"):
+    with pytest.raises(Mistake, match=r"Unknown setting of this search 'search\.top_p'. Available: search\.beam"):
         make(search_config(stored, {"top_p": 0.5}))
-    with pytest.raises(ValueError, match=r"search\.beam_size must be a whole number, not 'x'"):
+    with pytest.raises(Mistake, match=r"search\.beam_size must be a whole number, not 'x'"):
         make(search_config(stored, {"beam_size": "x"}))
 
 
@@ -91,5 +92,5 @@ def test_a_search_reads_as_much_as_training_has_read() -> None:
 
 def test_a_device_that_is_not_there_is_refused() -> None:
     assert choose_device("cpu").type == "cpu"
-    with pytest.raises(ValueError, match="device is 'tpu'; it must be one of auto, cpu, cuda"):
+    with pytest.raises(Mistake, match="device is 'tpu'; it must be one of auto, cpu, cuda"):
         choose_device("tpu")

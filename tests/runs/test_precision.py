@@ -12,6 +12,7 @@ from nmt.cli import compose
 from nmt.config.nodes import make
 from nmt.data.batch import pad, pad_source
 from nmt.decoding.beam import BeamSearch
+from nmt.errors import Mistake
 from nmt.kernels import packed_weights
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.runs.precision import PRECISIONS, check_precision, with_precision
@@ -174,13 +175,13 @@ def test_the_model_that_is_given_stays_as_it_is_for_int8() -> None:
 
 @pytest.mark.parametrize("name", ["int4", 16, 8.5, None])
 def test_an_unknown_precision_is_refused(name: object) -> None:
-    with pytest.raises(ValueError, match=f"Unknown precision '{name}'"):
+    with pytest.raises(Mistake, match=f"Unknown precision '{name}'"):
         check_precision(name, CPU)
 
 
 def test_int8_is_refused_where_it_cannot_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="precision=int8 runs only on the CPU: add device=cpu"):
+    with pytest.raises(Mistake, match="precision=int8 runs only on the CPU: add device=cpu"):
         check_precision("int8", torch.device("cuda"))
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
-    with pytest.raises(ValueError, match="is not supported by this build of torch on this CPU"):
+    with pytest.raises(Mistake, match="is not supported by this build of torch on this CPU"):
         check_precision("int8", CPU)

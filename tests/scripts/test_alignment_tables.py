@@ -10,9 +10,9 @@ from nmt.config.nodes import make
 from nmt.maps.links import Choice, Rates
 from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes
-from nmt.runs.alignment_error import Links
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
+from nmt.scoring.alignment_error import Links
 from scripts.studies.alignment_tables import of_maps, of_runs
 
 

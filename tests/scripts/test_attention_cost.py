@@ -9,6 +9,7 @@ import torch
 from nmt.attention import Attention
 from nmt.attention.normalizers import Softmax
 from nmt.attention.windows import Global
+from nmt.errors import Mistake
 from nmt.kernels import additive_score as kernel
 from scripts.bench import attention_cost
 
@@ -75,5 +76,5 @@ def test_the_record_holds_every_scorer_way_and_length() -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(given: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         attention_cost.run(options(*given))

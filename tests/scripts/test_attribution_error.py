@@ -8,7 +8,7 @@ from attention_runs import job
 from nmt.commands.align import align
 from nmt.data.corpus import Pairs
 from nmt.maps.links import Alignment
-from nmt.runs.alignment_error import Gold
+from nmt.scoring.alignment_error import Gold
 from scripts.studies.attribution_error import first, of_runs
 
 

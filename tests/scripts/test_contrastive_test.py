@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.runs.forced_scores import log_probs
+from nmt.errors import Mistake
 from nmt.runs.load import load_run
+from nmt.scoring.forced_scores import log_probs
 from scripts.studies import contrastive_test as script
 
 EN_VI = Direction("en", "vi")
@@ -94,8 +95,8 @@ def test_the_table_has_an_interval(document_runs: Path, tmp_path: Path, capsys: 
     ],
 )
 def test_a_corpus_without_pairs_is_refused(tmp_path: Path, documents: Any, distances: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         script.read_cases(write(tmp_path, documents, distances), EN_VI)
     (tmp_path / "c.doc").unlink()
-    with pytest.raises(ValueError, match=r"has no PREFIX\.doc, so it has no documents to test"):
+    with pytest.raises(Mistake, match=r"has no PREFIX\.doc, so it has no documents to test"):
         script.read_cases(str(tmp_path / "c"), EN_VI)

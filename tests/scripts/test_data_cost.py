@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.bench.data_cost import made_up, run, start, table
 
 
@@ -41,10 +42,10 @@ def test_the_table_counts_bytes_beyond_the_smallest_corpus() -> None:
 
 @pytest.mark.parametrize("lines", ["9999", "10000,x", "20000,10000", "10000,10000", ""])
 def test_sizes_must_be_ascending(lines: str) -> None:
-    with pytest.raises(ValueError, match=f"--lines is '{lines}'; use ascending numbers of at least 10000"):
+    with pytest.raises(Mistake, match=f"--lines is '{lines}'; use ascending numbers of at least 10000"):
         run(Namespace(lines=lines, batches=5, rounds=1))
 
 
 def test_too_little_to_measure_is_refused() -> None:
-    with pytest.raises(ValueError, match="--batches 1 must be at least 2, --rounds 1 at least 1"):
+    with pytest.raises(Mistake, match="--batches 1 must be at least 2, --rounds 1 at least 1"):
         run(Namespace(lines="10000", batches=1, rounds=1))

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from nmt.config.direction import Direction
+from nmt.errors import Mistake
 from nmt.text import PAD, UNK
 from scripts.studies import document_classifier as script
 
@@ -234,13 +235,13 @@ def test_compares_two_corpora_and_draws_one_picture(tmp_path, capsys):
 
 
 def test_refuses_what_cannot_be_compared(corpus, tmp_path):
-    with pytest.raises(ValueError, match=r"^--lines is 0; it must be at least 1\.$"):
+    with pytest.raises(Mistake, match=r"^--lines is 0; it must be at least 1\.$"):
         script.main(["--lines", "0"])
     for corpora in (["sample:train"], ["sample:train", "sample:train"]):
-        with pytest.raises(ValueError, match=r"^The corpora are sample:train.*; give two or more different ones\.$"):
+        with pytest.raises(Mistake, match=r"^The corpora are sample:train.*; give two or more different ones\.$"):
             script.main(corpora)
-    with pytest.raises(ValueError, match=r"^There are documents of 2 texts, but it takes 5 to hold one out; lower "):
+    with pytest.raises(Mistake, match=r"^There are documents of 2 texts, but it takes 5 to hold one out; lower "):
         script.main(["sample:train", str(corpus)])
     corpus.with_suffix(".doc").write_text("one\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"all\.doc has 1 lines but the text has 9; line n must name the document"):
+    with pytest.raises(Mistake, match=r"all\.doc has 1 lines but the text has 9; line n must name the document"):
         read(corpus, 3)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nmt.attention.edits import Change, Edit, with_parts
+from nmt.errors import Mistake
 from scripts.studies import factorization_machine as script
 
 
@@ -82,5 +83,5 @@ def test_draws_one_picture(tmp_path, capsys):
 
 
 def test_refuses_no_examples():
-    with pytest.raises(ValueError, match=r"^--steps is 0; it must be at least 1\.$"):
+    with pytest.raises(Mistake, match=r"^--steps is 0; it must be at least 1\.$"):
         script.main(["--steps", "0"])

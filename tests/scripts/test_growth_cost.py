@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.text import EOS, PAD
 from scripts.bench import growth_cost, training_cost
 
@@ -76,5 +77,5 @@ def test_one_axis_varies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(given: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         growth_cost.run(options(*given))

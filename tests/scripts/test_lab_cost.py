@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.bench import lab_cost, viewer_cost
 
 
@@ -33,8 +34,8 @@ def test_every_step_of_the_page_is_measured(here: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_measured_is_refused(here: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.en"
-    with pytest.raises(FileNotFoundError, match="File not found"):
+    with pytest.raises(Mistake, match="File not found"):
         lab_cost.run(options("maps_transformer", str(source)))
     source.write_text("one two .\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no sentence of 20 words; choose another --words"):
+    with pytest.raises(Mistake, match="has no sentence of 20 words; choose another --words"):
         lab_cost.run(options("maps_transformer", str(source)))

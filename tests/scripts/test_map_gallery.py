@@ -6,6 +6,7 @@ import torch
 from jobs import run_settings
 
 from nmt.config.nodes import make
+from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import Trained
@@ -42,7 +43,7 @@ def test_draws_one_picture_of_all_runs(trained, tmp_path, capsys):
 
 def test_what_cannot_be_drawn_is_refused(trained, tmp_path):
     pair = ["--source", "one", "--target", "một", "--out", str(tmp_path / "x.png")]
-    with pytest.raises(ValueError, match="Cannot read 'run': write NAME=RUN_DIR"):
+    with pytest.raises(Mistake, match="Cannot read 'run': write NAME=RUN_DIR"):
         map_gallery.main([*pair, "run"])
-    with pytest.raises(ValueError, match="must not be empty or longer than the model accepts"):
+    with pytest.raises(Mistake, match="must not be empty or longer than the model accepts"):
         map_gallery.panel("dot", tmp_path, "", "một")

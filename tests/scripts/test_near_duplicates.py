@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.sample_corpus import near_duplicates
 
 SOURCES = ["a b c d e", "A b C d x y z w", "a b c", "q r s t"]
@@ -45,5 +46,5 @@ def test_unequal_numbers_of_lines_are_refused(tmp_path: Path):
     (tmp_path / "two").write_text("a\nb\n")
     (tmp_path / "one").write_text("a\n")
     two, one = str(tmp_path / "two"), str(tmp_path / "one")
-    with pytest.raises(ValueError, match="1 hypotheses but 2 references"):
+    with pytest.raises(Mistake, match="1 hypotheses but 2 references"):
         near_duplicates.main(["--source", two, "--reference", two, "--hypotheses", one, two])

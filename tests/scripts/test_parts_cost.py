@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from nmt.errors import Mistake
 from scripts.bench import parts_cost
 
 FORMATS = pytest.mark.parametrize(("autocast", "dtype"), [(False, torch.float32), (True, torch.bfloat16)])
@@ -117,7 +118,7 @@ def test_the_record_holds_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_rounds_are_refused() -> None:
-    with pytest.raises(ValueError, match="--rounds 0 must be at least 1"):
+    with pytest.raises(Mistake, match="--rounds 0 must be at least 1"):
         parts_cost.run(Namespace(rounds=0))
 
 

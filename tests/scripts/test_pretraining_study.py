@@ -8,6 +8,7 @@ import pytest
 from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
 from nmt.config.schema import COMMANDS, validated
+from nmt.errors import Mistake
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from scripts.studies import pretraining as study
 
@@ -73,12 +74,12 @@ def test_the_table_has_intervals_means_and_the_time_of_pretraining(options) -> N
     ],
 )
 def test_what_cannot_be_run_is_refused(arguments: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         study.parse(arguments)
 
 
 def test_a_table_without_an_encoder_says_why(options) -> None:
-    with pytest.raises(ValueError, match="pretrained_encoder is not finished: not started"):
+    with pytest.raises(Mistake, match="pretrained_encoder is not finished: not started"):
         study.report(options)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from nmt.cli.compose import configuration
 from nmt.config.nodes import Config
+from nmt.errors import Mistake
 from nmt.evaluation.scores import corpus_scores, headline_metrics
-from nmt.runs.comparison import System
+from nmt.scoring.score_table import System
 from scripts.studies import ablation
 
 REFERENCES = [[f"câu số {number} có vài từ đây" for number in range(20)]]
@@ -122,11 +123,11 @@ def test_mistakes_are_refused(
 ) -> None:
     finish(tmp_path, "bpe", ["trainer.max_steps=7"])
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         ablation.main([*arguments, "--out", str(tmp_path)])
 
 
 def test_an_existing_file_as_out_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(ValueError, match="--out"):
+    with pytest.raises(Mistake, match="--out"):
         ablation.main(["--parts", "bpe", "--out", str(tmp_path / "out")])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.studies import results
 from scripts.studies import results_report as report
 
@@ -163,7 +164,7 @@ def test_a_finished_run_with_different_overrides_is_refused(finished, had: list[
     command = shlex.join(["python", "-m", "nmt.train", *own, *had])
     finished.run.write_metrics({**finished.run.metrics(), "command": command})
     results.check_overrides([finished], had)
-    with pytest.raises(ValueError, match=r"was started with (a=7|no overrides), not .*; choose another --out\."):
+    with pytest.raises(Mistake, match=r"was started with (a=7|no overrides), not .*; choose another --out\."):
         results.check_overrides([finished], asked)
 
 
@@ -177,7 +178,7 @@ def test_a_stopped_run_resumes_only_with_its_own_overrides(finished, changed: st
     run.checkpoints.mkdir()
     (run.checkpoints / "last.ckpt").touch()
     results.check_overrides([finished], ["a=7"])
-    with pytest.raises(ValueError, match=r"was started with a=7, not no overrides; choose another --out\."):
+    with pytest.raises(Mistake, match=r"was started with a=7, not no overrides; choose another --out\."):
         results.check_overrides([finished], [])
 
 
@@ -220,11 +221,11 @@ def test_a_failed_seed_is_reported_below_the_others(finished):
     ],
 )
 def test_options_that_would_mislabel_runs_are_refused(tmp_path, line, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(Mistake, match=sentence):
         results.main(["--out", str(tmp_path), *line])
 
 
 def test_an_existing_file_as_out_is_refused_before_training(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(ValueError, match="--out"):
+    with pytest.raises(Mistake, match="--out"):
         results.main(["--models", "luong", "--scorers", "dot", "--out", str(tmp_path / "out")])

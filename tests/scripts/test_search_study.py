@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.studies import search_study
 
 
@@ -23,5 +24,5 @@ def test_the_probabilities_of_all_sentences_add_up_to_no_more_than_one():
 
 
 def test_a_number_of_models_below_one_is_refused():
-    with pytest.raises(ValueError, match="--models is 0; it must be at least 1"):
+    with pytest.raises(Mistake, match="--models is 0; it must be at least 1"):
         search_study.main(["--models", "0"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.server import Server
 from scripts.studies import serve_clients as script
 
@@ -136,6 +137,6 @@ def test_the_table_has_a_row_per_check_and_the_exit_code_says_whether_all_passed
 
 def test_missing_packages_are_named(servers, monkeypatch):
     monkeypatch.setattr(script, "_version", lambda package: "1.2" if package == "deepl" else None)
-    with pytest.raises(ValueError, match=r"^Missing packages: pip install libretranslatepy deep-translator$"):
+    with pytest.raises(Mistake, match=r"^Missing packages: pip install libretranslatepy deep-translator$"):
         script.main()
     assert servers == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.bench import serving
 from scripts.server import Connection, server
 
@@ -40,7 +41,7 @@ def test_a_server_runs_until_the_end_of_the_block(here: Path, tmp_path: Path) ->
         assert one.cpu_seconds > 0
     assert one.process.returncode == 143
     with (
-        pytest.raises(ValueError, match=r"The server did not start: .*port"),
+        pytest.raises(Mistake, match=r"The server did not start: .*port"),
         server(Path("maps_luong"), tmp_path / "log", "port=99999"),
     ):
         pass
@@ -67,7 +68,7 @@ def test_a_server_that_runs_already_is_measured_beside_it(here: Path, source: st
     assert list(record["systems"]) == ["nmt.translate", "nmt.serve", "the other"]
     [row] = [row for row in serving.table(record).splitlines() if row.startswith("| the other | 2 | ")]
     assert "nan" not in row
-    with pytest.raises(ValueError, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
+    with pytest.raises(Mistake, match=r"--beside is other; write NAME=PORT, such as LibreTranslate=5000"):
         serving.run(options("maps_luong", source, "--beside", "other"))
 
 
@@ -79,10 +80,10 @@ def test_an_engine_is_used_by_all_of_our_systems(here: Path, source: str) -> Non
 
 
 def test_what_cannot_be_measured_is_refused(here: Path, source: str, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="File not found"):
+    with pytest.raises(Mistake, match="File not found"):
         serving.run(options("maps_luong", str(tmp_path / "none")))
     for levels in ("0", "1,x", ""):
-        with pytest.raises(ValueError, match=r"--levels is .*; it must be numbers of clients, such as 1,8,64,256"):
+        with pytest.raises(Mistake, match=r"--levels is .*; it must be numbers of clients, such as 1,8,64,256"):
             serving.run(options("maps_luong", source, "--levels", levels))
-    with pytest.raises(ValueError, match=r"--rounds is 0, --seconds 10\.0; both must be above 0"):
+    with pytest.raises(Mistake, match=r"--rounds is 0, --seconds 10\.0; both must be above 0"):
         serving.run(options("maps_luong", source, "--rounds", "0"))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nmt.data.batch import Example, collate
+from nmt.errors import Mistake
 from scripts.bench import shape_cost
 
 # Lightning's remarks on a trainer.
@@ -82,10 +83,10 @@ def test_too_few_shapes_are_refused(tmp_path: Path) -> None:
     for language in ("en", "vi"):
         (tmp_path / f"train.{language}").write_text("one two three 45678\n" * 99, encoding="utf-8")
     given = [f"data.train=[{tmp_path / 'train'}]", f"cache_dir={tmp_path / 'cache'}", "filters.drop_duplicates=false"]
-    with pytest.raises(ValueError, match="training batches differ in shape, but --batches 7 needs 8"):
+    with pytest.raises(Mistake, match="training batches differ in shape, but --batches 7 needs 8"):
         shape_cost.measure([*given, "tokenizer.size=274", *TINY, "batching.batch_tokens=101"], 7)
 
 
 def test_a_number_of_batches_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="--batches 0 must be at least 1"):
+    with pytest.raises(Mistake, match="--batches 0 must be at least 1"):
         shape_cost.run(options("--data", "x", "--batches", "0"))

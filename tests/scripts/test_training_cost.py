@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from nmt.data.batch import Example, collate
+from nmt.errors import Mistake
 from nmt.kernels.vocabulary_loss import summed_nll
 from scripts.bench import benchmark, training_cost
 
@@ -52,7 +53,7 @@ def test_a_slow_start_does_not_count():
 
 
 def test_too_few_updates_are_refused():
-    with pytest.raises(ValueError, match="leave fewer than 5 to measure"):
+    with pytest.raises(Mistake, match="leave fewer than 5 to measure"):
         training_cost.window_rates([Mark(n, n) for n in range(WINDOW + 2)], warmup=2)
 
 
@@ -120,7 +121,7 @@ def test_the_recipe_fits_every_model_and_overrides_win(model):
 
 
 def test_a_model_without_sizes_is_refused():
-    with pytest.raises(ValueError, match="No benchmark sizes for model=lung; available: transformer, luong, bahdanau"):
+    with pytest.raises(Mistake, match="No benchmark sizes for model=lung; available: transformer, luong, bahdanau"):
         training_cost.configuration(["model=lung"])
 
 
@@ -142,5 +143,5 @@ def test_measures_a_training(corpus, tmp_path, capsys):
 
 
 def test_more_warm_up_than_updates_is_refused_at_the_start():
-    with pytest.raises(ValueError, match="--updates 7 must be at least --warmup 3"):
+    with pytest.raises(Mistake, match="--updates 7 must be at least --warmup 3"):
         benchmark.main(["train", "--data", "nowhere", "--updates", "7", "--warmup", "3"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.errors import Mistake
 from scripts.mistakes import report_mistakes
 from scripts.studies.trainings import threads_each
 
@@ -17,7 +18,7 @@ def test_runs_share_the_cores_unless_their_threads_are_given(monkeypatch: pytest
 @pytest.mark.parametrize("given", ["0", "4,2", "²", ""])
 def test_invalid_numbers_of_threads_are_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", given)
-    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1"):
+    with pytest.raises(Mistake, match=f"OMP_NUM_THREADS is '{given}'; it must be an integer of at least 1"):
         threads_each(2)
 
 

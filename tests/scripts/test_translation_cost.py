@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.text.tokenizer import train_tokenizer
 from scripts.bench import translation_cost
 from scripts.bench.translation_cost import run, table
@@ -85,17 +86,17 @@ def test_the_table_has_medians_and_ratios_within_rounds() -> None:
     ],
 )
 def test_mistakes_are_refused(options: Namespace, change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run(Namespace(**{**vars(options), **change}))
 
 
 def test_a_missing_file_is_refused(options: Namespace) -> None:
     options.tokenizer = Path("absent")
-    with pytest.raises(FileNotFoundError, match="File not found: absent"):
+    with pytest.raises(Mistake, match="File not found: absent"):
         translation_cost.run(options)
 
 
 def test_too_few_sentences_are_not_timed() -> None:
     system = {"seconds": [1.0], "first_seconds": [1.5]}
-    with pytest.raises(ValueError, match="too few sentences to time ours: use a longer file"):
+    with pytest.raises(Mistake, match="too few sentences to time ours: use a longer file"):
         table({"sentences": 2, "systems": {"ours": system}})

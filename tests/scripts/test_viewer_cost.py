@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 import numpy as np
 import pytest
 
+from nmt.errors import Mistake
 from scripts.bench import viewer_cost
 
 
@@ -36,8 +37,8 @@ def test_the_page_is_opened_and_changed() -> None:
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="All sizes must be at least 1, --sentences and --tokens at least 2"):
+    with pytest.raises(Mistake, match="All sizes must be at least 1, --sentences and --tokens at least 2"):
         viewer_cost.run(options("--sentences", "1"))
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(ValueError, match="No browser found on PATH; install one of chromium"):
+    with pytest.raises(Mistake, match="No browser found on PATH; install one of chromium"):
         viewer_cost.run(options("--sentences", "2", "--tokens", "3", "--heads", "1", "--layers", "1"))

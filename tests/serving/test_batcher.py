@@ -12,8 +12,8 @@ import pytest
 
 from nmt.decoding.beam import Step
 from nmt.decoding.translator import Translation
+from nmt.insight.sentence_pair import best_translation
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import best_translation
 from nmt.serving import batcher as batchers
 from nmt.serving.batcher import Abandoned, Batcher, Full, Task, _Waiting
 from nmt.serving.gallery import Gallery

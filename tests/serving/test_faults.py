@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from nmt.errors import Mistake
 from nmt.serving import gallery as galleries
 from nmt.serving.application import application
 from nmt.serving.batcher import Batcher
@@ -86,7 +87,7 @@ def test_a_run_that_failed_is_tried_again_after_some_seconds(
 def test_a_missing_run_is_reported_at_the_start(changed: tuple[Gallery, Path]) -> None:
     gallery, run = changed
     shutil.rmtree(run)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
+    with pytest.raises(Mistake, match="There is no folder"):
         gallery.preload("run")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import nmt.serving.gallery
+from nmt.errors import Mistake
 from nmt.serving.gallery import Gallery
 
 
@@ -38,7 +39,7 @@ def test_a_run_that_is_replaced_is_loaded_again(folder: Path, tmp_path: Path) ->
 def test_a_run_that_the_engine_does_not_support_stops_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     found = Gallery([folder / "maps_luong"], "cpu", "float32", 1, "ctranslate2")
-    with pytest.raises(ValueError, match=r"^ctranslate2 supports only Transformers.*use onnx\. Or use engine=torch\.$"):
+    with pytest.raises(Mistake, match=r"^ctranslate2 supports only Transformers.*use onnx\. Or use engine=torch\.$"):
         found.export_all()
 
 
@@ -57,7 +58,7 @@ def test_every_run_that_is_served_is_exported_first(
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*x; run_dirs takes run directories"):
+    with pytest.raises(Mistake, match=r"There is no folder .*x; run_dirs takes run directories"):
         gallery(tmp_path / "x")
-    with pytest.raises(FileNotFoundError, match="contains no finished run; train one with"):
+    with pytest.raises(Mistake, match="contains no finished run; train one with"):
         gallery(tmp_path)

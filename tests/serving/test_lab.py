@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import nmt
+from nmt.insight.attribution_maps import METHODS
+from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import Choice
-from nmt.runs.attribution_maps import METHODS
-from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import load_run
 from nmt.serving.batcher import Abandoned, Batcher
 

@@ -13,10 +13,10 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 
 from nmt.config.direction import Direction
+from nmt.insight.known_alignments import aligned_pairs
 from nmt.maps.attention_map import AttentionMap
 from nmt.maps.links import rates
 from nmt.maps.words import labeled
-from nmt.runs.known_alignments import aligned_pairs
 from nmt.serving.page import FILES
 
 TEXT = "one two three."

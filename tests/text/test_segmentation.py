@@ -12,6 +12,7 @@ from random import Random
 import pytest
 import sentencepiece
 
+from nmt.errors import Mistake
 from nmt.text import Tokenizer, normalize, train_tokenizer
 from nmt.text.segmentation import BPEDropout, Pieces, UnigramSampling, words
 
@@ -135,7 +136,7 @@ def test_a_model_without_byte_pieces_is_refused():
         sentence_iterator=iter(lines()), model_writer=without, vocab_size=50, **special
     )
     tokenizer = Tokenizer(without.getvalue())
-    with pytest.raises(ValueError, match=r"subword_sampling needs byte pieces .* or set subword_sampling=null"):
+    with pytest.raises(Mistake, match=r"subword_sampling needs byte pieces .* or set subword_sampling=null"):
         tokenizer.resample(tokenizer.encode("tên"), 0.1, 1)
 
 

@@ -4,6 +4,7 @@ import random
 import pytest
 import sentencepiece
 
+from nmt.errors import Mistake
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, normalize, train_tokenizer
 from nmt.text.tokenizer import draw_lines
 
@@ -82,7 +83,7 @@ def test_a_pair_stays_joint_when_pickled(tokenizer):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="Unknown kind of tokenizer 'word'; choose one of unigram, bpe"):
+    with pytest.raises(Mistake, match="Unknown kind of tokenizer 'word'; choose one of unigram, bpe"):
         train_tokenizer(lines(), kind="word", size=317)
 
 
@@ -91,7 +92,7 @@ def test_an_unknown_kind_is_refused():
 )
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_an_impossible_size_is_refused_with_the_limit(kind, size, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         train_tokenizer(lines(), kind=kind, size=size)
 
 
@@ -107,12 +108,12 @@ def test_a_small_size_is_advised_if_it_is_possible(monkeypatch, highest, advice)
         raise RuntimeError(f"Vocabulary size too high (9000). Please set it to a value <= {highest}.")
 
     monkeypatch.setattr("sentencepiece.SentencePieceTrainer.train", refuse)
-    with pytest.raises(ValueError, match=rf"9000 is too large .* at most {highest}, {advice}"):
+    with pytest.raises(Mistake, match=rf"9000 is too large .* at most {highest}, {advice}"):
         train_tokenizer(["a"], kind="bpe", size=9000)
 
 
 def test_the_named_maximum_is_possible():
-    with pytest.raises(ValueError, match="at most") as error:
+    with pytest.raises(Mistake, match="at most") as error:
         train_tokenizer(lines(), kind="bpe", size=90_001)
     largest = int(str(error.value).split("at most ")[1].split(",")[0])
     model = train_tokenizer(lines(), kind="bpe", size=largest)
@@ -126,25 +127,25 @@ def test_without_a_size_a_large_text_gets_the_usual_one(monkeypatch):
 
 
 def test_a_size_without_room_for_the_special_ids_is_refused():
-    with pytest.raises(ValueError, match=r"size 2 (is too small|leaves no room) .* set tokenizer.size"):
+    with pytest.raises(Mistake, match=r"size 2 (is too small|leaves no room) .* set tokenizer.size"):
         train_tokenizer(lines(), kind="bpe", size=2)
 
 
 @pytest.mark.parametrize("nothing", [[], ["", ""]])
 def test_a_corpus_without_text_is_refused(nothing):
-    with pytest.raises(ValueError, match="no text to train a tokenizer on"):
+    with pytest.raises(Mistake, match="no text to train a tokenizer on"):
         train_tokenizer(nothing, kind="bpe", size=317)
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no tokenizer model at .*absent\.model"):
+    with pytest.raises(Mistake, match=r"There is no tokenizer model at .*absent\.model"):
         Tokenizer.load(tmp_path / "absent.model")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello there"])
 def test_a_file_that_is_not_a_model_is_named(tmp_path, content):
     (tmp_path / "bad.model").write_bytes(content)
-    with pytest.raises(ValueError, match=r"bad\.model: This is not a SentencePiece model \(\d+ bytes\)"):
+    with pytest.raises(Mistake, match=r"bad\.model: This is not a SentencePiece model \(\d+ bytes\)"):
         Tokenizer.load(tmp_path / "bad.model")
 
 
@@ -157,7 +158,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path):
         model_type="bpe",
         minloglevel=2,
     )
-    with pytest.raises(ValueError, match=r"PAD UNK BOS EOS = \(-1, 0, 1, 2\)"):
+    with pytest.raises(Mistake, match=r"PAD UNK BOS EOS = \(-1, 0, 1, 2\)"):
         Tokenizer.load(tmp_path / "other.model")
 
 
@@ -167,7 +168,7 @@ def test_an_error_of_the_lines_is_raised_unchanged(number):
         yield from (f"line {index} of many words" for index in range(number))
         raise ValueError("train.en, line 51 is not UTF-8")
 
-    with pytest.raises(ValueError, match=r"^train\.en, line 51 is not UTF-8$"):
+    with pytest.raises(Mistake, match=r"^train\.en, line 51 is not UTF-8$"):
         train_tokenizer(lines(), kind="bpe", size=300)
 
 

@@ -14,9 +14,9 @@ from nmt.cli.compose import configuration
 from nmt.commands.draw_attention import draw_attention
 from nmt.commands.train import train
 from nmt.data.batch import Example
+from nmt.insight.forced_maps import IdPair
 from nmt.maps.map_files import MapFolder
 from nmt.runs.directory import RunDirectory
-from nmt.runs.forced_maps import IdPair
 from nmt.training.attention_probes import probe_pairs, thin_out, write_film
 
 

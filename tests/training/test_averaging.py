@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.errors import Mistake
 from nmt.training.averaging import mean_weights, moving_average
 
 
@@ -53,7 +54,7 @@ def test_the_mean_of_low_precision_is_rounded_once(tmp_path: Path) -> None:
 
 def test_checkpoints_of_other_weights_are_refused(tmp_path: Path) -> None:
     files = [write(tmp_path / "a", weight=torch.zeros(3)), write(tmp_path / "b", weight=torch.zeros(5))]
-    with pytest.raises(ValueError, match=r"b and .*a have different tensors: average only checkpoints of the same run"):
+    with pytest.raises(Mistake, match=r"b and .*a have different tensors: average only checkpoints of the same run"):
         mean_weights(files)
-    with pytest.raises(ValueError, match="no checkpoints to average"):
+    with pytest.raises(Mistake, match="no checkpoints to average"):
         mean_weights([])

@@ -15,7 +15,7 @@ from lightning.pytorch.callbacks import timer
 
 from nmt.commands.train import train
 from nmt.config.job import Job
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.training.validation import ValidationBleu
 
 BLEU = [3.0, 9.0, 5.0, 9.0, 7.0, 8.0]
@@ -82,9 +82,9 @@ def test_a_run_that_patience_has_ended_goes_on_with_more_of_it(
     train(job("train", run_dir="new", trainer__max_steps=99, **LOWERED | {"validation__patience": 2}))
     assert f"Training ended at step 4: {reached}" in caplog.text
     for more in ({"trainer__max_steps": 100}, {"trainer__devices": 2}, {}):
-        with pytest.raises(ValueError, match=f"finished and has reached {re.escape(reached)}: raise every limit"):
+        with pytest.raises(Mistake, match=f"finished and has reached {re.escape(reached)}: raise every limit"):
             train(job("train", run_dir="new", resume="true", **more))
-    with pytest.raises(ValueError, match=r"reached trainer\.max_steps=4 .* and validation\.patience=1 \(2 validations"):
+    with pytest.raises(Mistake, match=r"reached trainer\.max_steps=4 .* and validation\.patience=1 \(2 validations"):
         train(job("train", run_dir="new", resume="true", validation__patience=1, trainer__max_steps=4))
     train(job("train", run_dir="new", resume="true", validation__patience=4))
     assert ended(corpus_copy / "new")[0] == 6

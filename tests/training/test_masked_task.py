@@ -12,6 +12,7 @@ from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Additive, ScaledDot
 from nmt.attention.windows import Global
 from nmt.data.masking import MaskedBatch, Masking, collate_masked
+from nmt.errors import Mistake
 from nmt.models import MaskedTransformer, Transformer, VocabularySizes
 from nmt.text import PAD
 from nmt.training.masked_task import MaskedTask, masked_score, masked_sums
@@ -150,5 +151,5 @@ def test_counting_the_right_guesses_changes_no_gradient(fix_norm: bool) -> None:
 
 
 def test_two_vocabularies_are_refused() -> None:
-    with pytest.raises(ValueError, match="pieces of the same vocabulary; use a joint vocabulary"):
+    with pytest.raises(Mistake, match="pieces of the same vocabulary; use a joint vocabulary"):
         MaskedTransformer(attention(), **SIZES, vocabulary=VocabularySizes(9, 9, joint=False))

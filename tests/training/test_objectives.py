@@ -9,6 +9,7 @@ from torch.distributions import Categorical, kl_divergence
 from torch.nn import functional
 
 from nmt.data.batch import Batch, Example, collate
+from nmt.errors import Mistake
 from nmt.models.base import Seq2Seq
 from nmt.text import BOS, EOS, PAD, UNK
 from nmt.training.objectives import CrossEntropy, RDrop, SimCut, with_words_dropped
@@ -126,7 +127,7 @@ def test_dropped_words_are_unknown_and_all_else_stays() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"objective\.alpha is -1.0; it must not be negative"):
+    with pytest.raises(Mistake, match=r"objective\.alpha is -1.0; it must not be negative"):
         RDrop(alpha=-1.0)
-    with pytest.raises(ValueError, match=r"objective\.cut is 1.0; it must be at least 0 and below 1"):
+    with pytest.raises(Mistake, match=r"objective\.cut is 1.0; it must be at least 0 and below 1"):
         SimCut(alpha=1.0, cut=1.0)

@@ -10,7 +10,7 @@ import torch
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.data.batch import Batch
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.runs.directory import RunDirectory
 from nmt.training.begin import begin
 from nmt.training.prepared import Prepared
@@ -59,7 +59,7 @@ def test_the_batches_are_halved_once_and_the_same_command_goes_on(
     train(job("train", trainer__max_steps=6, batching__batch_tokens=101, resume="true"))
     assert run.metrics()["steps"] == 6
     assert run.config()["batching"]["batch_tokens"] == 50
-    with pytest.raises(ValueError, match=r"batching\.batch_tokens is 100, but 50 in the run to resume"):
+    with pytest.raises(Mistake, match=r"batching\.batch_tokens is 100, but 50 in the run to resume"):
         train(job("train", trainer__max_steps=8, batching__batch_tokens=100, resume="true"))
 
 
@@ -120,6 +120,6 @@ def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
     monkeypatch.chdir(corpus)
     monkeypatch.setattr("nmt.commands.train.begin", begin_beside_another)
     limit(60, since=0)
-    with pytest.raises(ValueError, match="Another process has written to run in the meantime; run the command again"):
+    with pytest.raises(Mistake, match="Another process has written to run in the meantime; run the command again"):
         train(job("train", trainer__max_steps=4, batching__batch_tokens=101))
     assert RunDirectory(Path("run")).metrics()["by"] == "another"

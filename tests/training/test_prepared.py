@@ -11,6 +11,7 @@ from jobs import run_settings
 from nmt.config.job import Job
 from nmt.data.dataset import TrainingData
 from nmt.data.plan import Mixing, plan, plan_epoch
+from nmt.errors import Mistake
 from nmt.training.buildable import check_buildable
 from nmt.training.machine import choose_machine, faster_precision
 from nmt.training.prepared import changed_command, steps_of_training
@@ -28,7 +29,7 @@ def test_an_epoch_of_several_processes_has_as_many_steps_as_its_plan(job: Callab
 
 
 def test_devices_that_cannot_exist_are_refused(job: Callable[..., Job]) -> None:
-    with pytest.raises(ValueError, match=r"trainer\.devices is 99999, but this machine has \d+ cores and \d+ GPUs"):
+    with pytest.raises(Mistake, match=r"trainer\.devices is 99999, but this machine has \d+ cores and \d+ GPUs"):
         choose_machine(job("train", trainer="ddp", trainer__devices=99999).settings.trainer)
 
 
@@ -74,7 +75,7 @@ def test_a_choice_for_a_site_that_the_model_lacks_is_refused() -> None:
         r"or add model\.encoder=lstmn\.$",
     ):
         check_buildable(run_settings("model=luong", "scorer@encoder_self=dot"))
-    with pytest.raises(ValueError, match=r"^normalizer@decoder_self has no effect, .* model\.decoder=lstmn\.$"):
+    with pytest.raises(Mistake, match=r"^normalizer@decoder_self has no effect, .* model\.decoder=lstmn\.$"):
         check_buildable(run_settings("model=luong", "normalizer@decoder_self=sparsemax"))
     check_buildable(run_settings("model=luong", "model.encoder=lstmn", "scorer@encoder_self=dot"))
     check_buildable(run_settings("model=transformer", "scorer@encoder_self=dot"))

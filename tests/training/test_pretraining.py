@@ -23,6 +23,7 @@ from nmt.commands.train import train
 from nmt.commands.translate import translate
 from nmt.config.job import Job
 from nmt.config.schema import PretrainSettings, validated
+from nmt.errors import Mistake
 from nmt.maps.map_files import MapFolder
 from nmt.maps.recorder import Recorder
 from nmt.runs.directory import RunDirectory
@@ -192,7 +193,7 @@ def test_a_run_that_starts_from_it_is_trained_and_resumed(
 def test_what_does_not_fit_is_refused(
     pretrained: Path, job: Callable[..., Job], changes: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         train(_without_model_sizes(job, changes))
 
 
@@ -240,7 +241,7 @@ def test_maps_that_need_a_target_are_refused(
     pretrained: Path, job: Callable[..., Job], changes: dict[str, str], message: str
 ) -> None:
     Path("in.en").write_text("one two.\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         export_attention(job("export_attention", run_dir="pretrained", input="in.en", out="maps", **changes))
 
 
@@ -257,21 +258,21 @@ def test_commands_for_translation_models_refuse_it(
     pretrained: Path, job: Callable[..., Job], name: str, run: Callable[[Job], None], changes: dict[str, str]
 ) -> None:
     message = r"pretrained holds a pretrained encoder, which cannot translate: .* -m nmt\.train start_from=pretrained'"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run(job(name, **changes))
 
 
 def test_a_folder_of_runs_is_served_without_it(pretrained: Path, folder: Path) -> None:
     Path("served").mkdir()
     shutil.copytree(pretrained, "served/encoder")
-    with pytest.raises(FileNotFoundError, match="served contains no finished run"):
+    with pytest.raises(Mistake, match="served contains no finished run"):
         Gallery([Path("served")], "cpu", "float32", 1)
     shutil.copytree(folder / "maps_luong", "served/luong")
     assert set(Gallery([Path("served")], "cpu", "float32", 1).offered) == {"luong"}
 
 
 def test_a_translation_model_is_not_resumed_as_pretraining(trained: Path) -> None:
-    with pytest.raises(ValueError, match="run holds a translation model, not a pretrained encoder: resume it with"):
+    with pytest.raises(Mistake, match="run holds a translation model, not a pretrained encoder: resume it with"):
         pretrain(job_of({"run_dir": "run", "resume": "true"}))
 
 
@@ -296,7 +297,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_written(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], message: str
 ) -> None:
     monkeypatch.chdir(corpus)
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises(Mistake, match=message):
         pretrain(job_of(changes))
     assert not (corpus / "pretrained").exists()
 

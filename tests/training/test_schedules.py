@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.optim import Optimizer
 
+from nmt.errors import Mistake
 from nmt.training.schedules import constant, cosine, inverse_sqrt, late_halving, noam, plateau, step_halving
 
 # At most 8 operations in Python's float64, each rounded once on both sides.
@@ -111,5 +112,5 @@ def test_plateau_waits_for_its_patience(sign: int) -> None:
     ],
 )
 def test_a_value_out_of_range_is_refused(make: Callable[[Optimizer], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         make(optimizer(1.0))

@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.data.batch import Batch, Example, collate
+from nmt.errors import Mistake
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
@@ -133,7 +134,7 @@ def test_a_batch_seed_depends_on_each_of_its_parts() -> None:
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_smoothing_outside_of_its_range_is_refused(model: Seq2Seq, smoothing: float) -> None:
-    with pytest.raises(ValueError, match=f"label_smoothing is {smoothing}"):
+    with pytest.raises(Mistake, match=f"label_smoothing is {smoothing}"):
         task_of(model, label_smoothing=smoothing)
 
 

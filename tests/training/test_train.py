@@ -19,7 +19,7 @@ from nmt.commands.evaluate import evaluate
 from nmt.commands.export_attention import export_attention
 from nmt.commands.train import train
 from nmt.config.job import Job
-from nmt.errors import CheckFailed
+from nmt.errors import CheckFailed, Mistake
 from nmt.text import Tokenizer
 
 
@@ -240,7 +240,7 @@ def test_a_corpus_that_has_changed_is_not_resumed(job: Callable[..., Job], train
     for side in ("en", "vi"):
         with (corpus_copy / f"valid.{side}").open("a", encoding="utf-8") as file:
             file.write("two.\n")
-    with pytest.raises(ValueError, match=r"valid\.en has changed since the run was started"):
+    with pytest.raises(Mistake, match=r"valid\.en has changed since the run was started"):
         train(job("train", trainer__max_steps=13, resume="true"))
 
 
@@ -318,7 +318,7 @@ def test_a_foreign_class_in_a_run_directory_is_not_loaded(trained: Path, target:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["_target_"] = target
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match=rf"names '{target}', which does not belong to nmt.models, nmt.attention"):
+    with pytest.raises(Mistake, match=rf"names '{target}', which does not belong to nmt.models, nmt.attention"):
         nmt.load(trained)
 
 
@@ -326,7 +326,7 @@ def test_an_interpolation_in_a_run_directory_is_not_loaded(trained: Path) -> Non
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["search"]["beam_size"] = "${oc.create:{_target_: os.system}}"
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="which is an unresolved interpolation; it is not loaded"):
+    with pytest.raises(Mistake, match="which is an unresolved interpolation; it is not loaded"):
         nmt.load(trained)
 
 
@@ -334,7 +334,7 @@ def test_weights_of_another_model_are_refused(trained: Path) -> None:
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     config["model"]["ffn_dim"] = 23
     (trained / "config.yaml").write_text(yaml.safe_dump(config))
-    with pytest.raises(ValueError, match="does not hold the weights of the model"):
+    with pytest.raises(Mistake, match="does not hold the weights of the model"):
         nmt.load(trained)
 
 

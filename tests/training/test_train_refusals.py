@@ -9,6 +9,7 @@ import yaml
 
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.errors import Mistake
 from nmt.training.begin import stored_keys
 
 
@@ -133,5 +134,5 @@ def test_a_stored_direction_that_is_none_is_named_with_its_file(job: Callable[..
     (corpus_copy / "run").mkdir(exist_ok=True)
     stored = {**stored_keys(job("train").config), "direction": 12}
     (corpus_copy / "run" / "config.yaml").write_text(yaml.safe_dump(stored))
-    with pytest.raises(ValueError, match=r"^run/config\.yaml cannot be used: Unknown direction '12'"):
+    with pytest.raises(Mistake, match=r"^run/config\.yaml cannot be used: Unknown direction '12'"):
         train(job("train", resume="true"))

@@ -11,8 +11,8 @@ import nmt
 from nmt.cli.compose import configuration
 from nmt.commands.average import average
 from nmt.commands.train import train
-from nmt.runs.forced_scores import log_probs
 from nmt.runs.precision import with_precision
+from nmt.scoring.forced_scores import log_probs
 
 EPS = torch.finfo(torch.float32).eps
 MODELS = {

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from nmt.decoding.state import Hypothesis
-from nmt.runs.beams import Beam, watched_search
-from nmt.runs.forced_scores import log_probs_of_ids
+from nmt.errors import Mistake
+from nmt.insight.beams import Beam, watched_search
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
+from nmt.scoring.forced_scores import log_probs_of_ids
 
 
 @pytest.fixture
@@ -85,5 +86,5 @@ def test_a_prefix_is_in_every_step(trained: Trained, source: list[int]) -> None:
 
 
 def test_what_cannot_be_searched_is_refused(trained: Trained) -> None:
-    with pytest.raises(ValueError, match="The source is empty; write a sentence"):
+    with pytest.raises(Mistake, match="The source is empty; write a sentence"):
         watched(trained, [])

@@ -7,9 +7,10 @@ import torch
 
 from nmt.decoding.beam import Observed, Step
 from nmt.decoding.state import Hypothesis
+from nmt.errors import Mistake
+from nmt.insight.sentence_pair import check_length
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
-from nmt.runs.sentence_pair import check_length
 
 
 class Beam(NamedTuple):
@@ -33,7 +34,7 @@ def watched_search(
 ) -> list[Hypothesis]:
     """The hypotheses for a source, best first. Source, prefix and hypotheses are ids without BOS and EOS.
 
-    `settings` override some of the search's settings. Raises ValueError if the source is empty or too long, or if the
+    `settings` override some of the search's settings. Raises Mistake if the source is empty or too long, or if the
     run's search is not a beam search.
     """
     histories: list[list[int]] = []
@@ -50,7 +51,7 @@ def watched_search(
 
     translator = build_translator([trained], settings, observe=observe)
     if not isinstance(translator.search, Observed):
-        raise ValueError("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
+        raise Mistake("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
     check_length("source", source, translator.max_source_tokens)
     check_length("source", source, trained.model.max_source)
     return translator.search_ids([source], [prefix])[0]

@@ -8,7 +8,7 @@ import torch
 from nmt.data.batch import Example, TokenizedPair
 from nmt.maps.attention_map import EarlierPair, SentenceMaps
 from nmt.maps.recorder import Recorder
-from nmt.runs.forced_scores import readable_batches
+from nmt.runs.forced_batches import readable_batches
 from nmt.runs.load import Trained
 
 

@@ -14,11 +14,12 @@ from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.state import Search
+from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
-from nmt.runs.forced_scores import log_probs, log_probs_of_ids, perplexity
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
+from nmt.scoring.forced_scores import log_probs, log_probs_of_ids, perplexity
 from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
 
 LINES = ["a b c d e f g h i j k l m n o p", "b a d c", "", "p o n", "a"]
@@ -114,7 +115,7 @@ def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., Trained]
     assert found.record() == {"piece": None, "word": None, "character": None, "lines": 1}
     assert perplexity([], run, []).record() == {"piece": None, "word": None, "character": None, "lines": 0}
     next(run.model.parameters()).data.fill_(math.nan)
-    with pytest.raises(ValueError, match="log-probability of line 1 is NaN: check the model's weights"):
+    with pytest.raises(Mistake, match="log-probability of line 1 is NaN: check the model's weights"):
         log_probs([run], ["a"], ["a"])
 
 
@@ -128,5 +129,5 @@ def test_lines_that_are_too_long_have_no_score(
     assert "1 lines have no log-probability because they are too long for the model; the first is line 2" in caplog.text
     assert perplexity(found, run, ["a", "a"]) == perplexity(found[:1], run, ["a"])
     assert perplexity(found, run, ["a", "a"]).lines == 1
-    with pytest.raises(ValueError, match="2 sources but 1 targets: each source needs one target"):
+    with pytest.raises(Mistake, match="2 sources but 1 targets: each source needs one target"):
         log_probs([run], ["a", "b"], ["a"])

@@ -9,6 +9,9 @@ from jaxtyping import Float
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import alignment_file, corpus_files, iter_lines
+from nmt.errors import Mistake
+from nmt.insight.interventions import forced
+from nmt.insight.sentence_pair import check_index
 from nmt.maps.links import (
     Alignment,
     Choice,
@@ -20,9 +23,7 @@ from nmt.maps.links import (
     rates,
     read_alignments,
 )
-from nmt.runs.interventions import forced
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import check_index
 from nmt.text import normalize
 
 _CORPUS = "sample:test"
@@ -61,7 +62,7 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
         return ()
     path = alignment_file(_CORPUS, direction)
     if path is None:
-        raise FileNotFoundError(f"The embedded corpus has no alignments for {direction}; reinstall nmt-attention.")
+        raise Mistake(f"The embedded corpus has no alignments for {direction}; reinstall nmt-attention.")
     gold = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     texts = [[normalize(line) for line in iter_lines(file)] for file in corpus_files(_CORPUS, direction)]
     pairs = map(AlignedPair, *texts, gold)
@@ -72,12 +73,12 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
 def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
     """How well the map that `choice` selects, and a guess, agree with the known alignment of a pair.
 
-    Raises ValueError for a layer or head that the run does not have, and for a link outside of the pair.
+    Raises Mistake for a layer or head that the run does not have, and for a link outside of the pair.
     """
     source_words, target_words = pair.source.split(), pair.target.split()
     for i, j in guess:
         if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
-            raise ValueError(
+            raise Mistake(
                 f"The link {i}-{j} does not fit {len(source_words)} source and {len(target_words)} target words; "
                 "count words from 0 and write the source word first."
             )

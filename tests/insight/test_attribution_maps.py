@@ -12,8 +12,9 @@ from nmt.commands.align import align
 from nmt.commands.attribute import attribute
 from nmt.config.schema import AttributionMethod
 from nmt.data.cache import file_digest
+from nmt.errors import Mistake
+from nmt.insight.attribution_maps import METHODS, chosen_method, contrast_id
 from nmt.maps.map_files import MapFolder
-from nmt.runs.attribution_maps import METHODS, chosen_method, contrast_id
 from nmt.runs.load import load_run
 from nmt.text import Tokenizer, train_tokenizer
 
@@ -65,7 +66,7 @@ def test_the_command_writes_the_maps_and_every_format(run: str, tmp_path: Path) 
     for name in ("pictures/00001.cross.png", "csv/00001.csv", "alignments/argmax.align", "heads.csv", "viewer.html"):
         assert (tmp_path / name).stat().st_size
     assert f"{run}, occlusion" in (tmp_path / "viewer.html").read_text(encoding="utf-8")
-    with pytest.raises(FileExistsError, match="already contains maps; choose another folder, or replace them"):
+    with pytest.raises(Mistake, match="already contains maps; choose another folder, or replace them"):
         attribute(job("attribute", method="occlusion", formats=[], **settings))
 
 
@@ -78,7 +79,7 @@ def test_damaged_attributions_are_refused(here: Path, tmp_path: Path) -> None:
     np.savez_compressed(file, **changed)
     folder = MapFolder(tmp_path)
     folder.manifest["sentences"][0]["sha256"] = file_digest(file)
-    with pytest.raises(ValueError, match=r"00001\.npz is damaged: export the maps again"):
+    with pytest.raises(Mistake, match=r"00001\.npz is damaged: export the maps again"):
         list(folder.sentences([1]))
 
 
@@ -102,19 +103,19 @@ def test_a_contrast_is_a_word_of_one_piece_or_a_label() -> None:
         ValueError, match=r"contrast is 'hai ba', which is 2 pieces, ▁hai ▁ba; it must be one piece of the target"
     ):
         contrast_id(tokenizer, "hai ba")
-    with pytest.raises(ValueError, match="contrast is '', which is not a piece; it must be one piece"):
+    with pytest.raises(Mistake, match="contrast is '', which is not a piece; it must be one piece"):
         contrast_id(tokenizer, "")
 
 
 def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
     trained = load_run(Path("maps_luong"), "cpu")
-    with pytest.raises(ValueError, match=r"Unknown method 'oclusion'\. Did you mean 'occlusion'\? Available: grad"):
+    with pytest.raises(Mistake, match=r"Unknown method 'oclusion'\. Did you mean 'occlusion'\? Available: grad"):
         chosen_method(trained, "oclusion")
-    with pytest.raises(ValueError, match="method=value_zeroing takes no contrast, because it compares vectors; leave"):
+    with pytest.raises(Mistake, match="method=value_zeroing takes no contrast, because it compares vectors; leave"):
         chosen_method(trained, "value_zeroing", contrast="h")
-    with pytest.raises(ValueError, match="steps has no effect with method=occlusion; leave it out, or use method=int"):
+    with pytest.raises(Mistake, match="steps has no effect with method=occlusion; leave it out, or use method=int"):
         chosen_method(trained, "occlusion", steps=4)
-    with pytest.raises(ValueError, match="steps is 0; it must be at least 1, and the default is 8"):
+    with pytest.raises(Mistake, match="steps is 0; it must be at least 1, and the default is 8"):
         chosen_method(trained, "integrated_gradients", steps=0)
     with pytest.raises(
         ValueError, match="method=gradient_x_input needs gradients, which precision=int8 does not support"
@@ -123,12 +124,12 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
 
 
 def test_mistakes_on_the_command_line_are_refused(here: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Unknown method 'integrated_gradient'\. Did you mean 'integrated_gradients'"):
+    with pytest.raises(Mistake, match=r"Unknown method 'integrated_gradient'\. Did you mean 'integrated_gradients'"):
         job("attribute", run_dir="r", input="i", out="o", method="integrated_gradient")
     (here / "short.vi").write_text("ba\n", encoding="utf-8")
     settings = {"run_dir": "maps_luong", "input": "in.en", "out": str(tmp_path / "new"), "device": "cpu"}
-    with pytest.raises(ValueError, match=r"in\.en has 3 lines but short\.vi has 1; line n"):
+    with pytest.raises(Mistake, match=r"in\.en has 3 lines but short\.vi has 1; line n"):
         attribute(job("attribute", target="short.vi", **settings))
-    with pytest.raises(ValueError, match=r"contrast is 'hai ba', which is \d+ pieces"):
+    with pytest.raises(Mistake, match=r"contrast is 'hai ba', which is \d+ pieces"):
         attribute(job("attribute", contrast="hai ba", **settings))
     assert not (tmp_path / "new").exists()

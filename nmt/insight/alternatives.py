@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from nmt.errors import Mistake
+from nmt.insight.sentence_pair import forced_log_probs
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import forced_log_probs
 
 
 class Choice(NamedTuple):
@@ -22,7 +23,7 @@ def alternatives(trained: Trained, source: list[int], target: list[int], number:
     if `number` is below 1.
     """
     if number < 1:
-        raise ValueError(f"number is {number}; it must be at least 1.")
+        raise Mistake(f"number is {number}; it must be at least 1.")
     log_probs = forced_log_probs(trained, source, target)
     best = log_probs.topk(min(number, log_probs.shape[1]))
     pieces = trained.tokenizers.target.pieces

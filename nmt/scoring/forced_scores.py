@@ -1,19 +1,15 @@
-"""Forced decoding: batches of given sentence pairs, and the log-probability of each given target."""
+"""Forced scores: the log-probability of given targets, and their perplexity."""
 
 import logging
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
-from nmt.data.batch import Batch, Example, TokenizedPair, collate
 from nmt.data.documents import check_named, earlier_pairs
-from nmt.decoding.translator import batches_by_length
+from nmt.errors import Mistake
+from nmt.runs.forced_batches import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
-from nmt.text import PAD, normalize
+from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
 
@@ -36,35 +32,6 @@ class Perplexity(NamedTuple):
         return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
 
 
-def readable_batches(
-    runs: Sequence[Trained],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    batch_tokens: int,
-    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
-) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of pairs of similar length, each with the indices of its pairs. Pairs are ids without BOS and EOS.
-
-    Pairs that are too long for one of the models are left out: a location scorer has weights for a limited number of
-    pieces, including EOS. `earlier` lists, for each pair, the pairs before it that the runs read; without it,
-    each pair is read by itself.
-    """
-    limits = [
-        min(run.model.max_source or math.inf for run in runs),
-        min(run.model.max_target or math.inf for run in runs),
-    ]
-    window = runs[0].window
-    every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
-    examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
-    sides = [(example.source, example.target) for example in examples]
-    lengths = [
-        max(example.lengths) if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
-        for example, pair in zip(examples, sides, strict=True)
-    ]
-    for indices in batches_by_length(lengths, batch_tokens):
-        yield indices, collate([examples[index] for index in indices])
-
-
 def log_probs(
     runs: Sequence[Trained],
     sources: Sequence[str],
@@ -75,11 +42,11 @@ def log_probs(
     """log P(target | source) of each pair of lines, in nats, EOS included; several runs form an ensemble.
 
     If `documents` says which document each line belongs to, the runs also read the earlier pairs of the same document.
-    A pair that is too long for the model gets NaN, with a warning. Raises ValueError if the numbers of lines differ, or
+    A pair that is too long for the model gets NaN, with a warning. Raises Mistake if the numbers of lines differ, or
     if the model computes NaN.
     """
     if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
+        raise Mistake(f"{len(sources)} sources but {len(targets)} targets: each source needs one target.")
     if documents is not None:
         check_named(documents, len(sources))
     source_ids, target_ids = (
@@ -103,7 +70,7 @@ def log_probs_of_ids(
     for indices, batch in readable_batches(runs, sources, targets, batch_tokens, earlier):
         for index, value in zip(indices, piece_log_probs(runs, batch).sum(dim=1).tolist(), strict=True):
             if math.isnan(value):
-                raise ValueError(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
+                raise Mistake(f"The model's log-probability of line {index + 1} is NaN: check the model's weights.")
             found[index] = value
     unread = [number for number, value in enumerate(found, start=1) if math.isnan(value)]
     if unread:
@@ -141,17 +108,3 @@ def _exp(nats: float) -> float:
         return round(math.exp(nats), 4)
     except OverflowError:
         return math.inf
-
-
-@torch.inference_mode()
-def piece_log_probs(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
-    """log p of each target piece, 0 at padding; for several runs, the log of their mean probability."""
-    chosen = []
-    for run in runs:
-        on_device = batch.to(run.device)
-        inputs = on_device.source, on_device.source_mask, on_device.target_input
-        log_probs = run.model(*inputs, context=on_device.context).float().log_softmax(dim=-1)
-        target = on_device.target_output
-        chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
-    mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
-    return mean.masked_fill(batch.target_output == PAD, 0)

@@ -18,11 +18,11 @@ from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json
 from nmt.pace import Pace
-from nmt.runs.alignment_error import Gold, Links, alignment_error
-from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
 from nmt.runs.load import Trained
 from nmt.runs.search import Engine, build_translator, longest_source, search_config
-from nmt.runs.test_sets import TestSet, split_test_set
+from nmt.scoring.alignment_error import Gold, Links, alignment_error
+from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
+from nmt.scoring.test_sets import TestSet, split_test_set
 from nmt.text import detokenizer, normalize
 
 logger = logging.getLogger(__name__)

@@ -7,9 +7,10 @@ import torch
 from nmt.attention import Attention
 from nmt.attention.scorers import Additive, Concat
 from nmt.config.messages import unknown
+from nmt.errors import Mistake
+from nmt.insight.sentence_pair import check_index, forced_log_probs
 from nmt.maps.attention_map import site_labels
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import check_index, forced_log_probs
 
 
 class Cells(NamedTuple):
@@ -48,11 +49,11 @@ class Cells(NamedTuple):
 def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
-    Raises ValueError for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
+    Raises Mistake for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
     """
     sites = trained.model.sentence_sites
     if site not in sites:
-        raise ValueError(unknown("attention site", site, list(sites)))
+        raise Mistake(unknown("attention site", site, list(sites)))
     layers = sites[site]
     of_source, of_target = trained.tokenizers
     labels = site_labels(of_source.pieces(source), of_target.pieces(target))[site]

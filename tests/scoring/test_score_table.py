@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
-from nmt.runs.comparison import Setting, System, by_setting, file_systems, report, setting_table, system_table
+from nmt.scoring.score_table import Setting, System, by_setting, file_systems, report, setting_table, system_table
 
 REFERENCES = [f"Câu số {n} rất hay và rất dài." for n in range(30)]
 
@@ -138,7 +139,7 @@ def test_a_perplexity_that_leaves_out_lines_is_not_compared() -> None:
 def test_scores_of_tokens_and_of_plain_text_are_not_compared(tmp_path: Path) -> None:
     tokens, plain = system({"output": "a"}), system({"output": "b"})
     tokens.scores["scores"][0]["signature"] = "nrefs:1|tok:none|v"
-    with pytest.raises(ValueError, match="BLEU on tokens and others BLEU on plain text, which are not comparable"):
+    with pytest.raises(Mistake, match="BLEU on tokens and others BLEU on plain text, which are not comparable"):
         report([tokens, plain], [REFERENCES], tmp_path)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from nmt.data.batch import pad_source
+from nmt.insight.forced_maps import IdPair
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.recorder import Recorder
 from nmt.runs.encoder import Encoder
-from nmt.runs.forced_maps import IdPair
 
 
 def encoder_maps(encoder: Encoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.messages import unknown
-from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
-from nmt.runs.attribution import (
+from nmt.errors import Mistake
+from nmt.insight.attribution import (
     STEPS,
     BeforePass,
     Method,
@@ -19,8 +19,9 @@ from nmt.runs.attribution import (
     occlusion,
     value_zeroing,
 )
-from nmt.runs.forced_maps import IdPair, MakeMaps, forced_maps
-from nmt.runs.forced_scores import piece_log_probs, readable_batches
+from nmt.insight.forced_maps import IdPair, MakeMaps, forced_maps
+from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
+from nmt.runs.forced_batches import piece_log_probs, readable_batches
 from nmt.runs.load import Trained
 from nmt.text import EOS, Tokenizer, normalize
 
@@ -46,30 +47,26 @@ def chosen_method(
 ) -> Method:
     """The method with that name; `steps` is for integrated gradients, and `before_pass` is called before each pass.
 
-    Raises ValueError for an unknown name, for a contrast that is not one piece of the target vocabulary, and for
+    Raises Mistake for an unknown name, for a contrast that is not one piece of the target vocabulary, and for
     settings or a precision that the method cannot use.
     """
     if name not in METHODS:
-        raise ValueError(unknown("method", name, METHODS))
+        raise Mistake(unknown("method", name, METHODS))
     if name in _GRADIENTS and trained.precision == "int8":
-        raise ValueError(
-            f"method={name} needs gradients, which precision=int8 does not support; use precision=float32."
-        )
+        raise Mistake(f"method={name} needs gradients, which precision=int8 does not support; use precision=float32.")
     settings: dict[str, Any] = {}
     if contrast is not None:
         if name == "value_zeroing":
-            raise ValueError(
+            raise Mistake(
                 "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
                 "method=occlusion."
             )
         settings["contrast"] = contrast_id(trained.tokenizers.target, contrast)
     if steps is not None:
         if name != "integrated_gradients":
-            raise ValueError(
-                f"steps has no effect with method={name}; leave it out, or use method=integrated_gradients."
-            )
+            raise Mistake(f"steps has no effect with method={name}; leave it out, or use method=integrated_gradients.")
         if steps < 1:
-            raise ValueError(f"steps is {steps}; it must be at least 1, and the default is {STEPS}.")
+            raise Mistake(f"steps is {steps}; it must be at least 1, and the default is {STEPS}.")
         settings["steps"] = steps
     if before_pass is not None:
         settings["before_pass"] = before_pass
@@ -77,7 +74,7 @@ def chosen_method(
 
 
 def map_maker(trained: Trained, method: str) -> MakeMaps:
-    """The function that makes the maps of ATTENTION or of an attribution. Raises ValueError as `chosen_method` does."""
+    """The function that makes the maps of ATTENTION or of an attribution. Raises Mistake as `chosen_method` does."""
     return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
 
 
@@ -115,7 +112,7 @@ def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) ->
 def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     """The id of a word that is one piece, or of a piece as written in a map's labels, such as '\u2581mèo' or '</s>'.
 
-    Raises ValueError for anything else.
+    Raises Mistake for anything else.
     """
     ids = tokenizer.encode(normalize(contrast))
     if len(ids) == 1:
@@ -124,7 +121,7 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
     if found is not None and found >= EOS:  # PAD, UNK and BOS are never predicted
         return found
     pieces = f"{len(ids)} pieces, {' '.join(tokenizer.pieces(ids))}" if ids else "not a piece"
-    raise ValueError(
+    raise Mistake(
         f"contrast is '{contrast}', which is {pieces}; it must be one piece of the target vocabulary, such as a row "
         "label of a map."
     )

@@ -9,12 +9,12 @@ from jobs import run_settings
 
 from nmt.config.nodes import make
 from nmt.data.corpus import Pairs
+from nmt.insight.forced_maps import first_ranked, forced_maps
 from nmt.maps.links import Alignment
 from nmt.models import VocabularySizes
-from nmt.runs.alignment_error import Gold, alignment_error
 from nmt.runs.directory import RunDirectory
-from nmt.runs.forced_maps import first_ranked, forced_maps
 from nmt.runs.load import Trained
+from nmt.scoring.alignment_error import Gold, alignment_error
 from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
 
 LINE = "a b c d e f g h i j k l m n o p"

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.data.batch import Example, collate
 from nmt.decoding.beam import Observe
+from nmt.errors import Mistake
 from nmt.models.base import Watch
 from nmt.runs.load import Trained
 from nmt.runs.search import build_translator
@@ -26,7 +27,7 @@ def best_translation(
 ) -> list[int]:
     """The translation that the run's search ranks first; it begins with `prefix`.
 
-    `settings` override some of the search's settings; `observe` receives every step of a beam search. Raises ValueError
+    `settings` override some of the search's settings; `observe` receives every step of a beam search. Raises Mistake
     if the source is empty or too long.
     """
     check_length("source", source, trained.model.max_source)
@@ -39,7 +40,7 @@ def forced_log_probs(
     """log p of every piece at each position of a given target, EOS included, in nats.
 
     The target may be empty, because a search may find an empty one. `watch` receives the attention of every site and
-    layer. Raises ValueError if the source is empty, or if a side is too long.
+    layer. Raises Mistake if the source is empty, or if a side is too long.
     """
     check_length("source", source, trained.model.max_source)
     check_length("target", target, trained.model.max_target, least=0)
@@ -51,15 +52,15 @@ def forced_log_probs(
 
 
 def check_length(name: str, ids: Sequence[int], most: int | None, least: int = 1) -> None:
-    """Raises ValueError for fewer than `least` pieces, or for more than `most` including EOS; None means no limit."""
+    """Raises Mistake for fewer than `least` pieces, or for more than `most` including EOS; None means no limit."""
     if len(ids) < least:
-        raise ValueError(f"The {name} is empty; write a sentence.")
+        raise Mistake(f"The {name} is empty; write a sentence.")
     if most is not None and len(ids) >= most:
-        raise ValueError(f"The {name} has {len(ids)} pieces; shorten it to at most {most - 1}.")
+        raise Mistake(f"The {name} has {len(ids)} pieces; shorten it to at most {most - 1}.")
 
 
 def check_index(name: str, index: int | None, number: int, site: str) -> None:
-    """Raises ValueError unless a layer, head or row is one of the `number` that a site has; None stands for all."""
+    """Raises Mistake unless a layer, head or row is one of the `number` that a site has; None stands for all."""
     if index is not None and not 0 <= index < number:
         there = f"{name}s 0 to {number - 1}" if number > 1 else f"only {name} 0"
-        raise ValueError(f"{name} is {index}; {site} has {there}.")
+        raise Mistake(f"{name} is {index}; {site} has {there}.")

@@ -4,13 +4,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nmt.decoding.translator import Translation, Translator
+from nmt.errors import Mistake
+from nmt.insight.attribution_maps import attribution_maps, chosen_method
+from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
+from nmt.insight.interventions import Comparison, Intervention, intervene
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
-from nmt.runs.attribution_maps import attribution_maps, chosen_method
-from nmt.runs.forced_maps import IdPair, first_ranked, forced_maps
-from nmt.runs.forced_scores import Perplexity, log_probs, perplexity
-from nmt.runs.interventions import Comparison, Intervention, intervene
 from nmt.runs.load import Trained
 from nmt.runs.search import Engine, build_translator, named_search, search_config
+from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.text import normalize
 
 
@@ -39,7 +40,7 @@ class Pretrained:
         `documents` says which document each line belongs to: a run with context also reads the earlier lines of the
         same document. `search` is 'beam' or 'sampling', each with its default settings; without it, the run's stored
         search is used. `settings` override settings of the search, such as beam_size=1 or samples=32. With
-        `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. Raises ValueError for
+        `minimum_bayes_risk`, the best translation is the one most similar to the others by chrF. Raises Mistake for
         an argument that cannot be used.
         """
         begins = None if prefixes is None else _strings("prefixes", prefixes)
@@ -85,7 +86,7 @@ class Pretrained:
         """The attention maps of each pair at every site: arrays (layers, heads, rows, columns) with labels.
 
         Without `targets` the maps are those of the best translation. A pair has no maps if one side is empty or too
-        long for the model. Raises ValueError for an ensemble.
+        long for the model. Raises Mistake for an ensemble.
         """
         run = self._single()
         pairs = self._id_pairs(run, sources, targets)
@@ -104,10 +105,11 @@ class Pretrained:
 
         `attribution` holds signed values of shape (1, 1, target + 1, source + 1), EOS included, and `weights` holds
         their absolute values divided by the sum of each row. `method` is gradient_x_input, integrated_gradients,
-        occlusion or value_zeroing (nmt.runs.attribution). All but value_zeroing, which compares vectors, explain log p
-        of each target piece, in nats. With `contrast`, one piece of the target vocabulary, they explain log p of the
-        target piece minus log p of the contrast. `steps` is for integrated_gradients. `targets` and pairs without a map
-        are handled as in `attend`. Raises ValueError for an argument that cannot be used, and for an ensemble.
+        occlusion or value_zeroing (see nmt.insight.attribution). All but value_zeroing, which compares vectors,
+        explain log p of each target piece, in nats. With `contrast`, one piece of the target vocabulary, they explain
+        log p of the target piece minus log p of the contrast. `steps` is for integrated_gradients. `targets` and pairs
+        without a map are handled as in `attend`. Raises Mistake for an argument that cannot be used and for an
+        ensemble.
         """
         run = self._single()
         chosen = chosen_method(run, method, contrast, steps)
@@ -126,7 +128,7 @@ class Pretrained:
         """The translation of a line, its log-probabilities and maps, with and without changes to the attention.
 
         `target` replaces the translation without the changes; both translations begin with `prefix`. `settings`
-        override some of the search's settings. Raises ValueError for a change that the model cannot make, and for an
+        override some of the search's settings. Raises Mistake for a change that the model cannot make, and for an
         ensemble.
         """
         run = self._single()
@@ -147,7 +149,7 @@ class Pretrained:
 
     def _single(self) -> Trained:
         if len(self.runs) > 1:
-            raise ValueError(f"Each of the {len(self.runs)} runs has its own attention; load only one of them.")
+            raise Mistake(f"Each of the {len(self.runs)} runs has its own attention; load only one of them.")
         return self.runs[0]
 
     def _translator(
@@ -175,16 +177,16 @@ def _description(run: Trained) -> str:
 def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     lines = _strings("sources", sources), _strings("targets", targets)
     if len(lines[0]) != len(lines[1]):
-        raise ValueError(f"{len(lines[0])} sources but {len(lines[1])} targets: each source needs one target.")
+        raise Mistake(f"{len(lines[0])} sources but {len(lines[1])} targets: each source needs one target.")
     return lines
 
 
 def _strings(name: str, lines: Any) -> list[str]:
-    """The lines as a list. Raises ValueError for a single string, and for anything that does not consist of strings."""
+    """The lines as a list. Raises Mistake for a single string, and for anything that does not consist of strings."""
     if isinstance(lines, str) or not isinstance(lines, Iterable):
-        raise ValueError(f"{name} must be a list of strings, not {lines!r}.")
+        raise Mistake(f"{name} must be a list of strings, not {lines!r}.")
     strings = list(lines)
     for number, line in enumerate(strings):
         if not isinstance(line, str):
-            raise ValueError(f"{name} must be a list of strings, but {name}[{number}] is {line!r}.")
+            raise Mistake(f"{name} must be a list of strings, but {name}[{number}] is {line!r}.")
     return strings

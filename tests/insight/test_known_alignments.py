@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from nmt.config.direction import Direction
+from nmt.errors import Mistake
+from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import Choice, argmax_links
-from nmt.runs.known_alignments import agreement, aligned_pairs
 from nmt.runs.load import Trained, load_run
 
 FORTH, BACK = Direction("en", "vi"), Direction("vi", "en")
@@ -54,7 +55,7 @@ def test_the_mean_of_the_heads_is_the_mean_of_their_maps(trained: Trained) -> No
 
 def test_what_does_not_exist_is_refused(trained: Trained) -> None:
     pair = aligned_pairs(trained.direction)[0]
-    with pytest.raises(ValueError, match="layer is 9; cross has"):
+    with pytest.raises(Mistake, match="layer is 9; cross has"):
         agreement(trained, pair, Choice("predicts", 9, 0))
-    with pytest.raises(ValueError, match="The link 0-99 does not fit"):
+    with pytest.raises(Mistake, match="The link 0-99 does not fit"):
         agreement(trained, pair, Choice("predicts", 0, 0), [(0, 99)])

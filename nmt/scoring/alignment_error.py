@@ -1,7 +1,7 @@
 """The alignment error rate of a run, measured on argmax links of its cross attention.
 
 The attention comes from forced decoding of the references.
-Attributions (nmt.runs.attribution_maps) are measured in the same way.
+Attributions (nmt.insight.attribution_maps) are measured in the same way.
 """
 
 import logging
@@ -12,6 +12,8 @@ import numpy as np
 
 from nmt.config.direction import Direction
 from nmt.data.corpus import Pairs, alignment_file, file_pair, read_pairs
+from nmt.errors import Mistake
+from nmt.insight.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.maps.links import (
     Alignment,
     Choice,
@@ -27,7 +29,6 @@ from nmt.maps.links import (
 from nmt.maps.symmetrization import LINKS, all_links
 from nmt.maps.words import merge_pieces
 from nmt.pace import Pace
-from nmt.runs.forced_maps import MakeMaps, first_ranked, forced_maps
 from nmt.runs.load import Trained
 from nmt.text import normalize
 
@@ -70,7 +71,7 @@ class Maps(NamedTuple):
 
 
 def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
-    """Reads the alignments of pairs whose sources are normalized. Raises ValueError if they do not fit the pairs."""
+    """Reads the alignments of pairs whose sources are normalized. Raises Mistake if they do not fit the pairs."""
     pairs = Pairs(pairs.source, [normalize(line) for line in pairs.target])
     alignments = read_alignments(path, flip=path.name.endswith(f".{direction.target}-{direction.source}.align"))
     check_links(path, alignments, pairs.source, pairs.target)
@@ -88,12 +89,12 @@ def gold_file(trained: Trained, prefix: str) -> Path | None:
 def read_valid_gold(trained: Trained) -> Gold | None:
     """A run's validation split with its alignments, or None if it has no alignments.
 
-    Raises FileNotFoundError if the split itself is missing, because the error rate depends on the choice made on it.
+    Raises Mistake if the split itself is missing, because the error rate depends on the choice made on it.
     """
     prefix = trained.settings.data.valid
     absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
     if absent:
-        raise FileNotFoundError(
+        raise Mistake(
             f"{absent[0]} does not exist. It belongs to the run's data.valid, which is used to choose the map for the "
             "alignment error rate; run the command in the folder where the run was trained, or copy the file."
         )

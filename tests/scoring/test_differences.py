@@ -1,7 +1,7 @@
 """What differs between configurations."""
 
 from nmt.cli.compose import configuration
-from nmt.runs.differences import differences
+from nmt.scoring.differences import differences
 
 
 def of(*lines: str) -> dict[str, list[str]]:

@@ -20,10 +20,11 @@ from nmt.commands.evaluate import evaluate
 from nmt.commands.score import score
 from nmt.commands.train import train
 from nmt.config.job import Job
+from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
-from nmt.runs.forced_scores import log_probs
+from nmt.run import Pretrained
 from nmt.runs.precision import with_precision
-from nmt.runs.pretrained import Pretrained
+from nmt.scoring.forced_scores import log_probs
 
 LINES = ["one two.", "", "three four five."]
 
@@ -99,9 +100,9 @@ def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_lik
         texts = [translation.text for translation in each]
         risk = {one: sum(sentence_chrf(one, other) for other in texts) - 100 for one in texts}
         assert not texts or risk[text] == pytest.approx(max(risk.values()))
-    with pytest.raises(ValueError, match=r"Unknown search 'sample'. Did you mean 'sampling'\?"):
+    with pytest.raises(Mistake, match=r"Unknown search 'sample'. Did you mean 'sampling'\?"):
         run.translate(LINES, search="sample")
-    with pytest.raises(ValueError, match="the search finds only 1"):
+    with pytest.raises(Mistake, match="the search finds only 1"):
         run.translate(LINES, minimum_bayes_risk=True)
 
 
@@ -129,9 +130,9 @@ def build_ids(run: Pretrained, line: str) -> list[int]:
 
 @pytest.mark.parametrize("call", ["score", "attend"])
 def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call: str) -> None:
-    with pytest.raises(ValueError, match="sources must be a list of strings, not 'abc'"):
+    with pytest.raises(Mistake, match="sources must be a list of strings, not 'abc'"):
         getattr(run, call)("abc", "xyz")
-    with pytest.raises(ValueError, match="2 sources but 1 targets: each source needs one target"):
+    with pytest.raises(Mistake, match="2 sources but 1 targets: each source needs one target"):
         getattr(run, call)(["a", "b"], ["x"])
 
 
@@ -146,7 +147,7 @@ def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call:
 @pytest.mark.parametrize("call", ["translate", "n_best"])
 def test_lines_that_are_no_strings_are_refused(run: Pretrained, call: str, lines: Any, message: str) -> None:
     # Without the type checks of the tests, as a user calls it.
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         getattr(Pretrained, call).__wrapped__(run, lines)
 
 
@@ -170,7 +171,7 @@ def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
 def test_searches_that_would_not_end_or_fit_are_refused(
     run: Pretrained, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         run.translate(LINES, **settings)
 
 
@@ -178,18 +179,18 @@ def test_an_ensemble_translates_and_scores_and_has_no_maps(here: Path) -> None:
     both = nmt.load(["a", "b"], device="cpu")
     assert len(both.translate(LINES)) == 3
     assert len(both.score(LINES, LINES)) == 3
-    with pytest.raises(ValueError, match="Each of the 2 runs has its own attention; load only one"):
+    with pytest.raises(Mistake, match="Each of the 2 runs has its own attention; load only one"):
         both.attend(LINES)
-    with pytest.raises(ValueError, match="c and a cannot translate together: their tokenizers differ"):
+    with pytest.raises(Mistake, match="c and a cannot translate together: their tokenizers differ"):
         nmt.load(["a", "c"], device="cpu")
-    with pytest.raises(ValueError, match="run_dir is an empty list"):
+    with pytest.raises(Mistake, match="run_dir is an empty list"):
         nmt.load([], device="cpu")
 
 
 def test_files_of_another_run_are_refused(here: Path, tmp_path: Path) -> None:
     copy = shutil.copytree("a", tmp_path / "copy")
     shutil.copy("c/tokenizer.model", copy)
-    with pytest.raises(ValueError, match=r"tokenizer\.model is not the tokenizer of this run \(its SHA-256 is not"):
+    with pytest.raises(Mistake, match=r"tokenizer\.model is not the tokenizer of this run \(its SHA-256 is not"):
         nmt.load(copy)
     shutil.copy("a/tokenizer.model", copy)
     shutil.copy("c/model.safetensors", copy)
@@ -198,7 +199,7 @@ def test_files_of_another_run_are_refused(here: Path, tmp_path: Path) -> None:
     ):
         nmt.load(copy)
     (copy / "tokenizer.model").unlink()
-    with pytest.raises(FileNotFoundError, match=r"copy has no tokenizer\.model: copy it back"):
+    with pytest.raises(Mistake, match=r"copy has no tokenizer\.model: copy it back"):
         nmt.load(copy)
 
 
@@ -206,12 +207,12 @@ def test_a_stored_direction_that_is_none_is_named_with_its_file(here: Path, tmp_
     copy = shutil.copytree("a", tmp_path / "copy")
     config = (copy / "config.yaml").read_text(encoding="utf-8")
     (copy / "config.yaml").write_text(config.replace("direction: en-vi", "direction: 12"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"config\.yaml cannot be used: .*12"):
+    with pytest.raises(Mistake, match=r"config\.yaml cannot be used: .*12"):
         nmt.load(copy)
 
 
 def test_an_ensemble_is_evaluated_into_a_folder_of_its_own(here: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="An ensemble has no folder of its own; set out=FOLDER"):
+    with pytest.raises(Mistake, match="An ensemble has no folder of its own; set out=FOLDER"):
         evaluate(job("evaluate", run_dir=["a", "b"]))
     evaluate(job("evaluate", run_dir=["a", "b"], out=str(tmp_path / "both")))
     assert (tmp_path / "both" / "scores.json").is_file()
@@ -287,7 +288,7 @@ def test_an_interrupted_evaluation_leaves_no_scores_of_an_earlier_one(
 
     evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "scores.json").is_file()
-    monkeypatch.setattr("nmt.runs.evaluation.write_json", stop)
+    monkeypatch.setattr("nmt.scoring.run_scores.write_json", stop)
     with pytest.raises(KeyboardInterrupt):
         evaluate(job("evaluate", run_dir="a", split="valid", out=str(tmp_path)))
     assert (tmp_path / "hypotheses.txt").is_file()

@@ -9,10 +9,11 @@ import nmt
 from nmt.attention.edits import Given, Off, OfHead, Scaled, Uniform
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.commands.ablate_attention import ABLATIONS
-from nmt.runs.forced_scores import log_probs
-from nmt.runs.interventions import Comparison, Decoded, Intervention, intervene, intervened
+from nmt.errors import Mistake
+from nmt.insight.interventions import Comparison, Decoded, Intervention, intervene, intervened
 from nmt.runs.load import Trained, load_run
 from nmt.runs.search import build_translator
+from nmt.scoring.forced_scores import log_probs
 from nmt.text import normalize
 
 LINE = "one two three four ."
@@ -172,7 +173,7 @@ def test_the_window_of_one_layer_leaves_the_others(here: Path) -> None:
     ],
 )
 def test_what_cannot_be_changed_is_refused(here: Path, intervention: Intervention, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         compared(load_run(Path("maps_transformer"), "cpu"), intervention)
 
 
@@ -181,7 +182,7 @@ def test_what_cannot_be_changed_is_refused(here: Path, intervention: Interventio
     [(" ", TARGET, "The source is empty; write a sentence"), (LINE, "", "The target is empty; write a sentence")],
 )
 def test_empty_sentences_are_refused(here: Path, line: str, target: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Mistake, match=message):
         nmt.load("maps_transformer", device="cpu").intervene(line, [Intervention(Off())], target=target)
 
 
@@ -189,5 +190,5 @@ def test_a_loaded_run_intervenes(here: Path) -> None:
     found = nmt.load("maps_luong", device="cpu").intervene(LINE, [Intervention(Off())], target=TARGET)
     assert found.forced.pieces == found.intact.pieces
     assert found.forced.log_prob != found.intact.log_prob
-    with pytest.raises(ValueError, match="Each of the 2 runs has its own attention; load only one"):
+    with pytest.raises(Mistake, match="Each of the 2 runs has its own attention; load only one"):
         nmt.load(["maps_luong", "maps_luong"], device="cpu").intervene(LINE, [])

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
+from nmt.errors import Mistake
 from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.score_chart import score_bars
 from nmt.evaluation.scores import all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.evaluation.significance import multi_bootstrap, paired_bootstrap
 from nmt.files import existing_file, write_json
-from nmt.runs.evaluation import conditions, evaluate_runs
 from nmt.runs.load import load_run
-from nmt.runs.references import warn_of_references
-from nmt.runs.test_sets import split_test_set
+from nmt.scoring.references import warn_of_references
+from nmt.scoring.run_scores import conditions, evaluate_runs
+from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Estimate, Number, Table, mean_and_deviation
 from nmt.text import changes, count_changes
 
@@ -63,7 +64,7 @@ def run_system(
     run = load_run(path, device)
     test_set = split_test_set(run, split)
     if references is not None and test_set.references != references:
-        raise ValueError(
+        raise Mistake(
             f"{path} has different references for {split} than the first run. Translate the same file with both runs "
             "and compare the translations with outputs=[A,B]."
         )
@@ -80,7 +81,7 @@ def run_system(
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
     """Scores files of translations against one or more reference files; returns the systems and the references.
 
-    Raises FileNotFoundError if a file is missing, and ValueError if a file and a reference have different numbers of
+    Raises Mistake if a file is missing, and ValueError if a file and a reference have different numbers of
     lines.
     """
     files = [existing_file("reference", name) for name in references]
@@ -94,7 +95,7 @@ def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[lis
         hypotheses = read_lines(output)
         for file, lines in lines_of.items():
             if len(hypotheses) != len(lines):
-                raise ValueError(
+                raise Mistake(
                     f"{output} has {len(hypotheses)} lines but {file} has {len(lines)}; line n of both must belong "
                     "to the same source line."
                 )
@@ -129,11 +130,11 @@ def report(
     """Returns the comparison as Markdown, and writes it to the folder `out` as Markdown, CSV, LaTeX, JSON and a chart.
 
     If some settings were run with several seeds, p compares settings; otherwise it compares systems. `without_result`
-    gives the reason why a job has no row. Raises ValueError if the BLEU scores are not comparable.
+    gives the reason why a job has no row. Raises Mistake if the BLEU scores are not comparable.
     """
     of_tokens = {"|tok:none|" in system.scores["scores"][0]["signature"] for system in systems}
     if len(of_tokens) > 1:
-        raise ValueError(
+        raise Mistake(
             "Some systems have BLEU on tokens and others BLEU on plain text, which are not comparable. Compare their "
             "translations instead: outputs=[A,B] reference=FILE."
         )

@@ -19,11 +19,12 @@ from nmt.attention.normalizers import Normalizer
 from nmt.attention.windows import Global, LocalM, Window
 from nmt.config.messages import unknown
 from nmt.decoding.beam import Observe
+from nmt.errors import Mistake
+from nmt.insight.sentence_pair import best_translation, check_index, check_length, forced_log_probs
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
 from nmt.runs.load import Trained
-from nmt.runs.sentence_pair import best_translation, check_index, check_length, forced_log_probs
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
@@ -91,7 +92,7 @@ class Comparison(NamedTuple):
 def intervened(model: Seq2Seq, interventions: Sequence[Intervention]) -> Iterator[None]:
     """Changes the model's attention inside the block.
 
-    Raises ValueError for a site, layer or head that the model does not have, and for a value out of range.
+    Raises Mistake for a site, layer or head that the model does not have, and for a value out of range.
     """
     with ExitStack() as stack:
         for intervention in interventions:
@@ -146,7 +147,7 @@ def _selected(model: Seq2Seq, intervention: Intervention) -> list[Attention]:
     """The Attention modules that an intervention changes."""
     sites = model.sentence_sites
     if intervention.site not in sites:
-        raise ValueError(unknown("attention site", intervention.site, list(sites)))
+        raise Mistake(unknown("attention site", intervention.site, list(sites)))
     layers = sites[intervention.site]
     check_index("layer", intervention.layer, len(layers), intervention.site)
     check_index("head", intervention.head, layers[0].num_heads, intervention.site)
@@ -159,9 +160,9 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
     """The arguments of `with_parts`."""
     whole = (intervention.temperature, intervention.normalizer, intervention.half_width)
     if intervention.change is None and whole == (None, None, None):
-        raise ValueError("The intervention changes nothing: set change, temperature, normalizer or half_width.")
+        raise Mistake("The intervention changes nothing: set change, temperature, normalizer or half_width.")
     if whole != (None, None, None) and (intervention.head is not None or intervention.steps is not None):
-        raise ValueError(
+        raise Mistake(
             "temperature, normalizer and half_width change all heads and steps of a layer: leave out head and steps."
         )
     parts: dict[str, Any] = {}
@@ -173,11 +174,11 @@ def _parts(attention: Attention, intervention: Intervention) -> dict[str, Any]:
         parts["normalizer"] = Tempered(new, old.temperature) if isinstance(old, Tempered) else new
     if intervention.temperature is not None:
         if not 0 < intervention.temperature < math.inf:
-            raise ValueError(f"temperature is {intervention.temperature}; it must be a finite number above 0.")
+            raise Mistake(f"temperature is {intervention.temperature}; it must be a finite number above 0.")
         parts["normalizer"] = Tempered(parts.get("normalizer", attention.normalizer), intervention.temperature)
     if intervention.half_width is not None:
         if intervention.site != "cross":
-            raise ValueError(
+            raise Mistake(
                 f"half_width needs a local window, which only cross attention can have, not {intervention.site}."
             )
         parts["window"] = _window(attention.window, intervention.half_width)
@@ -190,7 +191,7 @@ def _window(window: Window, half_width: int) -> Window:
         return LocalM(0, 1, half_width)
     least = 0 if isinstance(window, LocalM) else 1
     if half_width < least:
-        raise ValueError(f"half_width is {half_width}; it must be at least {least}.")
+        raise Mistake(f"half_width is {half_width}; it must be at least {least}.")
     changed: Any = copy(window)  # shares the trained weights
     changed.half_width = half_width
     return changed

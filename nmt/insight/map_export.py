@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 from nmt.config.schema import MapFileSettings
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.data.documents import earlier_pairs
+from nmt.errors import Mistake
 from nmt.files import check_writable, existing_file
+from nmt.insight.encoder_maps import encoder_maps
+from nmt.insight.forced_maps import IdPair, MakeMaps, first_ranked
+from nmt.insight.provenance import described_files, described_run
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
 from nmt.runs.encoder import Encoder
-from nmt.runs.encoder_maps import encoder_maps
-from nmt.runs.forced_maps import IdPair, MakeMaps, first_ranked
-from nmt.runs.load import Trained
-from nmt.runs.provenance import described_files, described_run
+from nmt.runs.load import Trained, documents_to_read
 from nmt.runs.search import build_translator, search_config
-from nmt.runs.test_sets import documents_to_read
 from nmt.tables import Table
 from nmt.text import normalize
 
@@ -40,14 +40,14 @@ class MapFiles(NamedTuple):
 def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
     """The files that the settings name; `given` are the keys that were set on the command line.
 
-    Raises FileNotFoundError for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
+    Raises Mistake for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
     both a target and search settings are given.
     """
     source = existing_file("input", settings.input)
     target = None if settings.target is None else existing_file("target", settings.target)
     searched = [key for key in given if key.split(".")[0] == "search"]
     if target and searched:
-        raise ValueError(f"{searched[0]} has no effect on maps of a given target; leave out one of the two.")
+        raise Mistake(f"{searched[0]} has no effect on maps of a given target; leave out one of the two.")
     out = Path(settings.out)
     check_writable("out", out)
     _check_free(out, overwrite=settings.overwrite)
@@ -65,7 +65,7 @@ def export_maps(
     """Writes the maps that `make_maps` makes for each line, then draws them, and prints the paths of all files.
 
     The targets are the lines of the target file or the hypotheses of the search. `made_by` is added to the manifest's
-    `made_from`. Raises ValueError if no line has maps.
+    `made_from`. Raises Mistake if no line has maps.
     """
     source, target, _ = files
     if target is None:
@@ -92,10 +92,10 @@ def export_maps(
 def export_encoder_maps(encoder: Encoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
     """Like `export_maps`, for a pretrained encoder, which reads source lines without targets.
 
-    Raises ValueError if a target file is given, or if no line has maps.
+    Raises Mistake if a target file is given, or if no line has maps.
     """
     if files.target is not None:
-        raise ValueError(f"target is {files.target}, but {encoder.run.path} is a pretrained encoder: leave out target.")
+        raise Mistake(f"target is {files.target}, but {encoder.run.path} is a pretrained encoder: leave out target.")
     lines = encoder.tokenizers.source.encode_all([normalize(line) for line in read_lines(files.source)])
     made_from = {
         **described_run(encoder.run, encoder.model, None),
@@ -131,7 +131,7 @@ def _write_and_draw(
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     left_out = [(pair, reason) for pair, reason in zip(pairs, reasons, strict=True) if reason]
     if not readable:
-        raise ValueError(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
+        raise Mistake(f"No line of {source} has maps. Line {pairs[0].line}: {reasons[0]}.")
     if len(pairs) > _MANY and drawing.settings.formats:
         logger.warning(
             "Drawing %d sentence pairs takes a long time and makes a large page: use formats=[] to write only the "
@@ -161,18 +161,18 @@ def _write_and_draw(
 
 
 def _check_free(out: Path, *, overwrite: bool) -> None:
-    """Raises FileExistsError for maps that must not be replaced, and ValueError for a damaged or foreign manifest."""
+    """Raises Mistake for maps that must not be replaced, and ValueError for a damaged or foreign manifest."""
     if not (out / MANIFEST).exists():
         return
     try:
         MapFolder(out)
     except ValueError as error:
-        raise ValueError(
+        raise Mistake(
             f"out is {out}, whose {MANIFEST} is damaged or belongs to another program; choose another folder, or "
             "delete the file."
         ) from error
     if not overwrite:
-        raise FileExistsError(
+        raise Mistake(
             f"out is {out}, which already contains maps; choose another folder, or replace them with overwrite=true."
         )
 

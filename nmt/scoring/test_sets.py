@@ -6,12 +6,13 @@ from pathlib import Path
 
 from nmt.config.messages import unknown
 from nmt.data.corpus import Pairs, corpus_hashes, read_parallel
-from nmt.data.documents import check_documents, documents_of_file, read_documents
+from nmt.data.documents import check_documents, read_documents
+from nmt.errors import Mistake
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
-from nmt.runs.alignment_error import Gold, gold_file, read_gold, read_valid_gold
-from nmt.runs.load import Trained
-from nmt.runs.references import is_tokenized, read_references, warn_of_references
+from nmt.runs.load import Trained, documents_to_read
+from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_gold
+from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class TestSet:
     def __post_init__(self) -> None:
         for lines in self.references:
             if len(lines) != len(self.sources):
-                raise ValueError(
+                raise Mistake(
                     f"{len(self.sources)} sources but {len(lines)} references; each source needs one reference."
                 )
 
@@ -57,7 +58,7 @@ def chosen_test_set(
 
     `documents` is a file that says which document each line of the user's source belongs to.
 
-    Raises ValueError if `out` is not writable, and whatever `split_test_set`, `own_test_set` and `documents_to_read`
+    Raises Mistake if `out` is not writable, and whatever `split_test_set`, `own_test_set` and `documents_to_read`
     raise.
     """
     if source is None:
@@ -69,23 +70,11 @@ def chosen_test_set(
     return chosen
 
 
-def documents_to_read(trained: Trained, documents: str | None, lines: int) -> list[int] | None:
-    """The document number of each line, read from the file `documents`; None if there is no file.
-
-    `lines` is the number of lines that the file must have. Raises FileNotFoundError for a missing file, and
-    ValueError for a run without context and for a file that does not fit the lines.
-    """
-    if documents is None:
-        return None
-    trained.require_context("documents")
-    return documents_of_file(existing_file("documents", documents), lines)
-
-
 def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
-    """A split of the run's corpus. Raises ValueError for an unknown split, with `remedy` appended to the message."""
+    """A split of the run's corpus. Raises Mistake for an unknown split, with `remedy` appended to the message."""
     known = trained.settings.data.held_out
     if name not in known:
-        raise ValueError(unknown("split", name, known) + remedy)
+        raise Mistake(unknown("split", name, known) + remedy)
     data = trained.settings.data
     pairs = read_references(known[name], trained.direction, data.becomes_plain(known[name]))
     _warn_of_changed_files(trained, known[name])

@@ -13,8 +13,8 @@ from nmt.attention import Attention, normalizers, windows
 from nmt.attention.multihead import KeysValues
 from nmt.config.nodes import CONFIGS, make
 from nmt.data.batch import Batch, Example, collate
+from nmt.insight.attribution import Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
-from nmt.runs.attribution import Method, gradient_x_input, integrated_gradients, occlusion, value_zeroing
 from nmt.text import PAD
 
 VOCABULARY = 23

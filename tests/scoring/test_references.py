@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.direction import Direction
-from nmt.runs.references import is_tokenized, read_references, warn_of_references
+from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 
 COMPOSED = ["bảy con mèo", "một", "hai  con", "ba"]
 

@@ -1,0 +1,1 @@
+"""Looking into a finished run: forced maps, attribution, interventions, ablation, cells, beams, alternatives."""

@@ -1,0 +1,56 @@
+"""Forced decoding: batches of given sentence pairs, and the log-probability of each given target piece."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.data.batch import Batch, Example, TokenizedPair, collate
+from nmt.decoding.translator import batches_by_length
+from nmt.runs.load import Trained
+from nmt.text import PAD
+
+
+def readable_batches(
+    runs: Sequence[Trained],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    earlier: Sequence[Sequence[TokenizedPair]] | None = None,
+) -> Iterator[tuple[list[int], Batch]]:
+    """Batches of pairs of similar length, each with the indices of its pairs. Pairs are ids without BOS and EOS.
+
+    Pairs that are too long for one of the models are left out: a location scorer has weights for a limited number of
+    pieces, including EOS. `earlier` lists, for each pair, the pairs before it that the runs read; without it,
+    each pair is read by itself.
+    """
+    limits = [
+        min(run.model.max_source or math.inf for run in runs),
+        min(run.model.max_target or math.inf for run in runs),
+    ]
+    window = runs[0].window
+    every = zip(sources, targets, [()] * len(sources) if earlier is None else earlier, strict=True)
+    examples = [window(Example(index, *parts)) for index, parts in enumerate(every)]
+    sides = [(example.source, example.target) for example in examples]
+    lengths = [
+        max(example.lengths) if all(len(side) < limit for side, limit in zip(pair, limits, strict=True)) else 0
+        for example, pair in zip(examples, sides, strict=True)
+    ]
+    for indices in batches_by_length(lengths, batch_tokens):
+        yield indices, collate([examples[index] for index in indices])
+
+
+@torch.inference_mode()
+def piece_log_probs(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
+    """log p of each target piece, 0 at padding; for several runs, the log of their mean probability."""
+    chosen = []
+    for run in runs:
+        on_device = batch.to(run.device)
+        inputs = on_device.source, on_device.source_mask, on_device.target_input
+        log_probs = run.model(*inputs, context=on_device.context).float().log_softmax(dim=-1)
+        target = on_device.target_output
+        chosen.append(log_probs.gather(2, target.unsqueeze(2)).squeeze(2).double().cpu())
+    mean = torch.stack(chosen).logsumexp(dim=0) - math.log(len(runs))
+    return mean.masked_fill(batch.target_output == PAD, 0)

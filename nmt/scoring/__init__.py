@@ -1,0 +1,1 @@
+"""Scores of a finished run: test sets, translations and their scores, comparisons, forced scores, alignment error."""
