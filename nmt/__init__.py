@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt.run import Pretrained
+    from nmt.run import Run
 
 
 def load(
     run_dir: str | Path | Sequence[str | Path], device: str = "auto", precision: str = "float32", engine: str = "torch"
-) -> "Pretrained":
+) -> "Run":
     """Loads a finished run, or several as an ensemble; the result has methods such as translate, attend and score.
 
     `precision` is float32, bfloat16, or int8 on a CPU. `engine` (torch, ctranslate2 or onnx) computes the translations;
@@ -19,7 +19,7 @@ def load(
     """
     # Imported here so that `import nmt` stays free of torch.
     from nmt.exports.engines import load_with_engine
-    from nmt.run import Pretrained
+    from nmt.run import Run
 
     paths = [run_dir] if isinstance(run_dir, (str, Path)) else list(run_dir)
-    return Pretrained(*load_with_engine(paths, device, precision, engine))
+    return Run(*load_with_engine(paths, device, precision, engine))

@@ -9,16 +9,16 @@ from nmt.insight.attribution_maps import attribution_maps, chosen_method
 from nmt.insight.forced_maps import IdPair, first_ranked, forced_maps
 from nmt.insight.interventions import Comparison, Intervention, intervene
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, named_search, search_config
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
 from nmt.text import normalize
 
 
-class Pretrained:
+class Run:
     """What nmt.load returns: a finished run, or several of them as an ensemble."""
 
-    def __init__(self, runs: Sequence[Trained], engine: Engine | None = None) -> None:
+    def __init__(self, runs: Sequence[LoadedRun], engine: Engine | None = None) -> None:
         self.runs, self.engine = list(runs), engine
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Pretrained:
         given = None if target is None else run.tokenizers.target.encode(normalize(target))
         return intervene(run, source, interventions, given, begin, settings)
 
-    def _id_pairs(self, run: Trained, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
+    def _id_pairs(self, run: LoadedRun, sources: Sequence[str], targets: Sequence[str] | None) -> list[IdPair]:
         """The pairs of lines as ids; without targets, each line is paired with its best translation."""
         sources, given = _pairs(sources, sources if targets is None else targets)
         source_ids = run.tokenizers.source.encode_all([normalize(line) for line in sources])
@@ -147,7 +147,7 @@ class Pretrained:
             target_ids = run.tokenizers.target.encode_all([normalize(line) for line in given])
         return first_ranked(source_ids, target_ids)
 
-    def _single(self) -> Trained:
+    def _single(self) -> LoadedRun:
         if len(self.runs) > 1:
             raise Mistake(f"Each of the {len(self.runs)} runs has its own attention; load only one of them.")
         return self.runs[0]
@@ -166,10 +166,10 @@ def _by_line(sentences: Iterable[SentenceMaps], lines: int) -> list[list[Attenti
     return maps
 
 
-def _description(run: Trained) -> str:
+def _description(run: LoadedRun) -> str:
     scorer = type(run.model.sites["cross"][0].scorer).__name__
     return (
-        f"Pretrained(run_dir='{run.run.path}', direction={run.direction}, model={type(run.model).__name__}, "
+        f"Run(run_dir='{run.directory.path}', direction={run.direction}, model={type(run.model).__name__}, "
         f"scorer={scorer}, device={run.device}, precision={run.precision})"
     )
 

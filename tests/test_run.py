@@ -22,7 +22,7 @@ from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
-from nmt.run import Pretrained
+from nmt.run import Run
 from nmt.runs.precision import with_precision
 from nmt.scoring.forced_scores import log_probs
 
@@ -48,7 +48,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(here: Path) -> Pretrained:
+def run(here: Path) -> Run:
     return nmt.load("a", device="cpu")
 
 
@@ -56,7 +56,7 @@ def job(name: str, **changes: Any) -> Job:
     return job_of(name, {**configuration(name, []), "device": "cpu", **changes})
 
 
-def test_translations_come_with_log_probs_that_scoring_gives_again(run: Pretrained) -> None:
+def test_translations_come_with_log_probs_that_scoring_gives_again(run: Run) -> None:
     found = run.n_best(LINES, n_best=2)
     assert run.translate(LINES) == [each[0].text if each else "" for each in found]
     assert [len(each) for each in found] == [2, 0, 2]
@@ -64,9 +64,7 @@ def test_translations_come_with_log_probs_that_scoring_gives_again(run: Pretrain
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_scores_of_another_precision_are_those_of_the_converted_model(
-    here: Path, run: Pretrained, precision: str
-) -> None:
+def test_scores_of_another_precision_are_those_of_the_converted_model(here: Path, run: Run, precision: str) -> None:
     """How far they are from float32 is in test_precision.py."""
     other = nmt.load("a", device="cpu", precision=precision)
     lines = ["một hai.", "", "ba bốn năm."]
@@ -83,7 +81,7 @@ def test_an_evaluation_records_its_precision(here: Path, tmp_path: Path) -> None
     assert json.loads((tmp_path / "scores.json").read_text())["precision"] == "int8"
 
 
-def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run: Pretrained) -> None:
+def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run: Run) -> None:
     assert run.translate(LINES, prefixes=["hai ba", "", ""], beam_size=1)[0].startswith("hai ba")
     with pytest.raises(
         ValueError, match=r"Unknown setting of this search 'search.beam'. Did you mean 'search.beam_size'"
@@ -91,7 +89,7 @@ def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run
         run.translate(LINES, beam=3)
 
 
-def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_like(run: Pretrained) -> None:
+def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_like(run: Run) -> None:
     drawn = run.n_best(LINES, search="sampling", samples=7, temperature=1.5)
     assert [len(each) for each in drawn] == [7, 0, 7]
     settings: dict[str, Any] = {"search": "sampling", "samples": 7, "temperature": 1.5}
@@ -106,14 +104,14 @@ def test_searches_have_names_and_the_best_may_be_the_one_that_the_others_are_lik
         run.translate(LINES, minimum_bayes_risk=True)
 
 
-def test_perplexity_is_that_of_the_scores(run: Pretrained) -> None:
+def test_perplexity_is_that_of_the_scores(run: Run) -> None:
     found = run.perplexity(["one two.", "three"], ["một hai.", "ba"])
     nats = -sum(run.score(["one two.", "three"], ["một hai.", "ba"]))
     assert found.word == round(math.exp(nats / (3 + 2)), 4)
     assert found.lines == 2
 
 
-def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Pretrained) -> None:
+def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Run) -> None:
     maps = run.attend(LINES, ["một hai.", "", "ba."])
     assert maps[1] == []
     assert [item.site for item in maps[0]] == ["encoder_self", "decoder_self", "cross"]
@@ -122,14 +120,14 @@ def test_maps_are_arrays_of_the_translation_or_of_a_given_target(run: Pretrained
     assert own.outputs[:-1] == run.runs[0].tokenizers.target.pieces(build_ids(run, LINES[0]))
 
 
-def build_ids(run: Pretrained, line: str) -> list[int]:
+def build_ids(run: Run, line: str) -> list[int]:
     """The ids of the best hypothesis."""
     sources = run.runs[0].tokenizers.source.encode_all([line])
     return run._translator(None, {}).search_ids(sources)[0][0].ids
 
 
 @pytest.mark.parametrize("call", ["score", "attend"])
-def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call: str) -> None:
+def test_strings_and_unequal_numbers_of_lines_are_refused(run: Run, call: str) -> None:
     with pytest.raises(Mistake, match="sources must be a list of strings, not 'abc'"):
         getattr(run, call)("abc", "xyz")
     with pytest.raises(Mistake, match="2 sources but 1 targets: each source needs one target"):
@@ -145,16 +143,16 @@ def test_strings_and_unequal_numbers_of_lines_are_refused(run: Pretrained, call:
     ],
 )
 @pytest.mark.parametrize("call", ["translate", "n_best"])
-def test_lines_that_are_no_strings_are_refused(run: Pretrained, call: str, lines: Any, message: str) -> None:
+def test_lines_that_are_no_strings_are_refused(run: Run, call: str, lines: Any, message: str) -> None:
     # Without the type checks of the tests, as a user calls it.
     with pytest.raises(Mistake, match=message):
-        getattr(Pretrained, call).__wrapped__(run, lines)
+        getattr(Run, call).__wrapped__(run, lines)
 
 
-def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
+def test_its_repr_says_what_is_loaded(run: Run) -> None:
     one = "direction=en-vi, model=Transformer, scorer=ScaledDot, device=cpu, precision=float32)"
-    assert repr(run) == f"Pretrained(run_dir='a', {one}"
-    assert repr(nmt.load(["a", "b"], device="cpu")) == f"Ensemble({run!r}, Pretrained(run_dir='b', {one})"
+    assert repr(run) == f"Run(run_dir='a', {one}"
+    assert repr(nmt.load(["a", "b"], device="cpu")) == f"Ensemble({run!r}, Run(run_dir='b', {one})"
 
 
 @pytest.mark.parametrize(
@@ -168,9 +166,7 @@ def test_its_repr_says_what_is_loaded(run: Pretrained) -> None:
         ),
     ],
 )
-def test_searches_that_would_not_end_or_fit_are_refused(
-    run: Pretrained, settings: dict[str, Any], message: str
-) -> None:
+def test_searches_that_would_not_end_or_fit_are_refused(run: Run, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(Mistake, match=message):
         run.translate(LINES, **settings)
 

@@ -21,7 +21,7 @@ from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json
 from nmt.maps.attention_map import selected_sites
 from nmt.pace import Pace
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs, mean_log_prob
 from nmt.scoring.run_scores import conditions
@@ -53,19 +53,19 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     Raises Mistake for a site that the model lacks, and if no sentence pair can be measured.
     """
     settings = job.settings
-    trained = load_run(Path(settings.run_dir), settings.device)
-    sites = selected_sites(settings.site, trained.model.sites)
-    chosen = chosen_test_set(trained, settings.split, settings.source, settings.reference, None, settings.out)
+    run = load_run(Path(settings.run_dir), settings.device)
+    sites = selected_sites(settings.site, run.model.sites)
+    chosen = chosen_test_set(run, settings.split, settings.source, settings.reference, None, settings.out)
     out = folder_to_write("out", chosen.out)
-    test_set = measurable(trained, chosen, settings.sentences)
+    test_set = measurable(run, chosen, settings.sentences)
 
-    measure = partial(quality, trained, test_set, bleu=settings.bleu, batch_tokens=settings.batch_tokens)
+    measure = partial(quality, run, test_set, bleu=settings.bleu, batch_tokens=settings.batch_tokens)
     intact = measure()
-    queries = mean_queries(trained, test_set) if "frozen" in settings.ways else {}
+    queries = mean_queries(run, test_set) if "frozen" in settings.ways else {}
     heads = [
         (attention, site, layer, head)
         for site in sites
-        for layer, attention in enumerate(trained.model.sites[site])
+        for layer, attention in enumerate(run.model.sites[site])
         for head in range(attention.num_heads)
     ]
     pace = Pace("ablations measured")
@@ -83,7 +83,7 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     table = Table(HEADER, rows)
     (out / "ablation.csv").write_text(table.csv(), encoding="utf-8")
     record = {"command": job.command, "sentences": len(test_set.sources), "intact": intact._asdict()}
-    record |= conditions([trained], test_set, batch_tokens=settings.batch_tokens)
+    record |= conditions([run], test_set, batch_tokens=settings.batch_tokens)
     write_json(out / "ablation.json", record)
     bleu = "" if intact.bleu is None else f", BLEU {intact.bleu:.2f} ({intact.signature})"
     print(f"Intact: {intact.log_prob:.4f} nats per piece{bleu}, {len(test_set.sources)} sentences")
@@ -92,14 +92,14 @@ def ablate_attention(job: Job[AblateAttentionSettings]) -> None:
     print(out / "ablation.json")
 
 
-def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
+def quality(run: LoadedRun, test_set: TestSet, *, bleu: bool, batch_tokens: int) -> Quality:
     """The log-probability of the first references, and BLEU against all references."""
     references = test_set.references[0]
-    found = log_probs([trained], test_set.sources, references, batch_tokens, test_set.documents)
-    log_prob = mean_log_prob(found, trained, references)
+    found = log_probs([run], test_set.sources, references, batch_tokens, test_set.documents)
+    log_prob = mean_log_prob(found, run, references)
     if not bleu:
         return Quality(log_prob, None, None)
-    hypotheses = build_translator([trained], batch_tokens=batch_tokens).translate(
+    hypotheses = build_translator([run], batch_tokens=batch_tokens).translate(
         test_set.sources, documents=test_set.documents
     )
     metric = headline_metrics(test_set.tokenized)["BLEU"]
@@ -107,12 +107,12 @@ def quality(trained: Trained, test_set: TestSet, *, bleu: bool, batch_tokens: in
     return Quality(log_prob, score, str(metric.get_signature()))
 
 
-def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> TestSet:
+def measurable(run: LoadedRun, test_set: TestSet, sentences: int | None) -> TestSet:
     """The first `sentences` pairs (all if None) that the model can read, with neither side empty or too long."""
-    limits = trained.model.max_source, trained.model.max_target
+    limits = run.model.max_source, run.model.max_target
 
     def can_be_read(pair: tuple[str, str]) -> bool:
-        lengths = [len(one.encode(normalize(line))) for one, line in zip(trained.tokenizers, pair, strict=True)]
+        lengths = [len(one.encode(normalize(line))) for one, line in zip(run.tokenizers, pair, strict=True)]
         return all(0 < length < (limit or math.inf) for length, limit in zip(lengths, limits, strict=True))
 
     pairs = enumerate(zip(test_set.sources, test_set.references[0], strict=True))
@@ -133,7 +133,7 @@ def measurable(trained: Trained, test_set: TestSet, sentences: int | None) -> Te
     )
 
 
-def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
+def mean_queries(run: LoadedRun, test_set: TestSet) -> MeanQueries:
     """The mean query of each head over all query positions of the sources and first references."""
     sums: dict[Attention, Any] = {}
     counts: dict[Attention, int] = {}
@@ -143,10 +143,10 @@ def mean_queries(trained: Trained, test_set: TestSet) -> MeanQueries:
         sums[attention] = sums.get(attention, 0) + queries.double().sum(dim=(0, 2))
         counts[attention] = counts.get(attention, 0) + queries.shape[0] * queries.shape[2]
 
-    attentions = [attention for layers in trained.model.sites.values() for attention in layers]
+    attentions = [attention for layers in run.model.sites.values() for attention in layers]
     hooks = [attention.register_forward_pre_hook(add) for attention in attentions]
     # One sentence at a time, so that the mean does not include padding.
-    log_probs([trained], test_set.sources, test_set.references[0], 1, test_set.documents)
+    log_probs([run], test_set.sources, test_set.references[0], 1, test_set.documents)
     for hook in hooks:
         hook.remove()
     return {attention: (sums[attention] / counts[attention]).float() for attention in attentions}

@@ -24,20 +24,20 @@ def align(job: Job[AlignSettings]) -> None:
     table compares the ways of reading links from the chosen map. Raises Mistake if there are no gold alignments.
     """
     settings = job.settings
-    trained = load_run(Path(settings.run_dir), settings.device)
+    run = load_run(Path(settings.run_dir), settings.device)
     test_set = chosen_test_set(
-        trained, settings.split, settings.source, settings.reference, settings.alignment, settings.out
+        run, settings.split, settings.source, settings.reference, settings.alignment, settings.out
     )
     if test_set.gold is None:
-        aligned = [name for name, prefix in trained.settings.data.held_out.items() if gold_file(trained, prefix)]
+        aligned = [name for name, prefix in run.settings.data.held_out.items() if gold_file(run, prefix)]
         remedy = f"Splits that have them: {', '.join(aligned)}." if aligned else "No split of the run's data has them."
         raise Mistake(
             f"There are no gold alignments for {settings.source or f'split {settings.split}'}. {remedy} Use "
             "alignment=FILE with files of your own, or put the alignments beside the split as "
             "PREFIX.SOURCE-TARGET.align."
         )
-    make_maps = map_maker(trained, settings.method)
-    maps, valid = cross_maps(trained, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)
+    make_maps = map_maker(run, settings.method)
+    maps, valid = cross_maps(run, test_set.gold, test_set.valid_gold, settings.batch_tokens, make_maps)
     found = chosen_links(maps, valid)
     by_valid = found.valid_table or found.table
     diagonal = _cells(found.diagonal)

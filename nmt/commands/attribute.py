@@ -22,11 +22,11 @@ def attribute(job: Job[AttributeSettings]) -> None:
     """
     settings = job.settings
     files = map_files(settings, job.given)
-    trained = load_run(Path(settings.run_dir), settings.device)
+    run = load_run(Path(settings.run_dir), settings.device)
     if settings.method == P_CXMI:
         make_maps: MakeMaps = p_cxmi_maps
     else:
-        method = chosen_method(trained, settings.method, settings.contrast, settings.steps)
+        method = chosen_method(run, settings.method, settings.contrast, settings.steps)
         make_maps = partial(attribution_maps, method=method)
     sites = described_attribution(settings.method, settings.contrast)
     look = {name: getattr(settings, name) for name in LookSettings.model_fields}
@@ -41,4 +41,4 @@ def attribute(job: Job[AttributeSettings]) -> None:
     whole = DrawingSettings(**look, site=next(iter(sites)), layer=None, head=None, grid=False, row="predicts")
     drawing = Drawing(whole, sites)
     made_by = {"method": settings.method, "contrast": settings.contrast, "steps": settings.steps}
-    export_maps(trained, files, settings, drawing, make_maps, made_by)
+    export_maps(run, files, settings, drawing, make_maps, made_by)

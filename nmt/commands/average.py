@@ -11,7 +11,7 @@ from nmt.files import check_writable, locked
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, build_model, choose_device, load_run, save_weights
+from nmt.runs.load import LoadedRun, build_model, choose_device, load_run, save_weights
 from nmt.runs.record import print_run
 from nmt.scoring.run_scores import score_test_split
 from nmt.training.averaging import mean_weights
@@ -29,7 +29,7 @@ def average(job: Job[AverageSettings]) -> None:
     settings = job.settings
     source = load_run(Path(settings.run_dir), settings.device)
     files = checkpoint_files(source, settings.checkpoints, settings.number)
-    path = source.run.path
+    path = source.directory.path
     out = RunDirectory(Path(settings.out) if settings.out else path.with_name(f"{path.name}_average"))
     if path.resolve().is_relative_to(out.path.resolve()):
         raise Mistake(f"out is {out.path}, which is or contains the run to average; choose another folder.")
@@ -46,31 +46,31 @@ def average(job: Job[AverageSettings]) -> None:
         _write(source, model, files, out, job)
 
 
-def _write(source: Trained, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
+def _write(source: LoadedRun, model: Seq2Seq, files: list[Path], out: RunDirectory, job: Job[AverageSettings]) -> None:
     """Writes the averaged run, its metrics.json last, then scores the run and adds the scores to that file."""
     out.clear()
-    out.write_config(source.run.config())
+    out.write_config(source.directory.config())
     out.write_tokenizers(source.tokenizers, source.direction)
     save_weights(model, out.weights)
     metrics = {
-        **source.run.metrics(),
+        **source.directory.metrics(),
         "command": job.command,
         "averaged": [file.name for file in files],
-        "averaged_from": source.run.metrics()["command"],
+        "averaged_from": source.directory.metrics()["command"],
         "scores": {},
     }
     out.write_metrics(metrics)
     with_plain_weights(model)
     place = choose_device(job.settings.device)
-    trained = Trained(out, source.settings, source.tokenizers, model.eval().to(place), place)
-    scores = score_test_split(trained)
+    run = LoadedRun(out, source.settings, source.tokenizers, model.eval().to(place), place)
+    scores = score_test_split(run)
     out.write_metrics({**metrics, "scores": {"test": [score.record() for score in scores]} if scores else {}})
     print_run(out.path, scores)
 
 
-def checkpoint_files(source: Trained, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
+def checkpoint_files(source: LoadedRun, kind: Literal["best", "recent"], number: int | None) -> list[Path]:
     """The `number` best or most recent checkpoints, or all. Raises Mistake if there are fewer, or fewer than two."""
-    run, higher = source.run, source.settings.validation.better == "max"
+    run, higher = source.directory, source.settings.validation.better == "max"
     files = run.checkpoints.glob(f"{kind}-*.ckpt")
     found = sorted(files, key=(lambda file: _goodness(file, higher)) if kind == "best" else _step)
     setting, other = ("checkpoints.keep", "recent") if kind == "best" else ("checkpoints.recent", "best")

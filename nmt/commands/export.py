@@ -12,7 +12,7 @@ def export(job: Job[ExportSettings]) -> None:
     """Writes the export to `out`, and prints how closely it matches the run, followed by the path of the folder."""
     settings, out = job.settings, Path(job.settings.out)
     check_replaceable(out, settings.overwrite)
-    trained = load_run(Path(settings.run_dir), "cpu")
-    pairs = comparison_pairs(trained, settings.source, settings.reference[0] if settings.reference else None)
-    print(export_run(trained, settings.format, out, settings.quantization, pairs))
+    run = load_run(Path(settings.run_dir), "cpu")
+    pairs = comparison_pairs(run, settings.source, settings.reference[0] if settings.reference else None)
+    print(export_run(run, settings.format, out, settings.quantization, pairs))
     print(out)

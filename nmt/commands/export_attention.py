@@ -35,6 +35,6 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         settings = settings.model_copy(update={"site": site, "formats": formats})
         export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
         return
-    trained = load_run(Path(settings.run_dir), settings.device)
-    drawing = Drawing(settings, described_sites(trained.model))
-    export_maps(trained, files, settings, drawing, forced_maps)
+    run = load_run(Path(settings.run_dir), settings.device)
+    drawing = Drawing(settings, described_sites(run.model))
+    export_maps(run, files, settings, drawing, forced_maps)

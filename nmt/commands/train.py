@@ -13,7 +13,7 @@ from nmt.errors import CheckFailed
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, choose_device
+from nmt.runs.load import LoadedRun, choose_device
 from nmt.runs.precision import with_precision
 from nmt.runs.record import peak_memory_mib, print_run
 from nmt.scoring.run_scores import score_test_split
@@ -42,7 +42,7 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
 
     with_plain_weights(model)
     place = choose_device("cpu" if settings.trainer.accelerator == "cpu" else "auto")
-    trained = Trained(run, settings, prepared.tokenizers, with_precision(model.eval(), "float32", place), place)
+    trained = LoadedRun(run, settings, prepared.tokenizers, with_precision(model.eval(), "float32", place), place)
     try:
         scores = score_test_split(trained)
     except torch.OutOfMemoryError as error:

@@ -12,7 +12,7 @@ from nmt.exports.folding import require_plain_transformer
 from nmt.exports.model_card import model_card
 from nmt.exports.sentence_splitter import write_sentence_splitter
 from nmt.files import write_bytes, write_json
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 VERSION = "1.0"
 """The version number given to every package."""
@@ -20,7 +20,7 @@ ARGOS_VERSION = "1.11"
 """The version of Argos Translate with which the packages were tested, and whose source code they follow."""
 
 
-def write_argos(trained: Trained, folder: Path, quantization: str) -> Path:
+def write_argos(trained: LoadedRun, folder: Path, quantization: str) -> Path:
     """Writes translate-SOURCE_TARGET.argosmodel to an existing folder; returns the path of that file.
 
     Argos Translate joins target pieces with the source's SentencePiece model. That works for any pieces, so a run with

@@ -24,14 +24,14 @@ from nmt.models.embeddings import sinusoids
 from nmt.models.norms import ScaleNorm
 from nmt.models.transformer_layers import FeedForward
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import PAD, Tokenizer
 from nmt.text.tokenizer import BOS, EOS, UNK
 
 ctranslate2.set_log_level(logging.ERROR)
 
 
-def write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
+def write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> None:
     """Writes the run's model, vocabularies and SentencePiece models to an existing folder.
 
     Raises Mistake for a model that CTranslate2 does not support.
@@ -140,7 +140,7 @@ class CTranslate2Model:
     device = torch.device("cpu")
     """The device of the ids that are passed to it."""
 
-    def __init__(self, folder: Path, trained: Trained, threads: int) -> None:
+    def __init__(self, folder: Path, trained: LoadedRun, threads: int) -> None:
         try:
             self.translator = ctranslate2.Translator(
                 str(folder), device=trained.device.type, compute_type="default", inter_threads=1, intra_threads=threads

@@ -11,7 +11,7 @@ from nmt.exports.export_run import check_files, comparison_pairs, export_run, or
 from nmt.exports.extras import check_extra
 from nmt.exports.formats import ENGINES, open_engine
 from nmt.files import check_writable, locked
-from nmt.runs.load import Trained, load_run, load_runs
+from nmt.runs.load import LoadedRun, load_run, load_runs
 from nmt.runs.search import Engine
 
 PRECISIONS = ("float32", "int8")
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 def load_with_engine(
     paths: Sequence[str | Path], device: str, precision: str, engine: str
-) -> tuple[list[Trained], Engine | None]:
+) -> tuple[list[LoadedRun], Engine | None]:
     """The runs in these folders, and the engine that translates in place of torch; None for torch itself.
 
     An engine's export is kept in RUN/exports. It is made if it is missing or damaged, or if the run has changed. Raises
@@ -49,7 +49,7 @@ def load_with_engine(
     opened, _ = _opened(trained, engine, precision)
     if opened is None:
         _check_exports_writable(trained, engine)
-        with locked(trained.run.exports, wait=True):
+        with locked(trained.directory.exports, wait=True):
             opened, problem = _opened(trained, engine, precision)  # another process may have exported it meanwhile
             if opened is None:
                 _export(trained, engine, precision, problem)
@@ -57,11 +57,11 @@ def load_with_engine(
     return [trained], opened
 
 
-def _folder(trained: Trained, engine: str, precision: str) -> Path:
-    return trained.run.exports / (engine if precision == "float32" else f"{engine}_{precision}")
+def _folder(trained: LoadedRun, engine: str, precision: str) -> Path:
+    return trained.directory.exports / (engine if precision == "float32" else f"{engine}_{precision}")
 
 
-def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | None, str]:
+def _opened(trained: LoadedRun, engine: str, precision: str) -> tuple[Engine | None, str]:
     """The engine with the run's export and an empty reason, or None and the reason why the export cannot be used."""
     folder = _folder(trained, engine, precision)
     record = read_record(folder)
@@ -76,31 +76,31 @@ def _opened(trained: Trained, engine: str, precision: str) -> tuple[Engine | Non
         return None, "the old export is damaged"
 
 
-def _check_exports_writable(trained: Trained, engine: str) -> None:
+def _check_exports_writable(trained: LoadedRun, engine: str) -> None:
     try:
-        check_writable("run_dir", trained.run.path)
+        check_writable("run_dir", trained.directory.path)
     except ValueError as error:
         raise Mistake(
-            f"engine={engine} has to export the run to {trained.run.exports} first, but cannot write there: copy the "
-            "run to another folder, or use engine=torch."
+            f"engine={engine} has to export the run to {trained.directory.exports} first, but cannot write there: "
+            "copy the run to another folder, or use engine=torch."
         ) from error
 
 
-def _export(trained: Trained, engine: str, precision: str, reason: str) -> None:
+def _export(trained: LoadedRun, engine: str, precision: str, reason: str) -> None:
     """Exports the run for an engine, and logs the reason."""
     folder = _folder(trained, engine, precision)
     # Compare on the CPU, because a GPU may multiply at lower precision.
-    run = trained if trained.device.type == "cpu" else load_run(trained.run.path, "cpu")
+    run = trained if trained.device.type == "cpu" else load_run(trained.directory.path, "cpu")
     try:
         pairs = comparison_pairs(run)
     except Mistake as error:
         raise Mistake(
             f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
             f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m nmt.export "
-            f"run_dir={run.run.path} format={engine} quantization={precision} out={folder} overwrite=true source=FILE "
-            "reference=FILE"
+            f"run_dir={run.directory.path} format={engine} quantization={precision} out={folder} overwrite=true "
+            "source=FILE reference=FILE"
         ) from error
-    logger.info("Exporting %s to %s: %s", trained.run.path, folder, reason)
+    logger.info("Exporting %s to %s: %s", trained.directory.path, folder, reason)
     try:
         logger.info("%s", export_run(run, engine, folder, precision, pairs))
     except (ValueError, CheckFailed) as error:

@@ -14,7 +14,7 @@ from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
 from nmt.files import atomic_folder, check_writable, existing_file, write_json
 from nmt.runs.directory import tokenizer_hashes
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import detokenizer
 
 RECORD = "export.json"
@@ -24,7 +24,7 @@ EXPORTER = 1
 """Version of the exporter. It is increased when the export of an unchanged run changes; engines then export again."""
 
 
-def comparison_pairs(trained: Trained, source: str | None = None, reference: str | None = None) -> Pairs:
+def comparison_pairs(trained: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
     Raises Mistake for a missing file.
@@ -69,7 +69,7 @@ def check_replaceable(out: Path, overwrite: bool) -> None:
         )
 
 
-def export_run(trained: Trained, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
+def export_run(trained: LoadedRun, format: str, out: Path, quantization: str, pairs: Pairs) -> Parity:
     """Writes the run to the folder `out`, replacing its contents, and compares the export with the run.
 
     Raises Mistake if the format does not support the run, and CheckFailed if the two differ. In both cases `out`
@@ -113,12 +113,12 @@ def _named(out: Path) -> Iterator[None]:
         raise
 
 
-def origin(trained: Trained, format: str, quantization: str) -> dict[str, Any]:
+def origin(trained: LoadedRun, format: str, quantization: str) -> dict[str, Any]:
     """What an export was made from, as its record stores it."""
     return {
         "format": format,
         "quantization": quantization,
-        "weights_sha256": file_digest(trained.run.weights),
+        "weights_sha256": file_digest(trained.directory.weights),
         "tokenizers": tokenizer_hashes(trained.tokenizers, trained.direction),
         "exporter": EXPORTER,
     }

@@ -14,7 +14,7 @@ from nmt.attention.scorers import Dot, General, NoScore, ScaledDot
 from nmt.attention.windows import Global
 from nmt.errors import Mistake
 from nmt.models import Transformer
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 POSITIONS = 1024
 """Number of positions in an exported model, which reads and writes at most this many pieces, including EOS."""
@@ -38,7 +38,7 @@ class Folded(NamedTuple):
     output: Projection
 
 
-def require_plain_transformer(trained: Trained, format: str) -> Transformer:
+def require_plain_transformer(trained: LoadedRun, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
     Otherwise raises a ValueError that names the unsupported choice, its site and a format that supports it.
@@ -47,25 +47,26 @@ def require_plain_transformer(trained: Trained, format: str) -> Transformer:
     require_no_context(trained, format)
     if not isinstance(model, Transformer):
         raise Mistake(
-            f"{format} supports only Transformers, but {trained.run.path} is a {type(model).__name__} model: use onnx."
+            f"{format} supports only Transformers, but {trained.directory.path} is a {type(model).__name__} model: "
+            "use onnx."
         )
     for site, attentions in model.sites.items():
         for choice, part, held in _choices(attentions[0]):
             if not isinstance(part, held):
                 known = ", ".join(_option(each) for each in held)
                 raise Mistake(
-                    f"{format} does not support {choice}={_option(type(part))}, which {trained.run.path} uses "
+                    f"{format} does not support {choice}={_option(type(part))}, which {trained.directory.path} uses "
                     f"at {site}; it supports {known}. Use onnx, which supports every {choice}."
                 )
     return model
 
 
-def require_no_context(trained: Trained, format: str) -> None:
+def require_no_context(trained: LoadedRun, format: str) -> None:
     """Raises Mistake for a run that reads earlier sentences."""
     if trained.window.sentences:
         raise Mistake(
-            f"{format} supports only models that read one sentence, but {trained.run.path} also reads earlier ones "
-            "(context): export the run that it started from, or one trained with context=none."
+            f"{format} supports only models that read one sentence, but {trained.directory.path} also reads earlier "
+            "ones (context): export the run that it started from, or one trained with context=none."
         )
 
 

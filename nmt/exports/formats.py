@@ -10,7 +10,7 @@ import torch
 from nmt.errors import Mistake
 from nmt.exports.extras import check_extra, importing
 from nmt.exports.parity import Exported, comparison_search, stepwise_log_probs
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator
 
 
@@ -19,13 +19,13 @@ class Format(NamedTuple):
 
     quantizations: tuple[str, ...]
     """The number formats in which it can store the weights."""
-    write: Callable[[Trained, Path, str], None]
+    write: Callable[[LoadedRun, Path, str], None]
     """Writes a run to an existing folder, with the weights in a number format."""
-    open: Callable[[Trained, Path, str], Exported]
+    open: Callable[[LoadedRun, Path, str], Exported]
     """Opens the exported model the way its users do."""
 
 
-def write_format(trained: Trained, format: str, folder: Path, quantization: str) -> None:
+def write_format(trained: LoadedRun, format: str, folder: Path, quantization: str) -> None:
     """Writes a run to an existing folder.
 
     Raises Mistake if the format's packages are missing or broken, or if it does not support the model or the number
@@ -39,7 +39,7 @@ def write_format(trained: Trained, format: str, folder: Path, quantization: str)
         FORMATS[format].write(trained, folder, quantization)
 
 
-def open_exported(trained: Trained, format: str, folder: Path, quantization: str) -> Exported:
+def open_exported(trained: LoadedRun, format: str, folder: Path, quantization: str) -> Exported:
     """Opens an export the way its users do; for an Argos package, opens the CTranslate2 model in it.
 
     Raises Mistake if the format's packages are missing or broken.
@@ -48,7 +48,7 @@ def open_exported(trained: Trained, format: str, folder: Path, quantization: str
         return FORMATS[format].open(trained, folder, quantization)
 
 
-def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> Engine:
+def open_engine(trained: LoadedRun, engine: str, folder: Path, precision: str) -> Engine:
     """The engine for a folder that `write_format` wrote.
 
     Raises Mistake if the engine's packages are missing or broken, and DamagedExport if the folder cannot be read.
@@ -58,13 +58,13 @@ def open_engine(trained: Trained, engine: str, folder: Path, precision: str) -> 
         return ENGINES[engine](trained, folder, precision)
 
 
-def _write_ctranslate2(trained: Trained, folder: Path, quantization: str) -> None:
+def _write_ctranslate2(trained: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.ctranslate2 import write_ctranslate2
 
     write_ctranslate2(trained, folder, quantization)
 
 
-def _ctranslate2_engine(trained: Trained, folder: Path, precision: str) -> Engine:
+def _ctranslate2_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.ctranslate2 import CTranslate2Model, CTranslate2Search
 
     model = CTranslate2Model(folder, trained, torch.get_num_threads())
@@ -72,13 +72,13 @@ def _ctranslate2_engine(trained: Trained, folder: Path, precision: str) -> Engin
     return Engine("ctranslate2", precision, trained.device.type, model, with_search, model.forced_log_probs)
 
 
-def _write_hugging_face(trained: Trained, folder: Path, quantization: str) -> None:
+def _write_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.hugging_face import write_hugging_face
 
     write_hugging_face(trained, folder)
 
 
-def _open_hugging_face(trained: Trained, folder: Path, quantization: str) -> Exported:
+def _open_hugging_face(trained: LoadedRun, folder: Path, quantization: str) -> Exported:
     from nmt.exports.hugging_face import HuggingFaceModel, generation_settings
 
     model = HuggingFaceModel(folder)
@@ -86,26 +86,26 @@ def _open_hugging_face(trained: Trained, folder: Path, quantization: str) -> Exp
     return model
 
 
-def _write_onnx(trained: Trained, folder: Path, quantization: str) -> None:
+def _write_onnx(trained: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.onnx import write_onnx
 
     write_onnx(trained, folder, int8=quantization == "int8")
 
 
-def _onnx_engine(trained: Trained, folder: Path, precision: str) -> Engine:
+def _onnx_engine(trained: LoadedRun, folder: Path, precision: str) -> Engine:
     from nmt.exports.onnx_model import OnnxModel
 
     model = OnnxModel(folder, torch.get_num_threads())
     return Engine("onnx", precision, "cpu", model, lambda search: search, partial(stepwise_log_probs, model))
 
 
-def _write_argos(trained: Trained, folder: Path, quantization: str) -> None:
+def _write_argos(trained: LoadedRun, folder: Path, quantization: str) -> None:
     from nmt.exports.argos import write_argos
 
     write_argos(trained, folder, quantization)
 
 
-def _open_argos(trained: Trained, folder: Path, quantization: str) -> Exported:
+def _open_argos(trained: LoadedRun, folder: Path, quantization: str) -> Exported:
     from nmt.exports.argos import unpacked_model
 
     with unpacked_model(folder) as model:
@@ -115,7 +115,7 @@ def _open_argos(trained: Trained, folder: Path, quantization: str) -> Exported:
 class _EngineExport(NamedTuple):
     """An exported model that an engine runs."""
 
-    trained: Trained
+    trained: LoadedRun
     engine: Engine
 
     @property
@@ -134,7 +134,7 @@ class _EngineExport(NamedTuple):
         return build_translator([self.trained], search, engine=self.engine).translate(lines)
 
 
-def _opened_by(engine: Callable[[Trained, Path, str], Engine]) -> Callable[[Trained, Path, str], Exported]:
+def _opened_by(engine: Callable[[LoadedRun, Path, str], Engine]) -> Callable[[LoadedRun, Path, str], Exported]:
     """A function that opens the exported model with an engine."""
     return lambda trained, folder, quantization: _EngineExport(trained, engine(trained, folder, quantization))
 

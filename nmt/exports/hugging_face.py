@@ -23,7 +23,7 @@ from nmt.exports.model_card import model_card
 from nmt.files import write_bytes, write_json
 from nmt.models import Transformer
 from nmt.models.norms import LayerNorm
-from nmt.runs.load import Trained, system_errors
+from nmt.runs.load import LoadedRun, system_errors
 from nmt.runs.search import longest_source, search_config
 from nmt.text import BOS, EOS, PAD, UNK, Tokenizer, normalize
 
@@ -34,7 +34,7 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 
-def write_hugging_face(trained: Trained, folder: Path) -> None:
+def write_hugging_face(trained: LoadedRun, folder: Path) -> None:
     """Writes the model, tokenizer, search settings and model card to an existing folder.
 
     AutoModelForSeq2SeqLM and AutoTokenizer load them offline and without nmt. A post-norm model becomes a
@@ -66,7 +66,7 @@ def write_hugging_face(trained: Trained, folder: Path) -> None:
     )
 
 
-def generation_settings(trained: Trained, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def generation_settings(trained: LoadedRun, search: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The arguments of GenerationConfig that come closest to the run's search with the overrides `search`.
 
     The library has one maximum length for all sentences, so this is the run's limit for the longest source that it
@@ -161,23 +161,23 @@ class HuggingFaceModel:
         return self.tokenizer(texts).input_ids if texts else []
 
 
-def _require_known_parts(trained: Trained, model: Transformer) -> None:
+def _require_known_parts(trained: LoadedRun, model: Transformer) -> None:
     """Raises Mistake if a part of the model exists in neither Marian nor Pegasus."""
     first: Any = model.encoder[0]  # nn.ModuleList does not know the class of its modules
     if not isinstance(first.around_attention.norm, LayerNorm):
         raise Mistake(
-            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {trained.run.path} uses: "
+            f"hugging_face supports only norm@model=layer_norm, not scale_norm, which {trained.directory.path} uses: "
             "use ctranslate2 or onnx, which support both."
         )
     if model.norm_first and not trained.tokenizers.joint:
         raise Mistake(
             f"hugging_face does not support model.norm_first=true with tokenizer.joint=false, which "
-            f"{trained.run.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
+            f"{trained.directory.path} uses, because Pegasus has one vocabulary: use ctranslate2 or onnx, which "
             "support both."
         )
 
 
-def _fresh_model(trained: Trained, model: Transformer) -> Any:
+def _fresh_model(trained: LoadedRun, model: Transformer) -> Any:
     """The library's model with random weights."""
     source, target = trained.tokenizers
     first: Any = model.encoder[0]
@@ -266,7 +266,7 @@ def _norm(name: str, norm: nn.Module, order: Int[Tensor, " dim"]) -> dict[str, T
     return {f"{name}.{part}": tensor[order] for part, tensor in norm.named_parameters()}
 
 
-def _write_tokenizers(trained: Trained, folder: Path) -> None:
+def _write_tokenizers(trained: LoadedRun, folder: Path) -> None:
     """Writes the files of a MarianTokenizer, which encodes a normalized line to the same ids as ours, plus EOS."""
     source, target = trained.tokenizers
     write_bytes(folder / "source.spm", source.model)
@@ -311,7 +311,7 @@ print(tokenizer.batch_decode(found, skip_special_tokens=True))
 """
 
 
-def _differences(trained: Trained) -> list[str]:
+def _differences(trained: LoadedRun) -> list[str]:
     """The differences that a user of both needs to know, one per item."""
     search = make(trained.settings.search)
     longest = generation_settings(trained)["max_length"] - 1

@@ -7,7 +7,7 @@ import yaml
 
 from nmt.config.direction import LANGUAGES
 from nmt.config.nodes import CONFIGS
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 EMBEDDED = "sample:"
 """The name of every part of the embedded corpus begins with this prefix."""
@@ -42,13 +42,13 @@ text.**
 """
 
 
-def model_card(trained: Trained, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
+def model_card(trained: LoadedRun, settings: dict[str, Any], use: str, differences: Sequence[str]) -> str:
     """A model card for the Hugging Face Hub, which is also the README.md of an Argos package.
 
     `settings` are additional keys of the YAML header, `use` explains how to translate, and `differences` are sentences
     that say how the exported model differs from nmt.translate.
     """
-    metrics, direction, (source, target) = trained.run.metrics(), trained.direction, trained.tokenizers
+    metrics, direction, (source, target) = trained.directory.metrics(), trained.direction, trained.tokenizers
     license = corpus_license(trained)
     header = {
         "language": [direction.source, direction.target],
@@ -82,7 +82,7 @@ def model_card(trained: Trained, settings: dict[str, Any], use: str, differences
     return f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{text.strip()}\n"
 
 
-def corpus_license(trained: Trained) -> str | None:
+def corpus_license(trained: LoadedRun) -> str | None:
     """The license of the run's training corpus, as docs/reference/corpora.md states it; None if it is not known."""
     data = trained.settings.data
     if trained.settings.start_from:
@@ -96,7 +96,7 @@ def corpus_license(trained: Trained) -> str | None:
     return found
 
 
-def _is_embedded(trained: Trained) -> bool:
+def _is_embedded(trained: LoadedRun) -> bool:
     return all(prefix.startswith(EMBEDDED) for prefix in trained.settings.data.train)
 
 

@@ -23,7 +23,7 @@ from nmt.models.base import Seq2Seq
 from nmt.models.lstmn import LSTMN, Recurrence
 from nmt.models.recurrent import Memory as RecurrentMemory
 from nmt.runs.directory import RunDirectory, tokenizer_hashes
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import longest_source
 from nmt.text import BOS, EOS, PAD, UNK
 
@@ -132,7 +132,7 @@ class OnnxRecurrence(Recurrence):
         return outputs.permute(2, 0, 1, 3).flatten(2), tuple(states) if self.operator == "LSTM" else states[0]
 
 
-def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
+def write_onnx(trained: LoadedRun, folder: Path, *, int8: bool = False) -> None:
     """Writes encoder.onnx, step.onnx, model.json and the tokenizer files to an existing folder.
 
     docs/how_to/onnx.md describes them. With `int8`, the matrices of linear layers and LSTMs are stored as 8-bit
@@ -175,9 +175,9 @@ def write_onnx(trained: Trained, folder: Path, *, int8: bool = False) -> None:
     )
 
 
-def _exportable(trained: Trained) -> Seq2Seq:
+def _exportable(trained: LoadedRun) -> Seq2Seq:
     """A copy of the model on the CPU with ONNX's recurrent operators. Raises Mistake if it cannot be exported."""
-    path = trained.run.path
+    path = trained.directory.path
     require_no_context(trained, "onnx")
     if trained.precision != "float32":
         raise Mistake(
@@ -288,7 +288,7 @@ def quiet_exporter() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _description(trained: Trained) -> dict[str, Any]:
+def _description(trained: LoadedRun) -> dict[str, Any]:
     """What a program needs to know besides the graphs."""
     search = make(trained.settings.search)
     beam = search if isinstance(search, BeamSearch) else BeamSearch(constraints=getattr(search, "constraints", None))

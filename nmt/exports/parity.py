@@ -12,7 +12,7 @@ from nmt.decoding.beam import BeamSearch
 from nmt.decoding.state import Decodable
 from nmt.errors import CheckFailed, Mistake
 from nmt.runs.forced_batches import piece_log_probs, readable_batches
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator, named_search
 from nmt.text import BOS, EOS, normalize
 
@@ -85,7 +85,7 @@ class Parity(NamedTuple):
             )
 
 
-def comparison_search(trained: Trained) -> Mapping[str, Any]:
+def comparison_search(trained: LoadedRun) -> Mapping[str, Any]:
     """The search that finds the translations to compare, in the form that `build_translator` takes.
 
     It is the run's beam search without a coverage penalty, which not every format supports. For a run that samples, it
@@ -98,7 +98,7 @@ def comparison_search(trained: Trained) -> Mapping[str, Any]:
     return {**beam, "constraints": stored.get("constraints", beam["constraints"])}
 
 
-def compare(trained: Trained, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
+def compare(trained: LoadedRun, exported: Exported, sources: Sequence[str], references: Sequence[str]) -> Parity:
     """Compares the run and its export on sentence pairs, leaving out pairs that are too long for either.
 
     Raises Mistake if no pair is left.
@@ -125,7 +125,7 @@ def compare(trained: Trained, exported: Exported, sources: Sequence[str], refere
 
 
 def log_prob_differences(
-    trained: Trained, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    trained: LoadedRun, exported: Exported, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> dict[int, list[float]]:
     """The absolute difference in log p of each target piece and of EOS, in nats, by the index of the pair.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from nmt.errors import Mistake
 from nmt.insight.sentence_pair import forced_log_probs
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 
 class Choice(NamedTuple):
@@ -16,7 +16,7 @@ class Choice(NamedTuple):
     """In nats."""
 
 
-def alternatives(trained: Trained, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
+def alternatives(run: LoadedRun, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
     """The `number` most likely pieces at each position of a target, EOS included, best first.
 
     Source and target are ids without BOS and EOS. Raises whatever `forced_log_probs` raises, and ValueError
@@ -24,9 +24,9 @@ def alternatives(trained: Trained, source: list[int], target: list[int], number:
     """
     if number < 1:
         raise Mistake(f"number is {number}; it must be at least 1.")
-    log_probs = forced_log_probs(trained, source, target)
+    log_probs = forced_log_probs(run, source, target)
     best = log_probs.topk(min(number, log_probs.shape[1]))
-    pieces = trained.tokenizers.target.pieces
+    pieces = run.tokenizers.target.pieces
     return [
         [Choice(*choice) for choice in zip(pieces(ids), ids, values, strict=True)]
         for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)

@@ -22,7 +22,7 @@ from nmt.insight.attribution import (
 from nmt.insight.forced_maps import IdPair, MakeMaps, forced_maps
 from nmt.maps.attention_map import AttentionMap, EarlierPair, SentenceMaps, site_labels
 from nmt.runs.forced_batches import piece_log_probs, readable_batches
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import EOS, Tokenizer, normalize
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -39,7 +39,7 @@ _GRADIENTS = ("gradient_x_input", "integrated_gradients")
 
 
 def chosen_method(
-    trained: Trained,
+    run: LoadedRun,
     name: str,
     contrast: str | None = None,
     steps: int | None = None,
@@ -52,7 +52,7 @@ def chosen_method(
     """
     if name not in METHODS:
         raise Mistake(unknown("method", name, METHODS))
-    if name in _GRADIENTS and trained.precision == "int8":
+    if name in _GRADIENTS and run.precision == "int8":
         raise Mistake(f"method={name} needs gradients, which precision=int8 does not support; use precision=float32.")
     settings: dict[str, Any] = {}
     if contrast is not None:
@@ -61,7 +61,7 @@ def chosen_method(
                 "method=value_zeroing takes no contrast, because it compares vectors; leave out contrast, or use "
                 "method=occlusion."
             )
-        settings["contrast"] = contrast_id(trained.tokenizers.target, contrast)
+        settings["contrast"] = contrast_id(run.tokenizers.target, contrast)
     if steps is not None:
         if name != "integrated_gradients":
             raise Mistake(f"steps has no effect with method={name}; leave it out, or use method=integrated_gradients.")
@@ -73,12 +73,12 @@ def chosen_method(
     return partial(METHODS[name], **settings)
 
 
-def map_maker(trained: Trained, method: str) -> MakeMaps:
+def map_maker(run: LoadedRun, method: str) -> MakeMaps:
     """The function that makes the maps of ATTENTION or of an attribution. Raises Mistake as `chosen_method` does."""
-    return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(trained, method))
+    return forced_maps if method == ATTENTION else partial(attribution_maps, method=chosen_method(run, method))
 
 
-def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+def p_cxmi_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """What earlier sentences add to log p of each target piece, in nats (P-CXMI; Fernandes et al. 2021, section 4).
 
     The map belongs to the site 'context'. The column of an earlier sentence is log p(y_t | all earlier sentences) minus
@@ -94,11 +94,11 @@ def p_cxmi_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) ->
         variants = [pair.earlier, *without, ()]
         found: dict[int, Tensor] = {}
         repeated = [pair.source] * len(variants), [pair.target] * len(variants)
-        for indices, batch in readable_batches([trained], *repeated, batch_tokens, variants):
-            found |= zip(indices, piece_log_probs([trained], batch), strict=True)
+        for indices, batch in readable_batches([run], *repeated, batch_tokens, variants):
+            found |= zip(indices, piece_log_probs([run], batch), strict=True)
         if len(found) < len(variants):  # too long for the model
             continue
-        source, target = trained.tokenizers
+        source, target = run.tokenizers
         earlier = [EarlierPair(source.pieces(ours), target.pieces(theirs)) for ours, theirs in pair.earlier]
         pieces = source.pieces(pair.source), target.pieces(pair.target)
         signed = torch.stack([found[0] - found[other] for other in range(1, len(variants))], dim=-1)
@@ -128,7 +128,7 @@ def contrast_id(tokenizer: Tokenizer, contrast: str) -> int:
 
 
 def attribution_maps(
-    trained: Trained, pairs: Sequence[IdPair], batch_tokens: int, method: Method
+    run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int, method: Method
 ) -> Iterator[SentenceMaps]:
     """The map of each pair, longest first; a pair that has an empty side or is too long for the model has none.
 
@@ -137,12 +137,12 @@ def attribution_maps(
     """
     pairs = [pair for pair in pairs if pair.source and pair.target]
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    for indices, batch in readable_batches([trained], *sides, batch_tokens):
+    for indices, batch in readable_batches([run], *sides, batch_tokens):
         longest = max(batch.source.shape[1], batch.target_input.shape[1])
-        found = method(trained.model, batch.to(trained.device), max(1, batch_tokens // longest)).float().cpu().numpy()
+        found = method(run.model, batch.to(run.device), max(1, batch_tokens // longest)).float().cpu().numpy()
         for row, index in enumerate(indices):
             source, target = (
-                tokenizer.pieces(side[index]) for tokenizer, side in zip(trained.tokenizers, sides, strict=True)
+                tokenizer.pieces(side[index]) for tokenizer, side in zip(run.tokenizers, sides, strict=True)
             )
             labels = site_labels(source, target)["cross"]
             signed = found[row, : len(labels.inputs), : len(labels.columns)][None, None]

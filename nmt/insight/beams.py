@@ -9,7 +9,7 @@ from nmt.decoding.beam import Observed, Step
 from nmt.decoding.state import Hypothesis
 from nmt.errors import Mistake
 from nmt.insight.sentence_pair import check_length
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 
 
@@ -26,7 +26,7 @@ Watch = Callable[[list[Beam]], None]
 
 
 def watched_search(
-    trained: Trained,
+    run: LoadedRun,
     source: list[int],
     watch: Watch,
     prefix: Sequence[int] = (),
@@ -49,9 +49,9 @@ def watched_search(
         if beams:  # every hypothesis may have ended
             watch(sorted(beams, key=lambda beam: -beam.log_prob))
 
-    translator = build_translator([trained], settings, observe=observe)
+    translator = build_translator([run], settings, observe=observe)
     if not isinstance(translator.search, Observed):
         raise Mistake("Only a beam search has steps to watch, but this run samples; use a run with search=beam.")
     check_length("source", source, translator.max_source_tokens)
-    check_length("source", source, trained.model.max_source)
+    check_length("source", source, run.model.max_source)
     return translator.search_ids([source], [prefix])[0]

@@ -10,7 +10,7 @@ from nmt.config.messages import unknown
 from nmt.errors import Mistake
 from nmt.insight.sentence_pair import check_index, forced_log_probs
 from nmt.maps.attention_map import site_labels
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 
 class Cells(NamedTuple):
@@ -46,22 +46,22 @@ class Cells(NamedTuple):
     context: list[float]
 
 
-def cells(trained: Trained, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
+def cells(run: LoadedRun, source: list[int], target: list[int], site: str, layer: int, head: int, row: int) -> Cells:
     """One row of a map of a sentence pair; `source` and `target` are ids without BOS and EOS.
 
     Raises Mistake for a site, layer, head or row that does not exist, and whatever `forced_log_probs` raises.
     """
-    sites = trained.model.sentence_sites
+    sites = run.model.sentence_sites
     if site not in sites:
         raise Mistake(unknown("attention site", site, list(sites)))
     layers = sites[site]
-    of_source, of_target = trained.tokenizers
+    of_source, of_target = run.tokenizers
     labels = site_labels(of_source.pieces(source), of_target.pieces(target))[site]
     check_index("layer", layer, len(layers), site)
     check_index("head", head, layers[0].num_heads, site)
     check_index("row", row, len(labels.inputs), site)
     attention = layers[layer]
-    calls = _calls(trained, attention, source, target)
+    calls = _calls(run, attention, source, target)
     # A recurrent decoder calls its attention once per step, a Transformer once for all steps.
     queries, keys, values, mask, asking = calls[row] if len(calls) > 1 else calls[0]
     index = 0 if len(calls) > 1 else row
@@ -90,7 +90,7 @@ def cells(trained: Trained, source: list[int], target: list[int], site: str, lay
     )
 
 
-def _calls(trained: Trained, attention: Attention, source: list[int], target: list[int]) -> list[Any]:
+def _calls(run: LoadedRun, attention: Attention, source: list[int], target: list[int]) -> list[Any]:
     """The arguments of each call to an Attention while the model reads a sentence pair."""
     seen: list[Any] = []
 
@@ -100,7 +100,7 @@ def _calls(trained: Trained, attention: Attention, source: list[int], target: li
 
     hook = attention.register_forward_pre_hook(keep)
     try:
-        forced_log_probs(trained, source, target)
+        forced_log_probs(run, source, target)
     finally:
         hook.remove()
     return seen

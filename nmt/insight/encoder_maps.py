@@ -8,10 +8,10 @@ from nmt.data.batch import pad_source
 from nmt.insight.forced_maps import IdPair
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.recorder import Recorder
-from nmt.runs.encoder import Encoder
+from nmt.runs.encoder import LoadedEncoder
 
 
-def encoder_maps(encoder: Encoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+def encoder_maps(encoder: LoadedEncoder, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """The maps of each source at encoder_self, longest sentences first; no piece is masked, and targets are ignored."""
     waiting = sorted(pairs, key=lambda pair: len(pair.source), reverse=True)
     while waiting:

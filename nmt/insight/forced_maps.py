@@ -9,7 +9,7 @@ from nmt.data.batch import Example, TokenizedPair
 from nmt.maps.attention_map import EarlierPair, SentenceMaps
 from nmt.maps.recorder import Recorder
 from nmt.runs.forced_batches import readable_batches
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 
 class IdPair(NamedTuple):
@@ -27,8 +27,8 @@ class IdPair(NamedTuple):
     """The earlier pairs of the same document that the run reads."""
 
 
-MakeMaps = Callable[[Trained, Sequence[IdPair], int], Iterator[SentenceMaps]]
-"""make_maps(trained, pairs, batch_tokens) yields the maps of each pair, in any order; some pairs may have none."""
+MakeMaps = Callable[[LoadedRun, Sequence[IdPair], int], Iterator[SentenceMaps]]
+"""make_maps(run, pairs, batch_tokens) yields the maps of each pair, in any order; some pairs may have none."""
 
 
 def first_ranked(
@@ -41,20 +41,18 @@ def first_ranked(
     return [IdPair(line, 1, source, target, None, before) for line, (source, target, before) in enumerate(every, 1)]
 
 
-def forced_maps(trained: Trained, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
+def forced_maps(run: LoadedRun, pairs: Sequence[IdPair], batch_tokens: int) -> Iterator[SentenceMaps]:
     """The maps of each pair, longest first; a pair that has an empty side or is too long for the model has none."""
     pairs = [pair for pair in pairs if pair.source and pair.target]
-    examples = [
-        trained.window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)
-    ]
+    examples = [run.window(Example(index, pair.source, pair.target, pair.earlier)) for index, pair in enumerate(pairs)]
     sides = [[getattr(example, name) for example in examples] for name in ("source", "target", "earlier")]
-    pieces = [tokenizer.pieces for tokenizer in trained.tokenizers]
-    for indices, batch in readable_batches([trained], sides[0], sides[1], batch_tokens, sides[2]):
+    pieces = [tokenizer.pieces for tokenizer in run.tokenizers]
+    for indices, batch in readable_batches([run], sides[0], sides[1], batch_tokens, sides[2]):
         recorder = Recorder()
         with torch.inference_mode():
-            on_device = batch.to(trained.device)
+            on_device = batch.to(run.device)
             inputs = on_device.source, on_device.source_mask, on_device.target_input
-            trained.model(*inputs, watch=recorder, context=on_device.context)
+            run.model(*inputs, watch=recorder, context=on_device.context)
         for row, index in enumerate(indices):
             pair, example = pairs[index], examples[index]
             source, target = pieces[0](example.source), pieces[1](example.target)

@@ -24,7 +24,7 @@ from nmt.insight.sentence_pair import best_translation, check_index, check_lengt
 from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
@@ -102,7 +102,7 @@ def intervened(model: Seq2Seq, interventions: Sequence[Intervention]) -> Iterato
 
 
 def intervene(
-    trained: Trained,
+    run: LoadedRun,
     source: list[int],
     interventions: Sequence[Intervention],
     target: list[int] | None = None,
@@ -116,30 +116,30 @@ def intervene(
     every step of a beam search. Raises whatever `intervened` raises, and ValueError if the source or the target is
     empty or too long for the model.
     """
-    with intervened(trained.model, interventions):  # a mistake is reported before anything is computed
+    with intervened(run.model, interventions):  # a mistake is reported before anything is computed
         pass
     if target is None:
-        target = best_translation(trained, source, prefix, search, observe)
+        target = best_translation(run, source, prefix, search, observe)
     else:
-        check_length("target", target, trained.model.max_target)
+        check_length("target", target, run.model.max_target)
     first = min((each.first_step for each in interventions), default=0)
     kept = max(target[:first], prefix, key=len)
 
-    intact = forced(trained, source, target)
-    with intervened(trained.model, interventions):
-        same = forced(trained, source, target)
-        changed = forced(trained, source, best_translation(trained, source, kept, search, observe))
-    return Comparison(trained.tokenizers.source.pieces(source), intact, same, changed)
+    intact = forced(run, source, target)
+    with intervened(run.model, interventions):
+        same = forced(run, source, target)
+        changed = forced(run, source, best_translation(run, source, kept, search, observe))
+    return Comparison(run.tokenizers.source.pieces(source), intact, same, changed)
 
 
-def forced(trained: Trained, source: list[int], target: list[int]) -> Decoded:
+def forced(run: LoadedRun, source: list[int], target: list[int]) -> Decoded:
     """A translation with its log-probabilities and maps. Raises whatever `forced_log_probs` raises."""
     recorder = Recorder()
-    log_probs = forced_log_probs(trained, source, target, recorder)
+    log_probs = forced_log_probs(run, source, target, recorder)
     chosen = log_probs[torch.arange(len(log_probs)), torch.tensor([*target, EOS_ID])]
-    pieces = trained.tokenizers.target.pieces(target)
-    maps = recorder.sentence(0, trained.tokenizers.source.pieces(source), pieces)
-    text = normalize(trained.tokenizers.target.decode(target))
+    pieces = run.tokenizers.target.pieces(target)
+    maps = recorder.sentence(0, run.tokenizers.source.pieces(source), pieces)
+    text = normalize(run.tokenizers.target.decode(target))
     return Decoded(text, list(target), [*pieces, EOS], chosen.tolist(), maps)
 
 

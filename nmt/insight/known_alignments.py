@@ -23,7 +23,7 @@ from nmt.maps.links import (
     rates,
     read_alignments,
 )
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import normalize
 
 _CORPUS = "sample:test"
@@ -70,7 +70,7 @@ def aligned_pairs(direction: Direction) -> tuple[AlignedPair, ...]:
     return tuple(pair for pair, _ in zip(short, range(_NUMBER), strict=False))
 
 
-def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
+def agreement(run: LoadedRun, pair: AlignedPair, choice: Choice, guess: Sequence[Link] = ()) -> Agreement:
     """How well the map that `choice` selects, and a guess, agree with the known alignment of a pair.
 
     Raises Mistake for a layer or head that the run does not have, and for a link outside of the pair.
@@ -82,9 +82,9 @@ def agreement(trained: Trained, pair: AlignedPair, choice: Choice, guess: Sequen
                 f"The link {i}-{j} does not fit {len(source_words)} source and {len(target_words)} target words; "
                 "count words from 0 and write the source word first."
             )
-    tokenizers = trained.tokenizers
+    tokenizers = run.tokenizers
     source, target = tokenizers.source.encode(pair.source), tokenizers.target.encode(pair.target)
-    cross = next(item for item in forced(trained, source, target).maps if item.site == "cross")
+    cross = next(item for item in forced(run, source, target).maps if item.site == "cross")
     pieces = tokenizers.source.pieces(source), tokenizers.target.pieces(target)
     layers, heads = cross.weights.shape[:2]
     check_index("layer", choice.layer, layers, "cross")

@@ -17,8 +17,8 @@ from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
-from nmt.runs.encoder import Encoder
-from nmt.runs.load import Trained, documents_to_read
+from nmt.runs.encoder import LoadedEncoder
+from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.runs.search import build_translator, search_config
 from nmt.tables import Table
 from nmt.text import normalize
@@ -55,7 +55,7 @@ def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
 
 
 def export_maps(
-    trained: Trained,
+    run: LoadedRun,
     files: MapFiles,
     settings: MapFileSettings,
     drawing: Drawing,
@@ -69,36 +69,38 @@ def export_maps(
     """
     source, target, _ = files
     if target is None:
-        pairs = _translated(trained, source, settings)
+        pairs = _translated(run, source, settings)
     else:
-        lines = zip(trained.tokenizers, read_parallel(source, target), strict=True)
+        lines = zip(run.tokenizers, read_parallel(source, target), strict=True)
         ids = [tokenizer.encode_all([normalize(line) for line in side]) for tokenizer, side in lines]
-        numbers, earlier = documents_to_read(trained, settings.documents, len(ids[0])), None
+        numbers, earlier = documents_to_read(run, settings.documents, len(ids[0])), None
         if numbers is not None:
-            earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), trained.window)
+            earlier = earlier_pairs(numbers, list(zip(*ids, strict=True)), run.window)
         pairs = first_ranked(ids[0], ids[1], earlier)
-    limits = {"source": trained.model.max_source, "target": trained.model.max_target}
+    limits = {"source": run.model.max_source, "target": run.model.max_target}
     made_from = {
-        **described_run(trained.run, trained.model, trained.direction),
+        **described_run(run.directory, run.model, run.direction),
         **(made_by or {}),
         **described_files(source, target),
-        "search": None if target else search_config(trained.settings.search, settings.search),
+        "search": None if target else search_config(run.settings.search, settings.search),
     }
     _write_and_draw(
-        files, pairs, limits, settings, drawing, made_from, lambda some: make_maps(trained, some, settings.batch_tokens)
+        files, pairs, limits, settings, drawing, made_from, lambda some: make_maps(run, some, settings.batch_tokens)
     )
 
 
-def export_encoder_maps(encoder: Encoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
+def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
     """Like `export_maps`, for a pretrained encoder, which reads source lines without targets.
 
     Raises Mistake if a target file is given, or if no line has maps.
     """
     if files.target is not None:
-        raise Mistake(f"target is {files.target}, but {encoder.run.path} is a pretrained encoder: leave out target.")
+        raise Mistake(
+            f"target is {files.target}, but {encoder.directory.path} is a pretrained encoder: leave out target."
+        )
     lines = encoder.tokenizers.source.encode_all([normalize(line) for line in read_lines(files.source)])
     made_from = {
-        **described_run(encoder.run, encoder.model, None),
+        **described_run(encoder.directory, encoder.model, None),
         **described_files(files.source, None),
         "target": None,
         "search": None,
@@ -177,12 +179,12 @@ def _check_free(out: Path, *, overwrite: bool) -> None:
         )
 
 
-def _translated(trained: Trained, source: Path, settings: MapFileSettings) -> list[IdPair]:
+def _translated(run: LoadedRun, source: Path, settings: MapFileSettings) -> list[IdPair]:
     """Each source line with every hypothesis of the search, or with an empty target if it is not translated."""
-    sources = trained.tokenizers.source.encode_all([normalize(line) for line in read_lines(source)])
-    translator = build_translator([trained], settings.search, settings.batch_tokens)
+    sources = run.tokenizers.source.encode_all([normalize(line) for line in read_lines(source)])
+    translator = build_translator([run], settings.search, settings.batch_tokens)
     short = [ids if len(ids) < settings.max_tokens else [] for ids in sources]
-    documents = documents_to_read(trained, settings.documents, len(sources))
+    documents = documents_to_read(run, settings.documents, len(sources))
     found, earlier = translator.search_documents(short, documents, report=Pace("sentences translated"))
     return [
         IdPair(line, rank, ids, target_ids, score, before)

@@ -14,12 +14,12 @@ from nmt.data.batch import Example, collate
 from nmt.decoding.beam import Observe
 from nmt.errors import Mistake
 from nmt.models.base import Watch
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 
 
 def best_translation(
-    trained: Trained,
+    run: LoadedRun,
     source: list[int],
     prefix: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
@@ -30,24 +30,24 @@ def best_translation(
     `settings` override some of the search's settings; `observe` receives every step of a beam search. Raises Mistake
     if the source is empty or too long.
     """
-    check_length("source", source, trained.model.max_source)
-    return build_translator([trained], settings, observe=observe).search_ids([source], [prefix])[0][0].ids
+    check_length("source", source, run.model.max_source)
+    return build_translator([run], settings, observe=observe).search_ids([source], [prefix])[0][0].ids
 
 
 def forced_log_probs(
-    trained: Trained, source: list[int], target: list[int], watch: Watch | None = None
+    run: LoadedRun, source: list[int], target: list[int], watch: Watch | None = None
 ) -> Float[Tensor, "target vocab"]:
     """log p of every piece at each position of a given target, EOS included, in nats.
 
     The target may be empty, because a search may find an empty one. `watch` receives the attention of every site and
     layer. Raises Mistake if the source is empty, or if a side is too long.
     """
-    check_length("source", source, trained.model.max_source)
-    check_length("target", target, trained.model.max_target, least=0)
+    check_length("source", source, run.model.max_source)
+    check_length("target", target, run.model.max_target, least=0)
     batch = collate([Example(0, source, target)])
-    inputs = (tensor.to(trained.device) for tensor in (batch.source, batch.source_mask, batch.target_input))
+    inputs = (tensor.to(run.device) for tensor in (batch.source, batch.source_mask, batch.target_input))
     with torch.inference_mode():
-        log_probs: Tensor = trained.model(*inputs, watch=watch).float().log_softmax(dim=-1)[0]
+        log_probs: Tensor = run.model(*inputs, watch=watch).float().log_softmax(dim=-1)[0]
     return log_probs
 
 

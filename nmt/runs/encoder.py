@@ -18,10 +18,10 @@ from nmt.runs.load import choose_device
 from nmt.text import TokenizerPair
 
 
-class Encoder(NamedTuple):
+class LoadedEncoder(NamedTuple):
     """A finished run of nmt.pretrain, loaded into memory; its source and target tokenizers are the same."""
 
-    run: EncoderDirectory
+    directory: EncoderDirectory
     settings: EncoderSettings
     tokenizers: TokenizerPair
     model: MaskedTransformer
@@ -35,7 +35,7 @@ def build_encoder(model: Node, tokenizers: TokenizerPair) -> MaskedTransformer:
     return encoder
 
 
-def load_encoder(path: Path, device: str) -> Encoder:
+def load_encoder(path: Path, device: str) -> LoadedEncoder:
     """The pretrained encoder in a folder.
 
     Raises Mistake if the folder holds no finished encoder, if its files do not belong together,
@@ -60,4 +60,4 @@ def load_encoder(path: Path, device: str) -> Encoder:
             f"vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."
         ) from error
     with_plain_weights(model)
-    return Encoder(run, settings, tokenizers, model.eval().to(place), place)
+    return LoadedEncoder(run, settings, tokenizers, model.eval().to(place), place)

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from nmt.data.batch import Batch, Example, TokenizedPair, collate
 from nmt.decoding.translator import batches_by_length
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import PAD
 
 
 def readable_batches(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     batch_tokens: int,
@@ -43,7 +43,7 @@ def readable_batches(
 
 
 @torch.inference_mode()
-def piece_log_probs(runs: Sequence[Trained], batch: Batch) -> Float[Tensor, "batch target"]:
+def piece_log_probs(runs: Sequence[LoadedRun], batch: Batch) -> Float[Tensor, "batch target"]:
     """log p of each target piece, 0 at padding; for several runs, the log of their mean probability."""
     chosen = []
     for run in runs:

@@ -29,10 +29,10 @@ from nmt.text import TokenizerPair
 DEVICES = ("auto", "cpu", "cuda")
 
 
-class Trained(NamedTuple):
+class LoadedRun(NamedTuple):
     """A run in memory: its settings, tokenizers and model, which is on `device` and in `precision`."""
 
-    run: RunDirectory
+    directory: RunDirectory
     settings: RunSettings
     tokenizers: TokenizerPair
     model: Seq2Seq
@@ -47,8 +47,8 @@ class Trained(NamedTuple):
         """Raises Mistake if the run reads no earlier sentences; `key` is the setting that would have no effect."""
         if not self.window.sentences:
             raise Mistake(
-                f"{key} has no effect on {self.run.path}, which reads each sentence by itself; leave it out, or use a "
-                "run trained with context=hierarchical or context=concatenate."
+                f"{key} has no effect on {self.directory.path}, which reads each sentence by itself; leave it out, "
+                "or use a run trained with context=hierarchical or context=concatenate."
             )
 
     @property
@@ -74,7 +74,7 @@ def context_window(settings: RunSettings) -> ContextWindow:
     )
 
 
-def documents_to_read(trained: Trained, documents: str | None, lines: int) -> list[int] | None:
+def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list[int] | None:
     """The document number of each line, read from the file `documents`; None if there is no file.
 
     `lines` is the number of lines that the file must have. Raises Mistake for a missing file, and
@@ -82,11 +82,11 @@ def documents_to_read(trained: Trained, documents: str | None, lines: int) -> li
     """
     if documents is None:
         return None
-    trained.require_context("documents")
+    run.require_context("documents")
     return documents_of_file(existing_file("documents", documents), lines)
 
 
-def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
+def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     """The finished run in a folder.
 
     Raises Mistake if the folder holds no finished run, if its files do not belong
@@ -121,7 +121,7 @@ def load_run(path: Path, device: str, precision: str = "float32") -> Trained:
         ) from error
     with_plain_weights(model)
     model = with_precision(model.eval(), precision, place)
-    return Trained(run, settings, tokenizers, model, place, precision)
+    return LoadedRun(run, settings, tokenizers, model, place, precision)
 
 
 def save_weights(model: Attending, path: Path) -> None:
@@ -146,7 +146,7 @@ def system_errors(path: Path) -> Iterator[None]:
         raise OSError(code, os.strerror(code), str(path)) from error
 
 
-def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[Trained]:
+def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[LoadedRun]:
     """The finished runs in these folders, which translate as an ensemble if there are several.
 
     Raises whatever `load_run` raises, and ValueError if there are no folders, or if the runs' directions, vocabularies
@@ -164,7 +164,7 @@ def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float3
                 differ = "they read different numbers of earlier sentences; use runs with the same context."
             else:
                 differ = "their tokenizers differ; train them on the same corpus with the same tokenizer settings."
-            raise Mistake(f"{other.run.path} and {first.run.path} cannot translate together: {differ}")
+            raise Mistake(f"{other.directory.path} and {first.directory.path} cannot translate together: {differ}")
     return runs
 
 
@@ -178,7 +178,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def _must_agree(trained: Trained) -> tuple[object, ...]:
+def _must_agree(run: LoadedRun) -> tuple[object, ...]:
     """What must be equal in all runs of an ensemble."""
-    tokenizers = trained.tokenizers
-    return trained.direction, trained.window, tokenizers.source.model, tokenizers.target.model
+    tokenizers = run.tokenizers
+    return run.direction, run.window, tokenizers.source.model, tokenizers.target.model

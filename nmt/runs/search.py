@@ -16,7 +16,7 @@ from nmt.decoding.state import Decodable, Search
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translator
 from nmt.errors import Mistake
 from nmt.evaluation.scores import sentence_chrf
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 
 class Engine(NamedTuple):
@@ -34,7 +34,7 @@ class Engine(NamedTuple):
 
 
 def build_translator(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
     max_source_tokens: int | None = None,

@@ -29,7 +29,7 @@ from nmt.maps.links import (
 from nmt.maps.symmetrization import LINKS, all_links
 from nmt.maps.words import merge_pieces
 from nmt.pace import Pace
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -78,49 +78,49 @@ def read_gold(path: Path, pairs: Pairs, direction: Direction) -> Gold:
     return Gold(pairs, alignments)
 
 
-def gold_file(trained: Trained, prefix: str) -> Path | None:
+def gold_file(run: LoadedRun, prefix: str) -> Path | None:
     """The path of the gold alignments next to one of the run's corpora, or None if it has none.
 
     Also None for a corpus that is detokenized, because alignments refer to the words in the file.
     """
-    return None if trained.settings.data.becomes_plain(prefix) else alignment_file(prefix, trained.direction)
+    return None if run.settings.data.becomes_plain(prefix) else alignment_file(prefix, run.direction)
 
 
-def read_valid_gold(trained: Trained) -> Gold | None:
+def read_valid_gold(run: LoadedRun) -> Gold | None:
     """A run's validation split with its alignments, or None if it has no alignments.
 
     Raises Mistake if the split itself is missing, because the error rate depends on the choice made on it.
     """
-    prefix = trained.settings.data.valid
-    absent = [path for path in file_pair(prefix, trained.direction) if not path.is_file()]
+    prefix = run.settings.data.valid
+    absent = [path for path in file_pair(prefix, run.direction) if not path.is_file()]
     if absent:
         raise Mistake(
             f"{absent[0]} does not exist. It belongs to the run's data.valid, which is used to choose the map for the "
-            "alignment error rate; run the command in the folder where the run was trained, or copy the file."
+            "alignment error rate; run the command in the folder where the run was run, or copy the file."
         )
-    path = gold_file(trained, prefix)
-    return read_gold(path, read_pairs(prefix, trained.direction), trained.direction) if path else None
+    path = gold_file(run, prefix)
+    return read_gold(path, read_pairs(prefix, run.direction), run.direction) if path else None
 
 
-def alignment_error(trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
+def alignment_error(run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens: int) -> Links:
     """AER, precision and recall against `gold`, for the row, layer and head with the lowest AER on `valid`.
 
     Without `valid`, it uses the row that predicts the piece, the last layer and the mean of its heads.
     """
-    return chosen_links(*cross_maps(trained, gold, valid, batch_tokens))
+    return chosen_links(*cross_maps(run, gold, valid, batch_tokens))
 
 
 def cross_maps(
-    trained: Trained, gold: Gold, valid: Gold | None, batch_tokens: int, make_maps: MakeMaps = forced_maps
+    run: LoadedRun, gold: Gold, valid: Gold | None, batch_tokens: int, make_maps: MakeMaps = forced_maps
 ) -> tuple[Maps, Maps | None]:
     """The maps of the sentences and of the validation split, which are the same object if both sets are the same.
 
     The second is None if `valid` is None. `make_maps` makes the maps, either of attention or of an attribution.
     """
-    maps = _maps(trained, gold, batch_tokens, make_maps)
+    maps = _maps(run, gold, batch_tokens, make_maps)
     if valid is None or valid == gold:
         return maps, valid and maps
-    return maps, _maps(trained, valid, batch_tokens, make_maps)
+    return maps, _maps(run, valid, batch_tokens, make_maps)
 
 
 def chosen_links(maps: Maps, valid: Maps | None) -> Links:
@@ -149,11 +149,11 @@ def rates_by_way(maps: Maps, choice: Choice, threshold: float) -> dict[str, Rate
     }
 
 
-def _maps(trained: Trained, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
+def _maps(run: LoadedRun, gold: Gold, batch_tokens: int, make_maps: MakeMaps) -> Maps:
     """The maps from forced decoding of the references. Logs a warning if some pairs have no map."""
-    tokenizers = trained.tokenizers
+    tokenizers = run.tokenizers
     ids = tokenizers.source.encode_all(gold.pairs.source), tokenizers.target.encode_all(gold.pairs.target)
-    made = Pace("maps made").over(make_maps(trained, first_ranked(*ids), batch_tokens), len(gold.alignments))
+    made = Pace("maps made").over(make_maps(run, first_ranked(*ids), batch_tokens), len(gold.alignments))
     found = sorted(made, key=lambda sentence: sentence.line)
     if len(found) < len(gold.alignments):
         logger.warning(

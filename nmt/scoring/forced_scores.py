@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.data.documents import check_named, earlier_pairs
 from nmt.errors import Mistake
 from nmt.runs.forced_batches import piece_log_probs, readable_batches
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Perplexity(NamedTuple):
 
 
 def log_probs(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     sources: Sequence[str],
     targets: Sequence[str],
     batch_tokens: int = 4096,
@@ -57,7 +57,7 @@ def log_probs(
 
 
 def log_probs_of_ids(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     batch_tokens: int,
@@ -82,24 +82,24 @@ def log_probs_of_ids(
     return found
 
 
-def perplexity(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> Perplexity:
+def perplexity(found: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> Perplexity:
     """The perplexities of targets with these log-probabilities; lines whose value is NaN are left out."""
     lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
-    units = (_pieces(lines, trained), sum(len(line.split()) for line in lines), sum(map(len, lines)))
+    units = (_pieces(lines, run), sum(len(line.split()) for line in lines), sum(map(len, lines)))
     nats = -sum(value for value in found if not math.isnan(value))
     piece, word, character = (_exp(nats / (number + len(lines))) if lines else math.nan for number in units)
     return Perplexity(piece, word, character, len(lines))
 
 
-def mean_log_prob(found: Sequence[float], trained: Trained, targets: Sequence[str]) -> float:
+def mean_log_prob(found: Sequence[float], run: LoadedRun, targets: Sequence[str]) -> float:
     """The mean log-probability per piece, including EOS, in nats; lines whose value is NaN are left out."""
     lines = [normalize(line) for value, line in zip(found, targets, strict=True) if not math.isnan(value)]
     nats = sum(value for value in found if not math.isnan(value))
-    return nats / (_pieces(lines, trained) + len(lines)) if lines else math.nan
+    return nats / (_pieces(lines, run) + len(lines)) if lines else math.nan
 
 
-def _pieces(lines: list[str], trained: Trained) -> int:
-    return sum(len(ids) for ids in trained.tokenizers.target.encode_all(lines))
+def _pieces(lines: list[str], run: LoadedRun) -> int:
+    return sum(len(ids) for ids in run.tokenizers.target.encode_all(lines))
 
 
 def _exp(nats: float) -> float:

@@ -18,7 +18,7 @@ from nmt.evaluation.sanity import hypothesis_warnings, looks_tokenized
 from nmt.evaluation.scores import Score, all_metrics, corpus_scores, headline_metrics, sentence_scores
 from nmt.files import write_json
 from nmt.pace import Pace
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine, build_translator, longest_source, search_config
 from nmt.scoring.alignment_error import Gold, Links, alignment_error
 from nmt.scoring.forced_scores import Perplexity, log_probs, perplexity
@@ -43,7 +43,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_runs(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     test_set: TestSet,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
@@ -94,12 +94,12 @@ def evaluate_runs(
     return found
 
 
-def score_test_split(trained: Trained) -> list[Score]:
+def score_test_split(run: LoadedRun) -> list[Score]:
     """Evaluates a run on its test split and returns the scores, or an empty list if it has no test split."""
-    if "test" not in trained.settings.data.held_out:
+    if "test" not in run.settings.data.held_out:
         return []
     logger.info("Scoring the test split")
-    return evaluate_runs([trained], split_test_set(trained, "test")).scores
+    return evaluate_runs([run], split_test_set(run, "test")).scores
 
 
 def _scores(test_set: TestSet, hypotheses: Sequence[str], language: str, comet: Comet | None) -> list[Score]:
@@ -123,7 +123,7 @@ def plain_text_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str
 
 
 def conditions(
-    runs: Sequence[Trained],
+    runs: Sequence[LoadedRun],
     test_set: TestSet,
     search: Mapping[str, Any] | None = None,
     batch_tokens: int = 4096,
@@ -148,7 +148,7 @@ def conditions(
     hashed = [
         found,
         BeamSearch.revision,
-        [file_digest(run.run.weights) for run in runs],
+        [file_digest(run.directory.weights) for run in runs],
         test_set.sources,
         test_set.references,
         test_set.tokenized,
@@ -156,23 +156,23 @@ def conditions(
         [(gold.pairs, _sorted_links(gold)) for gold in (test_set.gold, test_set.valid_gold) if gold],
         os.environ.get("SACREBLEU_SEED", "12345"),  # sacrebleu's default
     ]
-    return {"runs": [str(run.run.path) for run in runs], **found, "made_with": content_key(hashed)}
+    return {"runs": [str(run.directory.path) for run in runs], **found, "made_with": content_key(hashed)}
 
 
 def _sorted_links(gold: Gold) -> list[Any]:
     return [(sorted(alignment.sure), sorted(alignment.possible)) for alignment in gold.alignments]
 
 
-def training_counts(trained: Trained) -> Counter[str]:
+def training_counts(run: LoadedRun) -> Counter[str]:
     """How often each source word occurs in the run's training corpus; empty if one of its files is missing."""
-    data = trained.settings.data
-    files = {prefix: file_pair(prefix, trained.direction)[0] for prefix in data.train}
+    data = run.settings.data
+    files = {prefix: file_pair(prefix, run.direction)[0] for prefix in data.train}
     if not all(file.is_file() for file in files.values()):
         return Counter()
     counts = Counter[str]()
     for prefix, file in files.items():
         # A detokenizer takes half a second to build.
-        plain = detokenizer(trained.direction.source) if data.becomes_plain(prefix) else str
+        plain = detokenizer(run.direction.source) if data.becomes_plain(prefix) else str
         for line in iter_lines(file):
             counts.update(words_of(normalize(plain(line))))
     return counts

@@ -75,7 +75,7 @@ def run_system(
         evaluate_runs([run], test_set)
     hypotheses = (test_set.out / "hypotheses.txt").read_text(encoding="utf-8").split("\n")[:-1]
     scores = json.loads(file.read_text(encoding="utf-8"))
-    return System(dict(settings), hypotheses, scores, run.run.metrics()), test_set.references
+    return System(dict(settings), hypotheses, scores, run.directory.metrics()), test_set.references
 
 
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:

@@ -10,7 +10,7 @@ from nmt.data.documents import check_documents, read_documents
 from nmt.errors import Mistake
 from nmt.evaluation.sanity import looks_tokenized
 from nmt.files import check_folder, check_writable, existing_file
-from nmt.runs.load import Trained, documents_to_read
+from nmt.runs.load import LoadedRun, documents_to_read
 from nmt.scoring.alignment_error import Gold, gold_file, read_gold, read_valid_gold
 from nmt.scoring.references import is_tokenized, read_references, warn_of_references
 from nmt.text import normalize
@@ -46,7 +46,7 @@ class TestSet:
 
 
 def chosen_test_set(
-    trained: Trained,
+    run: LoadedRun,
     split: str,
     source: str | None = None,
     reference: list[str] | None = None,
@@ -62,45 +62,45 @@ def chosen_test_set(
     raise.
     """
     if source is None:
-        chosen = split_test_set(trained, split, out, " For your own files, use source=FILE reference=FILE.")
+        chosen = split_test_set(run, split, out, " For your own files, use source=FILE reference=FILE.")
     else:
-        chosen = own_test_set(trained, source, reference or [], alignment, out)
-        chosen = replace(chosen, documents=documents_to_read(trained, documents, len(chosen.sources)))
+        chosen = own_test_set(run, source, reference or [], alignment, out)
+        chosen = replace(chosen, documents=documents_to_read(run, documents, len(chosen.sources)))
     check_writable("out", chosen.out)
     return chosen
 
 
-def split_test_set(trained: Trained, name: str, out: str | None = None, remedy: str = "") -> TestSet:
+def split_test_set(run: LoadedRun, name: str, out: str | None = None, remedy: str = "") -> TestSet:
     """A split of the run's corpus. Raises Mistake for an unknown split, with `remedy` appended to the message."""
-    known = trained.settings.data.held_out
+    known = run.settings.data.held_out
     if name not in known:
         raise Mistake(unknown("split", name, known) + remedy)
-    data = trained.settings.data
-    pairs = read_references(known[name], trained.direction, data.becomes_plain(known[name]))
-    _warn_of_changed_files(trained, known[name])
-    folder = Path(out) if out else trained.run.path / "evaluation" / name
-    gold = gold_file(trained, known[name])
-    found = _test_set(trained, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
-    if not trained.window.sentences:
+    data = run.settings.data
+    pairs = read_references(known[name], run.direction, data.becomes_plain(known[name]))
+    _warn_of_changed_files(run, known[name])
+    folder = Path(out) if out else run.directory.path / "evaluation" / name
+    gold = gold_file(run, known[name])
+    found = _test_set(run, pairs, [pairs.target], gold, folder, is_tokenized(data.tokenized, pairs.target))
+    if not run.window.sentences:
         return found
-    if not check_documents(known[name], trained.direction):
+    if not check_documents(known[name], run.direction):
         logger.warning("%s has no document boundaries (PREFIX.doc): each line is read by itself.", known[name])
-    return replace(found, documents=read_documents(known[name], trained.direction))
+    return replace(found, documents=read_documents(known[name], run.direction))
 
 
-def _warn_of_changed_files(trained: Trained, prefix: str) -> None:
-    recorded = trained.run.metrics().get("corpora", {})
-    for file, digest in corpus_hashes([prefix], trained.direction).items():
+def _warn_of_changed_files(run: LoadedRun, prefix: str) -> None:
+    recorded = run.directory.metrics().get("corpora", {})
+    for file, digest in corpus_hashes([prefix], run.direction).items():
         if recorded.get(file, digest) != digest:
             logger.warning(
-                "%s has changed since %s was trained: these scores are not comparable with the earlier ones.",
+                "%s has changed since %s was run: these scores are not comparable with the earlier ones.",
                 file,
-                trained.run.path,
+                run.directory.path,
             )
 
 
 def own_test_set(
-    trained: Trained, source: str, reference: list[str], alignment: str | None = None, out: str | None = None
+    run: LoadedRun, source: str, reference: list[str], alignment: str | None = None, out: str | None = None
 ) -> TestSet:
     """The user's own files: a source, one or more references, and a gold alignment if there is one."""
     source_file = existing_file("source", source)
@@ -112,13 +112,13 @@ def own_test_set(
         references.append(translations)
     pairs = Pairs([normalize(line) for line in lines], references[0])
     gold = existing_file("alignment", alignment) if alignment else None
-    folder = Path(out) if out else trained.run.path / "evaluation" / "files" / source_file.stem
-    return _test_set(trained, pairs, references, gold, folder, looks_tokenized(references[0]))
+    folder = Path(out) if out else run.directory.path / "evaluation" / "files" / source_file.stem
+    return _test_set(run, pairs, references, gold, folder, looks_tokenized(references[0]))
 
 
 def _test_set(
-    trained: Trained, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
+    run: LoadedRun, pairs: Pairs, references: list[list[str]], gold_file: Path | None, out: Path, tokenized: bool
 ) -> TestSet:
     check_folder("out", out)
-    gold = read_gold(gold_file, pairs, trained.direction) if gold_file else None
-    return TestSet(pairs.source, references, gold, read_valid_gold(trained) if gold else None, out, tokenized)
+    gold = read_gold(gold_file, pairs, run.direction) if gold_file else None
+    return TestSet(pairs.source, references, gold, read_valid_gold(run) if gold else None, out, tokenized)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from nmt.decoding.beam import Step
 from nmt.decoding.translator import Translation, Translator
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.serving.gallery import Gallery
 
@@ -82,7 +82,7 @@ class Batcher:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._dispatcher: asyncio.Task[None] | None = None
         self._wanted: Callable[[], bool] = lambda: True  # whether a client is still waiting for the thread's result
-        self._last: tuple[Task, Trained, Translator] | None = None  # reused for batches of the same task
+        self._last: tuple[Task, LoadedRun, Translator] | None = None  # reused for batches of the same task
 
     @property
     def load(self) -> float:
@@ -121,7 +121,7 @@ class Batcher:
             for each in new:
                 each.done.cancel()
 
-    async def compute(self, run: str, action: Callable[[Trained], T]) -> T:
+    async def compute(self, run: str, action: Callable[[LoadedRun], T]) -> T:
         """The result of an action on a run, computed between batches. Raises Full, and whatever the action raises."""
         self._check_room(1)
         self._computing += 1
@@ -213,7 +213,7 @@ class Batcher:
                 longest = grown
         return batch
 
-    def _load(self, run: str) -> Trained:
+    def _load(self, run: str) -> LoadedRun:
         """Loads the run from the gallery."""
         if self._last and not self.gallery.is_loaded(run):
             self._last = None  # otherwise it would keep a model in memory that the gallery drops

@@ -11,7 +11,7 @@ from nmt.config.direction import Direction
 from nmt.errors import Mistake
 from nmt.exports.engines import load_with_engine
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import Engine
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 class _Loaded(NamedTuple):
     state: tuple[bytes, ...]
-    trained: Trained
+    trained: LoadedRun
     engine: Engine | None
 
 
@@ -92,7 +92,7 @@ class Gallery:
         """Loads a run before it is requested. Raises whatever `load_with_engine` raises."""
         self._loaded[name] = self._read(name)
 
-    def load(self, name: str) -> Trained:
+    def load(self, name: str) -> LoadedRun:
         """Returns the run, and loads it first if it is not in memory or its folder has changed.
 
         If loading fails, the version in memory stays in use, and the next attempt is made a few seconds later. Raises

@@ -23,7 +23,7 @@ from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.insight.sentence_pair import best_translation, check_index, check_length
 from nmt.maps.attention_map import EOS, AttentionMap, selected
 from nmt.maps.links import Choice
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.serving.batcher import Full, Task
 from nmt.serving.gallery import Unavailable
 from nmt.serving.questions import (
@@ -69,7 +69,7 @@ async def list_runs(request: Request, service: ThisService) -> list[dict[str, An
 async def describe_run(request: Request, service: ThisService, name: str) -> dict[str, Any]:
     """A run: its model, its attention at every site, and its test scores."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         try:
             return description(trained)
         except ValueError as error:  # metrics.json was damaged after the run was loaded
@@ -110,7 +110,7 @@ async def stream_translation(request: Request, service: ThisService, question: S
 async def attend(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The attention at every site, layer and head, for the run's own translation or a given one."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         decoded = forced(trained, source, target)
         return {"source_pieces": trained.tokenizers.source.pieces(source), **shown(decoded, maps=True)}
@@ -122,7 +122,7 @@ async def attend(request: Request, service: ThisService, question: PairQuestion)
 async def score(request: Request, service: ThisService, question: PairQuestion) -> dict[str, Any]:
     """The log-probability of each piece of a translation, in nats."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         return shown(forced(trained, *sentence_pair(trained, question, service.batcher.stop_if_abandoned)), maps=False)
 
     return await computed(request, service, question, action)
@@ -132,7 +132,7 @@ async def score(request: Request, service: ThisService, question: PairQuestion) 
 async def list_alternatives(request: Request, service: ThisService, question: AlternativesQuestion) -> dict[str, Any]:
     """The most likely pieces at each position of the run's own translation or a given one."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         found = alternatives(trained, source, target, question.number)
         return {
@@ -148,7 +148,7 @@ async def compare_intervention(request: Request, service: ThisService, question:
     """The translation, its pieces scored with changed attention, and what the search finds with changed attention."""
     changes = [change.intervention() for change in question.changes]
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         prefix, stop = question.prefix_ids or [], service.batcher.stop_if_abandoned
         found = intervene(trained, source, changes, target, prefix, question.search, observe=stop)
@@ -166,7 +166,7 @@ async def compare_intervention(request: Request, service: ThisService, question:
 async def explain_row(request: Request, service: ThisService, question: CellsQuestion) -> dict[str, Any]:
     """One row of a map with every number behind it: query, keys, scores, mask, weights, values and context."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         source, target = sentence_pair(trained, question, service.batcher.stop_if_abandoned)
         found = cells(trained, source, target, question.site, question.layer, question.head, question.row)
         return {key: rounded(value) if isinstance(value, list) else value for key, value in found._asdict().items()}
@@ -182,7 +182,7 @@ async def attribute(request: Request, service: ThisService, question: AttributeQ
     moves.
     """
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         stop = service.batcher.stop_if_abandoned
         method = chosen_method(trained, question.method, question.contrast, before_pass=stop)
         source, target = sentence_pair(trained, question, stop)
@@ -216,7 +216,7 @@ async def list_examples(request: Request, service: ThisService, run: str | None 
 async def align(request: Request, service: ThisService, question: AlignQuestion) -> dict[str, Any]:
     """The gold alignment of an example, plus the links of the run, the diagonal and a guess with their error rates."""
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         pairs = aligned_pairs(trained.direction)
         pair = next((pair for pair in pairs if pair.source == question.text), None)
         if pair is None:
@@ -241,7 +241,7 @@ def check(request: Request, service: Service, question: Question) -> None:
     service.check_characters([question.text])
 
 
-async def computed(request: Request, service: Service, question: Question, action: Callable[[Trained], T]) -> T:
+async def computed(request: Request, service: Service, question: Question, action: Callable[[LoadedRun], T]) -> T:
     """The result of an action on the run that a question names, within the limits of the service."""
     check(request, service, question)
     work = service.batcher.compute(run_name(service, question.run), action)
@@ -256,14 +256,14 @@ def run_name(service: Service, given: str | None) -> str:
     return name
 
 
-def source_ids(trained: Trained, question: Question) -> list[int]:
+def source_ids(trained: LoadedRun, question: Question) -> list[int]:
     """The piece ids of the text. Raises Mistake if it is empty or too long."""
     source = trained.tokenizers.source.encode(normalize(question.text))
     check_length("source", source, _MOST_PIECES)
     return source
 
 
-def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
+def sentence_pair(trained: LoadedRun, question: PairQuestion, observe: Observe) -> tuple[list[int], list[int]]:
     """The piece ids of the text, and those of the given translation or the run's own.
 
     Raises Mistake if a side is empty or too long, or if an id is not that of a piece in the vocabulary.
@@ -278,7 +278,7 @@ def sentence_pair(trained: Trained, question: PairQuestion, observe: Observe) ->
     return source, target
 
 
-def check_ids(trained: Trained, question: PairQuestion) -> None:
+def check_ids(trained: LoadedRun, question: PairQuestion) -> None:
     """Raises Mistake if an id is not that of a piece in the target vocabulary, or if there are too many ids."""
     first, size = EOS_ID + 1, trained.tokenizers.target.size
     for name, ids in (("target", question.target_ids or []), ("prefix", question.prefix_ids or [])):
@@ -292,7 +292,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
-    def action(trained: Trained) -> dict[str, Any]:
+    def action(trained: LoadedRun) -> dict[str, Any]:
         source, tokenizer = source_ids(trained, question), trained.tokenizers.target
         check_ids(trained, question)
 
@@ -325,7 +325,9 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         work.cancel()
 
 
-def unfinished_map(trained: Trained, source: list[int], target: list[int], question: StreamQuestion) -> dict[str, Any]:
+def unfinished_map(
+    trained: LoadedRun, source: list[int], target: list[int], question: StreamQuestion
+) -> dict[str, Any]:
     """The requested map for an unfinished translation, without the row that predicts EOS."""
     maps = {item.site: item for item in forced(trained, source, target).maps}
     if question.site not in maps:
@@ -348,7 +350,7 @@ def _event(name: str, content: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
-def description(trained: Trained) -> dict[str, Any]:
+def description(trained: LoadedRun) -> dict[str, Any]:
     """A run: its model, the parts of its attention at every site, and its scores."""
     return {
         "source": trained.direction.source,
@@ -367,7 +369,7 @@ def description(trained: Trained) -> dict[str, Any]:
             for site, layers in trained.model.sentence_sites.items()
         },
         "search": {key: trained.settings.search.get(key) for key in ("beam_size", "length_penalty")},
-        "scores": trained.run.metrics().get("scores", {}),
+        "scores": trained.directory.metrics().get("scores", {}),
     }
 
 

@@ -16,7 +16,7 @@ from nmt.insight.provenance import described_files, described_run, described_sit
 from nmt.maps.map_files import MapFolder, map_folders, write_maps
 from nmt.maps.viewer import viewed_runs, write_viewer
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def probe_pairs(validation: Sequence[Example], number: int) -> list[IdPair]:
 class AttentionProbes(Callback):
     """Writes the maps of the probe sentences at the end of each validation, using the weights being validated."""
 
-    def __init__(self, trained: Trained, pairs: list[IdPair]) -> None:
+    def __init__(self, trained: LoadedRun, pairs: list[IdPair]) -> None:
         self._trained, self._pairs = trained, pairs
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -44,14 +44,14 @@ class AttentionProbes(Callback):
             return
         trained, step = self._trained._replace(device=pl_module.device), trainer.global_step
         made_from = {
-            **described_run(trained.run, trained.model, trained.direction),
+            **described_run(trained.directory, trained.model, trained.direction),
             **described_files(*file_pair(trained.settings.data.valid, trained.direction)),
             # The weights of this step are not saved.
             "weights_sha256": None,
             "step": step,
             "lines": self._pairs[-1].line,
         }
-        folder = trained.run.path / _FOLDER
+        folder = trained.directory.path / _FOLDER
         sentences = forced_maps(trained, self._pairs, batch_tokens=_MOST_PIECES**2)
         write_maps(folder / f"step_{step:07}", sentences, described_sites(trained.model), made_from)
         thin_out(sorted(folder.glob("step_*")))

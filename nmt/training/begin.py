@@ -16,8 +16,8 @@ from nmt.errors import Mistake
 from nmt.files import cache_folder, check_unlocked
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
-from nmt.runs.encoder import Encoder
-from nmt.runs.load import Trained
+from nmt.runs.encoder import LoadedEncoder
+from nmt.runs.load import LoadedRun
 from nmt.runs.record import training_record
 from nmt.training.buildable import check_buildable
 from nmt.training.machine import choose_machine, faster_precision, rank
@@ -53,8 +53,8 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     if start is None:
         config = asked
     else:
-        inherit = with_encoder if isinstance(start, Encoder) else inherited
-        config = inherit(asked, job.given, start.run.config())
+        inherit = with_encoder if isinstance(start, LoadedEncoder) else inherited
+        config = inherit(asked, job.given, start.directory.config())
     config = with_values(config, changes)
     settings = validated(RunSettings, config)
     if start is not None:
@@ -82,7 +82,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
     cache = cache_folder(job.settings.cache_dir)
     corpora = plain_corpora(settings, cache)
     if start is not None:
-        logger.info("The tokenizers come from %s", start.run.path)
+        logger.info("The tokenizers come from %s", start.directory.path)
         tokenizers = start.tokenizers
     else:
         # A small corpus gets a smaller vocabulary, unless the command line sets the size.
@@ -107,7 +107,7 @@ def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]
         tokenizers,
         model,
         build_task(settings, model),
-        translation_validations(Trained(run, settings, tokenizers, model, model.device), data.validation),
+        translation_validations(LoadedRun(run, settings, tokenizers, model, model.device), data.validation),
         data,
         max_steps,
         None,
@@ -176,19 +176,19 @@ def with_width(config: Config, given: Sequence[str]) -> Config:
     return with_values(config, {key: width for key in dims if key not in given})
 
 
-def check_same(start: Trained | Encoder, settings: RunSettings) -> None:
+def check_same(start: LoadedRun | LoadedEncoder, settings: RunSettings) -> None:
     """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
 
     If `start` is a pretrained encoder, only the encoder's own settings are compared.
     """
-    if isinstance(start, Encoder) and settings.model["_target_"] != _WITH_ENCODER:
+    if isinstance(start, LoadedEncoder) and settings.model["_target_"] != _WITH_ENCODER:
         raise Mistake(
             f"start_from={settings.start_from} is the encoder of a Transformer: add model=transformer to the command."
         )
     differing: Config = {}
     for part in ("model", "tokenizer"):
         theirs, ours = (leaves(each.model_dump(include={part})) for each in (start.settings, settings))
-        if isinstance(start, Encoder):
+        if isinstance(start, LoadedEncoder):
             theirs.pop("model._target_", None)
             ours = {key: value for key, value in ours.items() if key in theirs}
         differing |= {

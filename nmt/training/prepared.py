@@ -33,8 +33,8 @@ from nmt.errors import Mistake
 from nmt.models import DocumentModel, Seq2Seq
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
-from nmt.runs.encoder import Encoder, build_encoder, load_encoder
-from nmt.runs.load import Trained, build_model, context_window, load_run
+from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
+from nmt.runs.load import LoadedRun, build_model, context_window, load_run
 from nmt.text import TokenizerPair
 from nmt.training.progress import NO_LIMIT
 from nmt.training.task import TrainingTask
@@ -256,7 +256,7 @@ def reached_limits(settings: LoopSettings, record: Config) -> list[str]:
     return reached
 
 
-def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
+def finished_run(settings: RunSettings, own: Path) -> LoadedRun | LoadedEncoder | None:
     """The run that start_from names, for a new run in the folder `own`: a translation model or a pretrained encoder.
 
     Raises Mistake if it is not a finished run with the same direction.
@@ -283,34 +283,36 @@ def finished_run(settings: RunSettings, own: Path) -> Trained | Encoder | None:
     return run
 
 
-def start_weights(start: Trained | Encoder | None, recorded: Config) -> Config:
+def start_weights(start: LoadedRun | LoadedEncoder | None, recorded: Config) -> Config:
     """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics, if any."""
     if start is not None:
-        return {"start_weights": file_digest(start.run.weights)}
+        return {"start_weights": file_digest(start.directory.weights)}
     return {key: value for key, value in recorded.items() if key == "start_weights"}
 
 
-def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: Trained | Encoder | None) -> Seq2Seq:
+def initial_model(settings: RunSettings, tokenizers: TokenizerPair, start: LoadedRun | LoadedEncoder | None) -> Seq2Seq:
     """The model, with new weights or those of `start`. A pretrained encoder sets only its own part of the model."""
     torch.manual_seed(settings.seed)
     model = build_model(settings.model, tokenizers, settings.context.model)
     into = model
     if isinstance(model, DocumentModel) and start is not None and not isinstance(start.model, DocumentModel):
         into = model.sentence
-    if start is None or isinstance(start, Encoder):
+    if start is None or isinstance(start, LoadedEncoder):
         # The gates of hierarchical attention keep their own initial bias.
         make(settings.initializer)(model.sentence if isinstance(model, DocumentModel) else model)
-    if isinstance(start, Encoder):
-        logger.info("The encoder and the embeddings come from %s; initializer sets the other weights", start.run.path)
+    if isinstance(start, LoadedEncoder):
+        logger.info(
+            "The encoder and the embeddings come from %s; initializer sets the other weights", start.directory.path
+        )
         pretrained = build_encoder(start.settings.model, start.tokenizers)
-        safetensors.torch.load_model(pretrained, start.run.weights)
+        safetensors.torch.load_model(pretrained, start.directory.weights)
         # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
         unexpected = into.load_state_dict(pretrained.state_dict(), strict=False).unexpected_keys
         if unexpected:
-            raise Mistake(f"{start.run.weights} has weights that the model lacks, such as {unexpected[0]}.")
+            raise Mistake(f"{start.directory.weights} has weights that the model lacks, such as {unexpected[0]}.")
     elif start is not None:
-        logger.info("The weights come from %s; initializer has no effect", start.run.path)
-        safetensors.torch.load_model(into, start.run.weights)
+        logger.info("The weights come from %s; initializer has no effect", start.directory.path)
+        safetensors.torch.load_model(into, start.directory.weights)
     return model
 
 

@@ -18,7 +18,7 @@ from nmt.errors import Mistake
 from nmt.files import cache_folder, check_unlocked
 from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.record import training_record
 from nmt.training.buildable import check_buildable
 from nmt.training.checkpoints import newest_whole
@@ -93,7 +93,7 @@ def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any
         tokenizers,
         model,
         build_task(settings, model),
-        translation_validations(Trained(run, settings, tokenizers, model, model.device), data.validation),
+        translation_validations(LoadedRun(run, settings, tokenizers, model, model.device), data.validation),
         data,
         max_steps,
         checkpoint,

@@ -16,7 +16,7 @@ from nmt.data.documents import read_documents
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import Bleu
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import longest_source
 from nmt.scoring.references import is_tokenized, read_references
 from nmt.training.attention_probes import AttentionProbes, probe_pairs
@@ -106,7 +106,7 @@ class ValidationBleu(Callback):
             )
 
 
-def translation_validations(trained: Trained, validation: Sequence[Example]) -> list[Callback]:
+def translation_validations(trained: LoadedRun, validation: Sequence[Example]) -> list[Callback]:
     """The callbacks for what a validation does besides computing the loss: BLEU and the attention probes."""
     settings = trained.settings
     valid = read_references(settings.data.valid, settings.direction, settings.data.becomes_plain(settings.data.valid))

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from nmt.maps.links import Choice
 from nmt.maps.words import PIECE_ROWS
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.alignment_error import Links, alignment_error
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Table
 from scripts.mistakes import report_mistakes
 
-Run = tuple[Path, Trained, Links]
+Run = tuple[Path, LoadedRun, Links]
 
 
 def measured(run_dir: Path, split: str) -> Run:

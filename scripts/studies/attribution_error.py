@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nmt.data.corpus import Pairs
 from nmt.insight.attribution_maps import ATTENTION, METHODS, map_maker
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.alignment_error import Gold, Links, chosen_links, cross_maps
 from nmt.scoring.test_sets import split_test_set
 from nmt.tables import Cell, Table
@@ -26,12 +26,14 @@ def first(gold: Gold | None, sentences: int | None) -> Gold | None:
     return Gold(Pairs(*(side[:sentences] for side in gold.pairs)), gold.alignments[:sentences])
 
 
-def measured(trained: Trained, split: str, method: str, sentences: int | None) -> Links:
+def measured(trained: LoadedRun, split: str, method: str, sentences: int | None) -> Links:
     """The rates of attention, or of an attribution. Raises ValueError if the split has no gold alignments."""
     test_set = split_test_set(trained, split)
     gold, valid = first(test_set.gold, sentences), first(test_set.valid_gold, sentences)
     if gold is None:
-        raise ValueError(f"Split '{split}' of {trained.run.path} has no gold alignments; choose a split that has them.")
+        raise ValueError(
+            f"Split '{split}' of {trained.directory.path} has no gold alignments; choose a split that has them."
+        )
     return chosen_links(*cross_maps(trained, gold, valid, 4096, map_maker(trained, method)))
 
 

@@ -24,7 +24,7 @@ from nmt.data.batch import TokenizedPair
 from nmt.data.corpus import corpus_files, read_lines, read_pairs
 from nmt.data.documents import check_documents, document_file
 from nmt.insight.forced_maps import IdPair, forced_maps
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.forced_scores import log_probs
 from nmt.tables import Cell, Table
 from scripts.intervals import wilson
@@ -74,7 +74,7 @@ def read_cases(prefix: str, direction: Direction) -> list[Case]:
     return cases
 
 
-def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[bool]:
+def is_right(trained: LoadedRun, cases: Sequence[Case], in_context: bool) -> list[bool]:
     """Whether the run prefers the right translation in each document, after the document or without it."""
     lines = [(number, source) for number, case in enumerate(cases) for source in case.sources]
     documents = [number for number, _ in lines] if in_context else None
@@ -86,7 +86,7 @@ def is_right(trained: Trained, cases: Sequence[Case], in_context: bool) -> list[
     return [right[end] > wrong[end] for end in ends]
 
 
-def antecedent_weights(trained: Trained, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
+def antecedent_weights(trained: LoadedRun, cases: Sequence[Case]) -> list[tuple[float, float]] | None:
     """The weight of the antecedent's sentence in each document, and its equal weight; None without such a site."""
     if "decoder_sentences" not in trained.model.sites:
         return None

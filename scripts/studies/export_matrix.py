@@ -27,7 +27,7 @@ from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import log_prob_differences
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, build_model
+from nmt.runs.load import LoadedRun, build_model
 from nmt.tables import Cell, Table
 from nmt.text import Tokenizer, TokenizerPair
 from nmt.text.tokenizer import train_tokenizer
@@ -88,7 +88,7 @@ def tokenizers(joint: bool) -> TokenizerPair:
     return TokenizerPair(made[0], made[-1])
 
 
-def run_of(combination: Row, folder: Path) -> Trained:
+def run_of(combination: Row, folder: Path) -> LoadedRun:
     """A run with random weights, biases and norms included."""
     config = configuration("train", ["experiment=sample", *combination.overrides, f"run_dir={folder}"])
     stored = {key: value for key, value in config.items() if key in RunSettings.model_fields}
@@ -99,10 +99,10 @@ def run_of(combination: Row, folder: Path) -> Trained:
     for parameter in model.parameters():
         parameter.data.add_(torch.randn_like(parameter) / 10)
     with_plain_weights(model)
-    return Trained(RunDirectory(folder), settings, pair, model, torch.device("cpu"))
+    return LoadedRun(RunDirectory(folder), settings, pair, model, torch.device("cpu"))
 
 
-def difference(trained: Trained, format: str, out: Path) -> float:
+def difference(trained: LoadedRun, format: str, out: Path) -> float:
     """The largest difference of a log-probability, in nats. Raises ValueError if the format refuses the model."""
     out.mkdir()
     write_format(trained, format, out, "float32")

@@ -20,7 +20,7 @@ from nmt.data.corpus import Pairs, corpus_hashes
 from nmt.errors import CheckFailed, Mistake, report
 from nmt.maps.links import Alignment
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.scoring.alignment_error import Gold, read_valid_gold
 from nmt.scoring.run_scores import conditions, training_counts
 from nmt.scoring.test_sets import TestSet, split_test_set
@@ -31,15 +31,15 @@ class TranslatedError(Exception):
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Trained:
+def run(tmp_path: Path) -> LoadedRun:
     """A run without a model."""
     absent: Any = None
     settings = run_settings(train=[str(tmp_path / "train")], valid=str(tmp_path / "v"), test=None)
-    return Trained(RunDirectory(tmp_path), settings, absent, absent, torch.device("cpu"))
+    return LoadedRun(RunDirectory(tmp_path), settings, absent, absent, torch.device("cpu"))
 
 
 @pytest.fixture
-def files(tmp_path: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A corpus of two lines, that run, and a translator that raises TranslatedError."""
     (tmp_path / "t.en").write_text("one two\nthree\n", encoding="utf-8")
     (tmp_path / "t.vi").write_text(unicodedata.normalize("NFD", "một hai\nba bốn\n"), encoding="utf-8")
@@ -101,8 +101,8 @@ def test_an_alignment_error_rate_needs_the_validation_files(files: Path) -> None
             evaluate(job(files, alignment=files / "own.align"))
 
 
-def test_alignments_of_the_validation_split_are_optional_and_checked(run: Trained) -> None:
-    folder = run.run.path
+def test_alignments_of_the_validation_split_are_optional_and_checked(run: LoadedRun) -> None:
+    folder = run.directory.path
     for language in ("en", "vi"):
         (folder / f"v.{language}").write_text("one two\n", encoding="utf-8")
     assert read_valid_gold(run) is None
@@ -115,17 +115,17 @@ def test_alignments_of_the_validation_split_are_optional_and_checked(run: Traine
         read_valid_gold(run)
 
 
-def test_alignments_of_a_detokenized_corpus_are_ignored(run: Trained) -> None:
+def test_alignments_of_a_detokenized_corpus_are_ignored(run: LoadedRun) -> None:
     for language in ("en", "vi"):
-        (run.run.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
-    (run.run.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
+        (run.directory.path / f"v.{language}").write_text("one two\n", encoding="utf-8")
+    (run.directory.path / "v.en-vi.align").write_text("0-0\n", encoding="utf-8")
     valid = run.settings.data.valid
     assert read_valid_gold(run) is not None
     assert read_valid_gold(run._replace(settings=run_settings(valid=valid, detokenize=[valid]))) is None
 
 
-def test_words_are_counted_in_the_detokenized_text(run: Trained) -> None:
-    tokens, plain = (str(run.run.path / name) for name in ("tokens", "plain"))
+def test_words_are_counted_in_the_detokenized_text(run: LoadedRun) -> None:
+    tokens, plain = (str(run.directory.path / name) for name in ("tokens", "plain"))
     for prefix, line in ((tokens, "It &apos;s here .\n"), (plain, "It is here.\n")):
         Path(f"{prefix}.en").write_text(line, encoding="utf-8")
     settings = run_settings(train=[tokens, plain], detokenize=[tokens])
@@ -133,10 +133,12 @@ def test_words_are_counted_in_the_detokenized_text(run: Trained) -> None:
 
 
 def test_a_split_that_has_changed_since_training_causes_a_warning(
-    files: Path, run: Trained, caplog: pytest.LogCaptureFixture
+    files: Path, run: LoadedRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     trained = run._replace(settings=run_settings(valid=str(files / "t")))
-    trained.run.write_metrics({"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))})
+    trained.directory.write_metrics(
+        {"finished": True, "corpora": corpus_hashes([str(files / "t")], Direction("en", "vi"))}
+    )
     split_test_set(trained, "valid")
     assert "has changed" not in caplog.text
     (files / "t.vi").write_text("một hai\nba năm\n", encoding="utf-8")
@@ -146,9 +148,9 @@ def test_a_split_that_has_changed_since_training_causes_a_warning(
 
 
 def test_gold_alignments_and_the_seed_are_among_the_conditions(
-    files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch
+    files: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.run.weights.write_bytes(b"weights")
+    run.directory.weights.write_bytes(b"weights")
     plain = TestSet(["a b"], [["c d"]], None, None, files, tokenized=False)
     gold = Gold(Pairs(["a b"], ["c d"]), [Alignment(frozenset({(0, 0)}), frozenset({(0, 0)}))])
     other = Gold(gold.pairs, [Alignment(frozenset(), frozenset({(1, 0)}))])
@@ -164,7 +166,7 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
     assert len(set(keys)) == len(keys)
 
 
-def test_an_ensemble_takes_no_alignment(files: Path, run: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_takes_no_alignment(files: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run, run], None))
     with pytest.raises(
         ValueError, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."

@@ -17,7 +17,7 @@ from nmt.attention.scorers import Additive
 from nmt.errors import Mistake
 from nmt.exports.argos import unpacked_model, write_argos
 from nmt.exports.sentence_splitter import ABBREVIATIONS, write_sentence_splitter
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 
@@ -28,12 +28,12 @@ Split = Callable[[str], list[str]]
 
 
 @pytest.fixture
-def trained(run: Path) -> Trained:
+def trained(run: Path) -> LoadedRun:
     return load_run(run, "cpu")
 
 
 @pytest.fixture
-def package(trained: Trained, tmp_path: Path) -> Path:
+def package(trained: LoadedRun, tmp_path: Path) -> Path:
     """The package of the run that has learned, unpacked as Argos does it."""
     folder = tmp_path / "out"
     folder.mkdir()
@@ -51,7 +51,7 @@ def as_argos_decodes(tokenizer: sentencepiece.SentencePieceProcessor, pieces: li
     return text[1:] if text.startswith(" ") else text
 
 
-def test_the_engines_of_argos_find_the_runs_translations(trained: Trained, package: Path) -> None:
+def test_the_engines_of_argos_find_the_runs_translations(trained: LoadedRun, package: Path) -> None:
     """Without beam: that of Argos has a length penalty of its own."""
     lines = Path("valid.en").read_text(encoding="utf-8").splitlines()
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(package / "sentencepiece.model"))
@@ -94,7 +94,7 @@ def test_the_package_says_what_it_is(package: Path) -> None:
         assert part in readme
 
 
-def test_a_package_in_small_numbers_is_smaller(trained: Trained, package: Path, tmp_path: Path) -> None:
+def test_a_package_in_small_numbers_is_smaller(trained: LoadedRun, package: Path, tmp_path: Path) -> None:
     (tmp_path / "int8").mkdir()
     write_argos(trained, tmp_path / "int8", "int8")
     with unpacked_model(tmp_path / "int8") as model:
@@ -103,7 +103,7 @@ def test_a_package_in_small_numbers_is_smaller(trained: Trained, package: Path, 
     assert not model.exists()
 
 
-def test_what_ctranslate2_cannot_hold_is_refused_for_argos(trained: Trained, tmp_path: Path) -> None:
+def test_what_ctranslate2_cannot_hold_is_refused_for_argos(trained: LoadedRun, tmp_path: Path) -> None:
     attention: Any = trained.model.sites["cross"][0]
     attention.scorer = Additive(1, 1, 1)
     with pytest.raises(Mistake, match=r"argos does not support scorer=additive, .* at cross"):

@@ -25,7 +25,7 @@ from nmt.exports.parity import BOUNDS, log_prob_differences
 from nmt.models import Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.scoring.forced_scores import log_probs_of_ids
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 
@@ -42,12 +42,14 @@ def site(scorer: type[Scorer] = ScaledDot, window: Callable = Global, normalizer
 
 
 @pytest.fixture
-def trained(folder: Path) -> Trained:
+def trained(folder: Path) -> LoadedRun:
     """A run of a Transformer, whose model the tests replace."""
     return load_run(folder / "maps_transformer", "cpu")
 
 
-def with_model(trained: Trained, *sites: Site, norm: type = LayerNorm, joint: bool = True, **options: bool) -> Trained:
+def with_model(
+    trained: LoadedRun, *sites: Site, norm: type = LayerNorm, joint: bool = True, **options: bool
+) -> LoadedRun:
     """The run with random weights, biases and norms included."""
     torch.manual_seed(1)
     size = trained.tokenizers.target.size
@@ -63,7 +65,7 @@ def with_model(trained: Trained, *sites: Site, norm: type = LayerNorm, joint: bo
     return trained._replace(model=model)
 
 
-def exported(trained: Trained, out: Path, quantization: str = "float32") -> CTranslate2Model:
+def exported(trained: LoadedRun, out: Path, quantization: str = "float32") -> CTranslate2Model:
     out.mkdir()
     write_ctranslate2(trained, out, quantization)
     return CTranslate2Model(out, trained, threads=1)
@@ -80,21 +82,21 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_forced_log_probabilities_are_the_models(trained: Trained, kind: str, tmp_path: Path) -> None:
+def test_forced_log_probabilities_are_the_models(trained: LoadedRun, kind: str, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site(), **KINDS[kind])
     check_forced(model, exported(model, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("scorer", [Dot, General, NoScore])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_scorers_are_folded_at_every_site(trained: Trained, scorer: type[Scorer], place: int, tmp_path: Path) -> None:
+def test_scorers_are_folded_at_every_site(trained: LoadedRun, scorer: type[Scorer], place: int, tmp_path: Path) -> None:
     sites = [site(), site(), site()]
     sites[place] = site(scorer)
     model = with_model(trained, *sites)
     check_forced(model, exported(model, tmp_path / "out"))
 
 
-def check_forced(trained: Trained, model: CTranslate2Model) -> None:
+def check_forced(trained: LoadedRun, model: CTranslate2Model) -> None:
     found = model.forced_log_probs(SOURCES, TARGETS)
     assert [len(row) for row in found] == [len(target) + 1 for target in TARGETS]
     expected = log_probs_of_ids([trained], SOURCES, TARGETS, batch_tokens=100)
@@ -102,7 +104,7 @@ def check_forced(trained: Trained, model: CTranslate2Model) -> None:
 
 
 @pytest.mark.parametrize("quantization", FORMATS["ctranslate2"].quantizations)
-def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, tmp_path: Path) -> None:
+def test_writing_leaves_the_weights_alone(trained: LoadedRun, quantization: str, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     for weights in model.model.parameters():
         if weights.dim() == 2:  # 8-bit products are added in pairs, without VNNI in 16 bits: 255 x (127 + 127) > 2^15
@@ -116,7 +118,7 @@ def test_writing_leaves_the_weights_alone(trained: Trained, quantization: str, t
     assert quantization == "float32" or max(differences) > ROUNDING, "it is rounded"
 
 
-def search(model: Trained, out: Path, beam: BeamSearch, prefixes: list[list[int]] | None = None) -> list[list[list]]:
+def search(model: LoadedRun, out: Path, beam: BeamSearch, prefixes: list[list[int]] | None = None) -> list[list[list]]:
     """The hypotheses of our search and of CTranslate2's."""
     engine = exported(model, out)
     ours = Translator(model.model, model.tokenizers, beam).search_ids(SOURCES, prefixes)
@@ -125,7 +127,7 @@ def search(model: Trained, out: Path, beam: BeamSearch, prefixes: list[list[int]
 
 @pytest.mark.parametrize("prefixes", [None, [[8, 30], [], [9]]])
 def test_greedy_translations_and_their_scores_are_those_of_our_search(
-    trained: Trained, prefixes: list[list[int]] | None, tmp_path: Path
+    trained: LoadedRun, prefixes: list[list[int]] | None, tmp_path: Path
 ) -> None:
     model = with_model(trained, site(), site(), site())
     ours, theirs = search(model, tmp_path / "out", BeamSearch(1, length_penalty=0.8), prefixes)
@@ -153,7 +155,7 @@ def check_best(ours: list[list[Hypothesis]], theirs: list[list[Hypothesis]]) -> 
         assert mine[0].score == pytest.approx(other[0].score, abs=ROUNDING)
 
 
-def test_n_best_constraints_and_lengths_hold(trained: Trained, tmp_path: Path) -> None:
+def test_n_best_constraints_and_lengths_hold(trained: LoadedRun, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     beam = BeamSearch(4, n_best=3, constraints=Constraints(min_length=6, max_length=9, no_repeat_ngram=1))
     _, theirs = search(model, tmp_path / "out", beam)
@@ -167,14 +169,14 @@ def test_n_best_constraints_and_lengths_hold(trained: Trained, tmp_path: Path) -
             assert len(set(hypothesis.ids)) == len(hypothesis.ids)
 
 
-def test_the_shortest_limit_leaves_only_eos(trained: Trained, tmp_path: Path) -> None:
+def test_the_shortest_limit_leaves_only_eos(trained: LoadedRun, tmp_path: Path) -> None:
     model = with_model(trained, site(), site(), site())
     ours, theirs = search(model, tmp_path / "out", BeamSearch(2, constraints=Constraints(max_length=1)))
     assert [found[0].ids for found in theirs] == [[]] * len(SOURCES)
     check_best(ours, theirs)
 
 
-def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Trained, tmp_path: Path) -> None:
+def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: LoadedRun, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
     odd, usual = _Scored([9, 1], -1.0), _Scored([9, 8], -2.0)
     search = CTranslate2Search(model, BeamSearch(3))
@@ -183,7 +185,7 @@ def test_special_pieces_are_left_out_if_there_is_another_hypothesis(trained: Tra
     assert [each.ids for each in second] == [[9, 1]]
 
 
-def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> None:
+def test_what_the_engine_lacks_is_refused(trained: LoadedRun, tmp_path: Path) -> None:
     model = exported(with_model(trained, site(), site(), site()), tmp_path / "out")
     with pytest.raises(Mistake, match="supports only beam search, not search=sampling: use engine=torch or onnx"):
         CTranslate2Search(model, Sampling())
@@ -201,7 +203,7 @@ def test_what_the_engine_lacks_is_refused(trained: Trained, tmp_path: Path) -> N
     ],
 )
 def test_what_the_format_cannot_hold_is_refused(
-    trained: Trained, place: int, choice: Site, message: str, tmp_path: Path
+    trained: LoadedRun, place: int, choice: Site, message: str, tmp_path: Path
 ) -> None:
     sites = [site(), site(), site()]
     sites[place] = choice
@@ -209,12 +211,12 @@ def test_what_the_format_cannot_hold_is_refused(
         write_ctranslate2(with_model(trained, *sites), tmp_path, "float32")
 
 
-def test_a_damaged_folder_is_refused(trained: Trained, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(trained: LoadedRun, tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"CTranslate2 cannot load .*: export the run again"):
         CTranslate2Model(tmp_path, trained, threads=1)
 
 
-def test_the_folder_translates_without_this_project(trained: Trained, tmp_path: Path) -> None:
+def test_the_folder_translates_without_this_project(trained: LoadedRun, tmp_path: Path) -> None:
     """With CTranslate2 and the SentencePiece model beside it, as its users do."""
     model = with_model(trained, site(), site(), site())
     exported(model, tmp_path / "out")

@@ -26,7 +26,7 @@ from nmt.exports.hugging_face import (
 from nmt.exports.model_card import corpus_license
 from nmt.models.embeddings import with_plain_weights
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained, build_model
+from nmt.runs.load import LoadedRun, build_model
 from nmt.runs.search import build_translator
 from nmt.text import BOS, EOS, PAD, Tokenizer, TokenizerPair, normalize, train_tokenizer
 
@@ -54,7 +54,7 @@ VARIANTS = {
     **{f"{scorer} at {site}": [f"scorer@{site}={scorer}"] for scorer in FOLDABLE[1:] for site in SITES},
 }
 
-Build = Callable[..., Trained]
+Build = Callable[..., LoadedRun]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def tokenizers() -> dict[str, TokenizerPair]:
 def build(tokenizers: dict[str, TokenizerPair], tmp_path: Path) -> Build:
     """A run of the sample corpus with random weights, far enough from 0 that no attention is uniform."""
 
-    def built(*arguments: str, seed: int = 1) -> Trained:
+    def built(*arguments: str, seed: int = 1) -> LoadedRun:
         settings = run_settings(*TINY, *arguments)
         pair = tokenizers["joint" if settings.tokenizer.joint else "separate"]
         torch.manual_seed(seed)
@@ -82,18 +82,18 @@ def build(tokenizers: dict[str, TokenizerPair], tmp_path: Path) -> Build:
             mean, std = (0.0, 0.6) if parameter.dim() > 1 else (0.5, 0.3)
             nn.init.normal_(parameter, mean, std)
         with_plain_weights(model)
-        return Trained(RunDirectory(tmp_path / "run"), settings, pair, model.eval(), torch.device("cpu"))
+        return LoadedRun(RunDirectory(tmp_path / "run"), settings, pair, model.eval(), torch.device("cpu"))
 
     return built
 
 
-def exported(trained: Trained, folder: Path) -> HuggingFaceModel:
+def exported(trained: LoadedRun, folder: Path) -> HuggingFaceModel:
     folder.mkdir()
     write_hugging_face(trained, folder)
     return HuggingFaceModel(folder)
 
 
-def random_ids(trained: Trained, pairs: int = 7) -> tuple[list[list[int]], list[list[int]]]:
+def random_ids(trained: LoadedRun, pairs: int = 7) -> tuple[list[list[int]], list[list[int]]]:
     """Sources and targets of 1 to 12 pieces, none of them special."""
     random = Random(3)
     sides = [
@@ -103,7 +103,7 @@ def random_ids(trained: Trained, pairs: int = 7) -> tuple[list[list[int]], list[
     return sides[0], sides[1]
 
 
-def forced(trained: Trained, source: Sequence[int], target: Sequence[int]) -> tuple[Tensor, dict[int, Tensor]]:
+def forced(trained: LoadedRun, source: Sequence[int], target: Sequence[int]) -> tuple[Tensor, dict[int, Tensor]]:
     """log p of each target piece and EOS, and the cross attention (heads, queries, keys) of each layer."""
     seen: dict[int, Tensor] = {}
 
@@ -261,8 +261,8 @@ def test_an_empty_line_stays_empty(build: Build, tmp_path: Path) -> None:
 def test_the_model_card_says_what_the_run_is(build: Build, tmp_path: Path) -> None:
     trained = build()
     score = {"name": "BLEU", "value": 12.5, "interval": [11.0, 14.25], "signature": "nrefs:1|case:mixed"}
-    trained.run.path.mkdir()
-    trained.run.write_metrics(
+    trained.directory.path.mkdir()
+    trained.directory.write_metrics(
         {"finished": True, "command": "python -m nmt.train THE COMMAND", "scores": {"test": [score]}}
     )
     exported(trained, tmp_path / "out")

@@ -35,7 +35,7 @@ from nmt.files import locked
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
 from nmt.models.embeddings import with_plain_weights
 from nmt.models.norms import LayerNorm, ScaleNorm
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.text import BOS, PAD
 
@@ -107,7 +107,7 @@ MODELS: dict[str, Callable[..., Seq2Seq]] = {
 class Exported(NamedTuple):
     """A model with random weights, its export, and what was printed and logged meanwhile."""
 
-    trained: Trained
+    trained: LoadedRun
     folder: Path
     onnx: OnnxModel
     printed: str
@@ -119,11 +119,11 @@ class Exported(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def base(finished: str, session_corpus: Path) -> Trained:
+def base(finished: str, session_corpus: Path) -> LoadedRun:
     return load_run(session_corpus / "run", "cpu")
 
 
-def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False) -> Trained:
+def with_model(base: LoadedRun, model: Callable[..., Seq2Seq], joint: bool = False) -> LoadedRun:
     """The run with a model of random weights."""
     torch.manual_seed(7)
     size = base.tokenizers.target.size
@@ -132,7 +132,7 @@ def with_model(base: Trained, model: Callable[..., Seq2Seq], joint: bool = False
     return base._replace(model=made)
 
 
-def export(trained: Trained, folder: Path, int8: bool = False) -> str:
+def export(trained: LoadedRun, folder: Path, int8: bool = False) -> str:
     """Writes the export; what that prints or logs."""
     printed = io.StringIO()
     handler = logging.StreamHandler(printed)
@@ -147,7 +147,7 @@ def export(trained: Trained, folder: Path, int8: bool = False) -> str:
 
 
 @pytest.fixture(scope="session", params=MODELS)
-def exported(request: pytest.FixtureRequest, base: Trained, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def exported(request: pytest.FixtureRequest, base: LoadedRun, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     trained = with_model(base, MODELS[request.param], joint=request.param == "transformer")
     # Exports take seconds, so the processes of pytest-xdist share them.
     place = tmp_path_factory.getbasetemp()
@@ -364,7 +364,7 @@ def test_the_greedy_search_of_the_page_is_that_of_the_model(
 
 
 @torch.inference_mode()
-def test_int8_is_close_and_keeps_the_scorers_exact(base: Trained, tmp_path: Path) -> None:
+def test_int8_is_close_and_keeps_the_scorers_exact(base: LoadedRun, tmp_path: Path) -> None:
     trained = with_model(base, MODELS["luong"])
     export(trained, tmp_path, int8=True)
     source, mask = random_sources([7, 1, 4])
@@ -393,12 +393,12 @@ class Peeking(scorers.Dot):
         return super().score(queries, keys) * int(keys.sum() > 0)
 
 
-def test_what_onnx_does_not_support_is_refused(base: Trained, tmp_path: Path) -> None:
-    def refused(message: str, trained: Trained) -> None:
+def test_what_onnx_does_not_support_is_refused(base: LoadedRun, tmp_path: Path) -> None:
+    def refused(message: str, trained: LoadedRun) -> None:
         with pytest.raises(Mistake, match=f"^{message}$"):
             export(trained, tmp_path)
 
-    path = base.run.path
+    path = base.directory.path
     refused(
         f"onnx is exported from float32 weights, but {path} is loaded with precision=int8: load it with "
         "precision=float32.",
@@ -421,7 +421,7 @@ def test_what_onnx_does_not_support_is_refused(base: Trained, tmp_path: Path) ->
 
 
 @pytest.fixture
-def damaged(base: Trained, tmp_path: Path) -> Path:
+def damaged(base: LoadedRun, tmp_path: Path) -> Path:
     """A folder that describes an export, whose graphs are no graphs."""
     about = {"format": 1, "max_source": None, "max_target": None, "encoder": {"file": "encoder.onnx"}}
     (tmp_path / "model.json").write_text(json.dumps({**about, "step": {"file": "step.onnx"}}))

@@ -9,7 +9,7 @@ from nmt.config.nodes import Node, make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import CheckFailed, Mistake
 from nmt.exports.parity import BOUNDS, Parity, compare, comparison_search, stepwise_log_probs
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator, named_search, search_config
 from nmt.scoring.forced_scores import log_probs_of_ids
 
@@ -17,7 +17,7 @@ SOURCES, REFERENCES = ["one two.", "three", "four five six."], ["một hai.", "b
 
 
 @pytest.fixture
-def trained(folder: Path) -> Trained:
+def trained(folder: Path) -> LoadedRun:
     return load_run(folder / "maps_luong", "cpu")
 
 
@@ -27,7 +27,7 @@ class Changed:
     max_source: int | None = None
     max_target: int | None = None
 
-    def __init__(self, trained: Trained, by: float, line: int | None = None) -> None:
+    def __init__(self, trained: LoadedRun, by: float, line: int | None = None) -> None:
         self.trained, self.by, self.line = trained, by, line
 
     def forced_log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -40,7 +40,7 @@ class Changed:
         return [f"{line}!" if number == self.line else line for number, line in enumerate(found)]
 
 
-def test_steps_of_a_search_give_the_log_probabilities_of_forced_decoding(trained: Trained) -> None:
+def test_steps_of_a_search_give_the_log_probabilities_of_forced_decoding(trained: LoadedRun) -> None:
     source, target = (tokenizer.encode_all(SOURCES) for tokenizer in trained.tokenizers)
     found = stepwise_log_probs(trained.model, source, target)
     assert [len(row) for row in found] == [len(ids) + 1 for ids in target]
@@ -49,7 +49,7 @@ def test_steps_of_a_search_give_the_log_probabilities_of_forced_decoding(trained
     assert [sum(row) for row in found] == expected
 
 
-def test_a_model_is_equal_to_itself(trained: Trained) -> None:
+def test_a_model_is_equal_to_itself(trained: LoadedRun) -> None:
     found = compare(trained, Changed(trained, 0.0), SOURCES, REFERENCES)
     assert found.sentences == 3
     assert found.pieces == sum(len(ids) + 1 for ids in trained.tokenizers.target.encode_all(REFERENCES))
@@ -58,7 +58,7 @@ def test_a_model_is_equal_to_itself(trained: Trained) -> None:
     found.check("float32")
 
 
-def test_differences_are_counted(trained: Trained) -> None:
+def test_differences_are_counted(trained: LoadedRun) -> None:
     found = compare(trained, Changed(trained, 0.5, line=2), SOURCES, REFERENCES)
     assert found.largest_difference == pytest.approx(0.5, abs=1e-4)
     assert found.mean_difference == pytest.approx(0.5 / found.pieces, abs=1e-5)
@@ -79,13 +79,13 @@ def test_a_model_that_differs_is_refused(quantization: str) -> None:
 
 @pytest.mark.parametrize("by", [float("nan"), float("inf")])
 @pytest.mark.parametrize("quantization", BOUNDS)
-def test_a_model_that_computes_nan_is_refused(trained: Trained, by: float, quantization: str) -> None:
+def test_a_model_that_computes_nan_is_refused(trained: LoadedRun, by: float, quantization: str) -> None:
     with pytest.raises(CheckFailed, match=r"exported model or the run computes NaN or infinity\. Nothing was written"):
         compare(trained, Changed(trained, by), SOURCES, REFERENCES).check(quantization)
 
 
 @pytest.mark.parametrize("side", ["max_source", "max_target"])
-def test_pairs_too_long_for_the_export_are_left_out(trained: Trained, side: str) -> None:
+def test_pairs_too_long_for_the_export_are_left_out(trained: LoadedRun, side: str) -> None:
     tokenizer, lines = {
         "max_source": (trained.tokenizers.source, SOURCES),
         "max_target": (trained.tokenizers.target, REFERENCES),
@@ -98,7 +98,7 @@ def test_pairs_too_long_for_the_export_are_left_out(trained: Trained, side: str)
 
 
 @pytest.mark.parametrize("stored", [{"coverage_penalty": 0.2}, named_search("sampling")])
-def test_every_format_has_the_search_of_the_comparison(trained: Trained, stored: Node) -> None:
+def test_every_format_has_the_search_of_the_comparison(trained: LoadedRun, stored: Node) -> None:
     search = search_config(trained.settings.search, stored)
     search["constraints"] = {**search["constraints"], "max_length_offset": 3}
     other = trained._replace(settings=trained.settings.model_copy(update={"search": search}))
@@ -108,6 +108,6 @@ def test_every_format_has_the_search_of_the_comparison(trained: Trained, stored:
     assert found.constraints.max_length_offset == 3
 
 
-def test_there_must_be_pairs(trained: Trained) -> None:
+def test_there_must_be_pairs(trained: LoadedRun) -> None:
     with pytest.raises(Mistake, match=r"no sentence pair to compare.*give source=FILE reference=FILE"):
         compare(trained, Changed(trained, 0.0), [], [])

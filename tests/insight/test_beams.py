@@ -8,35 +8,35 @@ import torch
 from nmt.decoding.state import Hypothesis
 from nmt.errors import Mistake
 from nmt.insight.beams import Beam, watched_search
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs_of_ids
 
 
 @pytest.fixture
-def trained(run: str) -> Trained:
+def trained(run: str) -> LoadedRun:
     return load_run(Path(run), "cpu")
 
 
 @pytest.fixture
-def source(trained: Trained) -> list[int]:
+def source(trained: LoadedRun) -> list[int]:
     return trained.tokenizers.source.encode("one two three .")
 
 
 SETTINGS = {"beam_size": 3, "n_best": 3}
 
 
-def watched(trained: Trained, source: list[int], **given: object) -> tuple[list[Hypothesis], list[list[Beam]]]:
+def watched(trained: LoadedRun, source: list[int], **given: object) -> tuple[list[Hypothesis], list[list[Beam]]]:
     steps: list[list[Beam]] = []
     return watched_search(trained, source, steps.append, **given), steps
 
 
-def test_it_finds_what_the_unwatched_search_finds(trained: Trained, source: list[int]) -> None:
+def test_it_finds_what_the_unwatched_search_finds(trained: LoadedRun, source: list[int]) -> None:
     found, _ = watched(trained, source, settings=SETTINGS)
     assert found == build_translator([trained], SETTINGS).search_ids([source])[0]
 
 
-def test_each_step_extends_hypotheses_of_the_step_before(trained: Trained, source: list[int]) -> None:
+def test_each_step_extends_hypotheses_of_the_step_before(trained: LoadedRun, source: list[int]) -> None:
     found, steps = watched(trained, source, settings=SETTINGS)
     before: list[list[int]] = [[]]
     for number, beams in enumerate(steps, start=1):
@@ -48,7 +48,9 @@ def test_each_step_extends_hypotheses_of_the_step_before(trained: Trained, sourc
     assert all(hypothesis.ids in [[], *paths] for hypothesis in found)
 
 
-def test_the_log_probabilities_never_increase_and_bound_the_finished_ones(trained: Trained, source: list[int]) -> None:
+def test_the_log_probabilities_never_increase_and_bound_the_finished_ones(
+    trained: LoadedRun, source: list[int]
+) -> None:
     found, steps = watched(trained, source, settings=SETTINGS)
     values = {tuple(beam.ids): beam.log_prob for beams in steps for beam in beams}
     for ids, value in values.items():
@@ -58,7 +60,7 @@ def test_the_log_probabilities_never_increase_and_bound_the_finished_ones(traine
 
 
 def test_the_log_probability_of_a_finished_hypothesis_is_that_of_forced_decoding(
-    trained: Trained, source: list[int]
+    trained: LoadedRun, source: list[int]
 ) -> None:
     trained = trained._replace(model=trained.model.double())
     vocabulary = trained.tokenizers.target.size
@@ -71,7 +73,7 @@ def test_the_log_probability_of_a_finished_hypothesis_is_that_of_forced_decoding
         assert hypothesis.log_prob == pytest.approx(forced, rel=0, abs=piece * (len(hypothesis.ids) + 1))
 
 
-def test_an_exception_of_the_watcher_ends_the_search(trained: Trained, source: list[int]) -> None:
+def test_an_exception_of_the_watcher_ends_the_search(trained: LoadedRun, source: list[int]) -> None:
     def leave(beams: list[Beam]) -> None:
         raise KeyboardInterrupt
 
@@ -79,12 +81,12 @@ def test_an_exception_of_the_watcher_ends_the_search(trained: Trained, source: l
         watched_search(trained, source, leave)
 
 
-def test_a_prefix_is_in_every_step(trained: Trained, source: list[int]) -> None:
+def test_a_prefix_is_in_every_step(trained: LoadedRun, source: list[int]) -> None:
     prefix = trained.tokenizers.target.encode("hai ba")
     _, steps = watched(trained, source, prefix=prefix)
     assert all(beam.ids == prefix[: len(beam.ids)] for beams in steps[: len(prefix)] for beam in beams)
 
 
-def test_what_cannot_be_searched_is_refused(trained: Trained) -> None:
+def test_what_cannot_be_searched_is_refused(trained: LoadedRun) -> None:
     with pytest.raises(Mistake, match="The source is empty; write a sentence"):
         watched(trained, [])

@@ -11,7 +11,7 @@ from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.commands.ablate_attention import ABLATIONS
 from nmt.errors import Mistake
 from nmt.insight.interventions import Comparison, Decoded, Intervention, intervene, intervened
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs
 from nmt.text import normalize
@@ -21,7 +21,7 @@ TARGET = "một hai ba bốn ."
 
 
 @pytest.fixture
-def trained(run: str) -> Trained:
+def trained(run: str) -> LoadedRun:
     return load_run(Path(run), "cpu")
 
 
@@ -30,16 +30,16 @@ def weights(decoded: Decoded, site: str = "cross") -> np.ndarray:
     return found
 
 
-def ids(trained: Trained, line: str, target: str = "") -> tuple[list[int], list[int]]:
+def ids(trained: LoadedRun, line: str, target: str = "") -> tuple[list[int], list[int]]:
     return trained.tokenizers.source.encode(line), trained.tokenizers.target.encode(target)
 
 
-def compared(trained: Trained, *interventions: Intervention) -> Comparison:
+def compared(trained: LoadedRun, *interventions: Intervention) -> Comparison:
     source, target = ids(trained, LINE, TARGET)
     return intervene(trained, source, interventions, target)
 
 
-def test_weights_replaced_by_themselves_change_no_bit(trained: Trained) -> None:
+def test_weights_replaced_by_themselves_change_no_bit(trained: LoadedRun) -> None:
     intact = compared(trained).intact
     same = [
         Intervention(Given(row.tolist()), site, layer, head, [step])
@@ -55,7 +55,7 @@ def test_weights_replaced_by_themselves_change_no_bit(trained: Trained) -> None:
 
 
 @pytest.mark.usefixtures("check_annotations")
-def test_a_blocked_word_has_no_weight_and_the_rest_keeps_the_sum(trained: Trained) -> None:
+def test_a_blocked_word_has_no_weight_and_the_rest_keeps_the_sum(trained: LoadedRun) -> None:
     found = compared(trained, Intervention(Scaled([1], 0.0)))
     before, after = weights(found.intact), weights(found.forced)
     assert (after[..., 1] == 0).all()
@@ -64,7 +64,7 @@ def test_a_blocked_word_has_no_weight_and_the_rest_keeps_the_sum(trained: Traine
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_an_edit_of_a_step_changes_nothing_before_it(trained: Trained, step: int) -> None:
+def test_an_edit_of_a_step_changes_nothing_before_it(trained: LoadedRun, step: int) -> None:
     for site in set(trained.model.sites) - {"encoder_self"}:
         found = compared(trained, Intervention(Uniform(), site, steps=[step]))
         assert found.forced.log_probs[:step] == found.intact.log_probs[:step]
@@ -73,7 +73,7 @@ def test_an_edit_of_a_step_changes_nothing_before_it(trained: Trained, step: int
         assert found.changed.pieces[:step] == found.intact.pieces[:step]
 
 
-def test_a_search_makes_the_same_edit_as_forced_decoding(trained: Trained) -> None:
+def test_a_search_makes_the_same_edit_as_forced_decoding(trained: LoadedRun) -> None:
     """The search's log-probability of what it found is that of forced decoding, so its steps were edited alike."""
     trained = trained._replace(model=trained.model.double())
     edits = [Intervention(Uniform(), site, steps=[0, 2]) for site in trained.model.sites if site != "encoder_self"]
@@ -86,7 +86,7 @@ def test_a_search_makes_the_same_edit_as_forced_decoding(trained: Trained) -> No
     assert found.changed.log_prob == pytest.approx(best.log_prob, rel=0, abs=rounding(trained, pieces, best.log_prob))
 
 
-def rounding(trained: Trained, pieces: int, total: float) -> float:
+def rounding(trained: LoadedRun, pieces: int, total: float) -> float:
     """Bound on the difference of two sums of float32 log-probabilities of equal float64 logits below 32.
 
     float32 rounds each logit, the logarithm of a sum over the vocabulary and their difference; a search also rounds
@@ -114,14 +114,14 @@ def test_a_head_takes_the_weights_of_another(here: Path) -> None:
     np.testing.assert_array_equal(weights(found)[0, 0], weights(found)[0, 1])
 
 
-def test_temperature_and_sparsemax_act_on_the_scores(trained: Trained) -> None:
+def test_temperature_and_sparsemax_act_on_the_scores(trained: LoadedRun) -> None:
     intact, even = compared(trained).intact, compared(trained, Intervention(temperature=1e6)).forced
     sparse = compared(trained, Intervention(normalizer=Sparsemax())).forced
     assert (weights(even).max(-1) <= weights(intact).max(-1)).all()
     assert (weights(sparse) == 0).sum() >= (weights(intact) == 0).sum()
 
 
-def test_the_width_of_a_window_can_be_changed(trained: Trained) -> None:
+def test_the_width_of_a_window_can_be_changed(trained: LoadedRun) -> None:
     """Global attention gets a local-m window, the others keep their kind and weights."""
     [narrow] = [item for item in compared(trained, Intervention(half_width=1)).forced.maps if item.site == "cross"]
     assert narrow.local is not None
@@ -129,20 +129,20 @@ def test_the_width_of_a_window_can_be_changed(trained: Trained) -> None:
     assert (narrow.weights[~narrow.local.allowed] == 0).all()
 
 
-def test_the_model_is_itself_again_afterwards(trained: Trained) -> None:
+def test_the_model_is_itself_again_afterwards(trained: LoadedRun) -> None:
     before = compared(trained).intact.log_probs
     compared(trained, Intervention(Off()), Intervention(temperature=2.0), Intervention(half_width=1))
     assert compared(trained).intact.log_probs == before
 
 
-def test_both_translations_begin_with_the_prefix(trained: Trained) -> None:
+def test_both_translations_begin_with_the_prefix(trained: LoadedRun) -> None:
     source, prefix = ids(trained, LINE, "bảy sáu")
     found = intervene(trained, source, [Intervention(Uniform())], prefix=prefix)
     assert found.intact.text.startswith("bảy sáu")
     assert found.changed.text.startswith("bảy sáu")
 
 
-def test_a_temperature_and_a_normalizer_act_together_in_either_order(trained: Trained) -> None:
+def test_a_temperature_and_a_normalizer_act_together_in_either_order(trained: LoadedRun) -> None:
     both = [Intervention(temperature=50.0), Intervention(normalizer=Softmax())]
     one = weights(compared(trained, both[0]).forced)
     for order in (both, both[::-1]):

@@ -9,13 +9,13 @@ from nmt.config.direction import Direction
 from nmt.errors import Mistake
 from nmt.insight.known_alignments import agreement, aligned_pairs
 from nmt.maps.links import Choice, argmax_links
-from nmt.runs.load import Trained, load_run
+from nmt.runs.load import LoadedRun, load_run
 
 FORTH, BACK = Direction("en", "vi"), Direction("vi", "en")
 
 
 @pytest.fixture
-def trained(run: str) -> Trained:
+def trained(run: str) -> LoadedRun:
     return load_run(Path(run), "cpu")
 
 
@@ -32,7 +32,7 @@ def test_the_links_of_the_pairs_fit_their_words_in_both_directions() -> None:
     assert aligned_pairs(Direction("en", "de")) == ()
 
 
-def test_a_guess_of_all_sure_links_has_no_error(trained: Trained) -> None:
+def test_a_guess_of_all_sure_links_has_no_error(trained: LoadedRun) -> None:
     pair = aligned_pairs(trained.direction)[0]
     found = agreement(trained, pair, Choice("predicts", 0, 0), sorted(pair.gold.sure))
     assert found.rates["guess"] == (0.0, 1.0, 1.0)
@@ -44,7 +44,7 @@ def test_a_guess_of_all_sure_links_has_no_error(trained: Trained) -> None:
     assert found.rates["model"].aer == pytest.approx(expected, rel=1e-15)
 
 
-def test_the_mean_of_the_heads_is_the_mean_of_their_maps(trained: Trained) -> None:
+def test_the_mean_of_the_heads_is_the_mean_of_their_maps(trained: LoadedRun) -> None:
     pair = aligned_pairs(trained.direction)[1]
     heads = trained.model.sites["cross"][0].num_heads
     maps = [agreement(trained, pair, Choice("predicts", 0, head)).weights for head in range(heads)]
@@ -53,7 +53,7 @@ def test_the_mean_of_the_heads_is_the_mean_of_their_maps(trained: Trained) -> No
     assert "guess" not in mean.rates
 
 
-def test_what_does_not_exist_is_refused(trained: Trained) -> None:
+def test_what_does_not_exist_is_refused(trained: LoadedRun) -> None:
     pair = aligned_pairs(trained.direction)[0]
     with pytest.raises(Mistake, match="layer is 9; cross has"):
         agreement(trained, pair, Choice("predicts", 9, 0))

@@ -16,7 +16,7 @@ from nmt.errors import Mistake
 from nmt.maps.diagnostics import Measures
 from nmt.maps.drawing import Drawing
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 
 SITES = {site: {"layers": 3, "heads": 2, "rows": "target", "columns": "source"} for site in ("encoder_self", "cross")}
 
@@ -32,7 +32,7 @@ def fake_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with 3 layers of 2 heads that has no tokenizers and cannot search."""
     absent: Any = None
     fake: Any = type("Fake", (), {})()
-    run = Trained(RunDirectory(tmp_path), run_settings(), absent, fake, absent)
+    run = LoadedRun(RunDirectory(tmp_path), run_settings(), absent, fake, absent)
     monkeypatch.setattr(nmt.commands.export_attention, "load_run", lambda *_: run)
     monkeypatch.setattr(nmt.commands.export_attention, "described_sites", lambda _: SITES)
     monkeypatch.chdir(tmp_path)

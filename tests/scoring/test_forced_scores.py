@@ -17,7 +17,7 @@ from nmt.decoding.state import Search
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.runs.search import build_translator
 from nmt.scoring.forced_scores import log_probs, log_probs_of_ids, perplexity
 from nmt.text.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
@@ -33,16 +33,16 @@ def tokenizers() -> TokenizerPair:
 
 
 @pytest.fixture(scope="module")
-def untrained(tokenizers: TokenizerPair) -> Callable[..., Trained]:
+def untrained(tokenizers: TokenizerPair) -> Callable[..., LoadedRun]:
     """An untrained run in float64 with weights that are large enough to make probabilities differ."""
 
-    def build(*overrides: str, seed: int = 1) -> Trained:
+    def build(*overrides: str, seed: int = 1) -> LoadedRun:
         torch.manual_seed(seed)
         settings, size = run_settings(*overrides), tokenizers.source.size
         model = make(settings.model)(vocabulary=VocabularySizes(size, size, joint=True)).eval()
         for parameter in model.parameters():
             parameter.data.mul_(2)
-        return Trained(RunDirectory(Path("unused")), settings, tokenizers, model.double(), torch.device("cpu"))
+        return LoadedRun(RunDirectory(Path("unused")), settings, tokenizers, model.double(), torch.device("cpu"))
 
     return build
 
@@ -59,7 +59,7 @@ def close(found: list[float], pieces: list[int]) -> Any:
     return [pytest.approx(value, rel=0, abs=bound) for value, bound in zip(found, bounds, strict=True)]
 
 
-def with_ends(run: Trained, lines: list[str]) -> list[int]:
+def with_ends(run: LoadedRun, lines: list[str]) -> list[int]:
     """The number of pieces of each line, EOS included."""
     return [len(ids) + 1 for ids in run.tokenizers.target.encode_all(lines)]
 
@@ -67,7 +67,7 @@ def with_ends(run: Trained, lines: list[str]) -> list[int]:
 @pytest.mark.parametrize("search", [BeamSearch(beam_size=3, n_best=3), Sampling(samples=3)])
 @pytest.mark.parametrize("model", ["bahdanau", "luong", "transformer"])
 def test_a_forced_score_is_the_sum_of_the_search_s_steps(
-    untrained: Callable[..., Trained], model: str, search: Search
+    untrained: Callable[..., LoadedRun], model: str, search: Search
 ) -> None:
     run = untrained(f"model={model}")
     translator = build_translator([run])
@@ -80,7 +80,7 @@ def test_a_forced_score_is_the_sum_of_the_search_s_steps(
     assert forced == close([h.log_prob for _, h in pairs], [len(h.ids) + 1 for _, h in pairs])
 
 
-def test_neither_batches_nor_order_change_a_score(untrained: Callable[..., Trained]) -> None:
+def test_neither_batches_nor_order_change_a_score(untrained: Callable[..., LoadedRun]) -> None:
     run = untrained("model=luong")
     whole = log_probs([run], LINES, LINES[::-1])
     pieces = with_ends(run, LINES[::-1])
@@ -88,7 +88,9 @@ def test_neither_batches_nor_order_change_a_score(untrained: Callable[..., Train
     assert whole == close(log_probs([run], LINES, LINES[::-1], batch_tokens=1), pieces)
 
 
-def test_an_ensemble_scores_with_the_mean_of_the_probabilities_of_each_piece(untrained: Callable[..., Trained]) -> None:
+def test_an_ensemble_scores_with_the_mean_of_the_probabilities_of_each_piece(
+    untrained: Callable[..., LoadedRun],
+) -> None:
     runs = [untrained("model=luong", seed=1), untrained("model=transformer", seed=2)]
     assert log_probs([runs[0], runs[0]], LINES, LINES) == close(
         log_probs(runs[:1], LINES, LINES), with_ends(runs[0], LINES)
@@ -99,7 +101,7 @@ def test_an_ensemble_scores_with_the_mean_of_the_probabilities_of_each_piece(unt
     assert forced == close([hypothesis.log_prob for hypothesis in found], [len(h.ids) + 1 for h in found])
 
 
-def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Trained]) -> None:
+def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., LoadedRun]) -> None:
     run = untrained("model=luong")
     found = perplexity([-2.0, -7.0], run, ["a b", " c  defg "])
     pieces = len(run.tokenizers.target.encode("a b")) + len(run.tokenizers.target.encode("c defg"))
@@ -108,7 +110,7 @@ def test_perplexities_count_the_ends_of_sentences(untrained: Callable[..., Train
     assert found.lines == 2
 
 
-def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., Trained]) -> None:
+def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., LoadedRun]) -> None:
     run = untrained("model=luong")
     found = perplexity([-1500.0], run, ["a"])
     assert found.word == math.inf
@@ -120,7 +122,7 @@ def test_infinite_perplexities_and_nan_weights(untrained: Callable[..., Trained]
 
 
 def test_lines_that_are_too_long_have_no_score(
-    untrained: Callable[..., Trained], caplog: pytest.LogCaptureFixture
+    untrained: Callable[..., LoadedRun], caplog: pytest.LogCaptureFixture
 ) -> None:
     run = untrained("model=luong", "scorer=location", "scorer.max_length=5")
     with caplog.at_level(logging.WARNING):

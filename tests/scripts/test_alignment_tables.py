@@ -11,7 +11,7 @@ from nmt.maps.links import Choice, Rates
 from nmt.maps.words import PIECE_ROWS
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.scoring.alignment_error import Links
 from scripts.studies.alignment_tables import of_maps, of_runs
 
@@ -33,7 +33,7 @@ def test_a_row_for_each_run_with_the_diagonal_beside(tmp_path: Path) -> None:
     sizes = VocabularySizes(11, 11, joint=True)
     settings = run_settings("model=transformer")
     model = make(settings.model)(vocabulary=sizes)
-    trained = Trained(RunDirectory(tmp_path), settings, absent, model, torch.device("cpu"))
+    trained = LoadedRun(RunDirectory(tmp_path), settings, absent, model, torch.device("cpu"))
     [run] = of_runs([(tmp_path / "one", trained, found())]).rows
     choice, rates = ["predicts", "1", "0"], ["0.020", "0.020", "0.500", "0.250"]
     assert run == [str(tmp_path / "one"), "Transformer", "ScaledDot", "Global", *choice, *rates, "0.750"]

@@ -9,7 +9,7 @@ from nmt.config.nodes import make
 from nmt.errors import Mistake
 from nmt.models import VocabularySizes
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.text import Tokenizer, TokenizerPair, train_tokenizer
 from scripts.studies import map_gallery
 
@@ -21,7 +21,7 @@ def trained(tmp_path, monkeypatch):
     tokenizer = Tokenizer(train_tokenizer(lines, kind="bpe", size=293))
     settings = run_settings("model=luong")
     model = make(settings.model)(vocabulary=VocabularySizes(293, 293, joint=True)).eval()
-    run = Trained(RunDirectory(tmp_path), settings, TokenizerPair(tokenizer, tokenizer), model, torch.device("cpu"))
+    run = LoadedRun(RunDirectory(tmp_path), settings, TokenizerPair(tokenizer, tokenizer), model, torch.device("cpu"))
     monkeypatch.setattr(map_gallery, "load_run", lambda *_: run)
 
 

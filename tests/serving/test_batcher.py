@@ -13,7 +13,7 @@ import pytest
 from nmt.decoding.beam import Step
 from nmt.decoding.translator import Translation
 from nmt.insight.sentence_pair import best_translation
-from nmt.runs.load import Trained
+from nmt.runs.load import LoadedRun
 from nmt.serving import batcher as batchers
 from nmt.serving.batcher import Abandoned, Batcher, Full, Task, _Waiting
 from nmt.serving.gallery import Gallery
@@ -208,7 +208,7 @@ def test_a_computation_stops_when_its_client_has_left(gallery: Gallery, task: Ta
     async def action(batcher: Batcher, sizes: list[int]) -> None:
         steps = Steps(batcher)
 
-        def search(trained: Trained) -> list[int]:
+        def search(trained: LoadedRun) -> list[int]:
             return best_translation(trained, [5, 6, 7], observe=batcher.stop_if_abandoned)
 
         gone = asyncio.ensure_future(batcher.compute("maps_luong", search))

@@ -165,7 +165,7 @@ def test_a_run_that_starts_from_it_is_trained_and_resumed(
     pretrained: Path, job: Callable[..., Job], capsys: pytest.CaptureFixture[str]
 ) -> None:
     train(job("train", run_dir="continued", start_from="pretrained", trainer__max_steps=2, validation__every=2))
-    assert load_run(Path("continued"), "cpu").run.metrics()["start_weights"]
+    assert load_run(Path("continued"), "cpu").directory.metrics()["start_weights"]
     train(
         job(
             "train",
