@@ -138,7 +138,7 @@ def test_a_folder_without_permission_to_write_is_refused(tmp_path: Path, monkeyp
         check_writable("out", free)
     for path in (taken, taken / "new" / "more"):
         with pytest.raises(
-            ValueError, match=rf"^out is {path}, but {taken} cannot be written to \(Permission denied\); choose another"
+            Mistake, match=rf"^out is {path}, but {taken} cannot be written to \(Permission denied\); choose another"
         ):
             check_writable("out", path)
     with pytest.raises(Mistake, match=rf"^out is {taken}, but {taken} cannot be written to"):

@@ -66,7 +66,7 @@ def tried(read: Callable[[], Any]) -> tuple[Any, str]:
     """The result and an empty message, or None and the message of the refusal."""
     try:
         return read(), ""
-    except ValueError as error:
+    except Mistake as error:
         return None, str(error)
 
 

@@ -83,9 +83,7 @@ def test_an_evaluation_records_its_precision(here: Path, tmp_path: Path) -> None
 
 def test_a_translation_begins_with_its_prefix_and_settings_change_the_search(run: Run) -> None:
     assert run.translate(LINES, prefixes=["hai ba", "", ""], beam_size=1)[0].startswith("hai ba")
-    with pytest.raises(
-        ValueError, match=r"Unknown setting of this search 'search.beam'. Did you mean 'search.beam_size'"
-    ):
+    with pytest.raises(Mistake, match=r"Unknown setting of this search 'search.beam'. Did you mean 'search.beam_size'"):
         run.translate(LINES, beam=3)
 
 
@@ -190,9 +188,7 @@ def test_files_of_another_run_are_refused(here: Path, tmp_path: Path) -> None:
         nmt.load(copy)
     shutil.copy("a/tokenizer.model", copy)
     shutil.copy("c/model.safetensors", copy)
-    with pytest.raises(
-        ValueError, match=r"safetensors does not hold the weights of .* with vocabularies of 293 and 293"
-    ):
+    with pytest.raises(Mistake, match=r"safetensors does not hold the weights of .* with vocabularies of 293 and 293"):
         nmt.load(copy)
     (copy / "tokenizer.model").unlink()
     with pytest.raises(Mistake, match=r"copy has no tokenizer\.model: copy it back"):
@@ -269,7 +265,7 @@ def test_runs_of_other_references_are_refused(here: Path, tmp_path: Path, monkey
     try:
         (here / "b" / "config.yaml").write_text(config.replace("test: test", "test: valid"), encoding="utf-8")
         with pytest.raises(
-            ValueError, match=r"b has different references for test than the first run\. Translate the same file"
+            Mistake, match=r"b has different references for test than the first run\. Translate the same file"
         ):
             compare(job("compare", run_dirs=["a", "b"], out=str(tmp_path)))
     finally:

@@ -50,8 +50,8 @@ def extract(archive: Path, folder: Path, most_bytes: int) -> list[Path]:
     return [folder.joinpath(*name.parts) for name in names]
 
 
-def _damaged(archive: Path, reason: object) -> ValueError:
-    return ValueError(f"{archive} is damaged or not an archive ({reason}); delete it and download it again.")
+def _damaged(archive: Path, reason: object) -> Mistake:
+    return Mistake(f"{archive} is damaged or not an archive ({reason}); delete it and download it again.")
 
 
 def _extract(archive: Path, folder: Path, most_bytes: int) -> list[PurePosixPath]:

@@ -145,7 +145,7 @@ class Translator:
         """`n_best` for any number of (line, prefix) pairs, read in windows of 1, 4, 16, ... up to `read_ahead` lines.
 
         With `document`, all lines up to an empty line are one document. The small first windows return the first
-        translations quickly, and the larger later ones fill batches. A ValueError raised by `lines` is raised again
+        translations quickly, and the larger later ones fill batches. A Mistake raised by `lines` is raised again
         after the translations of the lines before it. Raises Mistake if `read_ahead` is below 1.
         """
         if read_ahead < 1:
@@ -366,13 +366,13 @@ def _best(found: Sequence[Translation]) -> str:
     return found[0].text if found else ""
 
 
-def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], ValueError | None]:
+def _take(lines: Iterator[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], Mistake | None]:
     """Up to `size` lines, and the error raised after them, if any."""
     window: list[tuple[str, str]] = []
     try:
         # list(islice(...)) would lose the lines read before an error.
         window.extend(islice(lines, size))
-    except ValueError as error:
+    except Mistake as error:
         return window, error
     return window, None
 

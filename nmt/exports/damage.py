@@ -1,5 +1,7 @@
 """The error for an export that cannot be read."""
 
+from nmt.errors import Mistake
 
-class DamagedExport(ValueError):  # noqa: N818
+
+class DamagedExport(Mistake):
     """Files of an export are missing or unreadable."""

@@ -58,7 +58,7 @@ class Tokenizer:
             raise Mistake(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
             return cls(path.read_bytes())
-        except ValueError as error:
+        except Mistake as error:
             raise Mistake(f"{path}: {error}") from error
 
     @property
@@ -163,7 +163,7 @@ def draw_lines(lines: Iterable[str], number: int, seed: int) -> list[str]:
     return kept
 
 
-class VocabularySizeError(ValueError):
+class VocabularySizeError(Mistake):
     """The text does not support a vocabulary of this size; it supports at most `largest` pieces."""
 
     def __init__(self, size: int, largest: int) -> None:

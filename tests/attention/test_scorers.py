@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention import scorers
+from nmt.errors import Mistake
 
 BATCH, HEADS, QUERIES, KEYS, DIM, HIDDEN = 2, 3, 4, 5, 6, 7
 Vectors = tuple[Tensor, Tensor]
@@ -81,7 +82,7 @@ def test_unequal_widths_are_scored_or_refused_naming_both(make_scorer: MakeScore
     try:
         scorer = make_scorer(query_dim=3, key_dim=5, num_heads=1)
         found = tuple(score_of(scorer, torch.randn(2, 1, 7, 3), torch.randn(2, 1, 11, 5)).shape)
-    except ValueError as refusal:
+    except Mistake as refusal:
         found = str(refusal).partition(", but ")[2].partition(" or ")[0]
     assert found in ((2, 1, 7, 11), "queries are 3 wide and keys 5: make the widths equal")
 
@@ -101,7 +102,7 @@ def test_location_refuses_a_sentence_that_is_too_long():
     queries, keys = torch.randn(BATCH, HEADS, QUERIES, DIM), torch.randn(BATCH, HEADS, 7, DIM)
     assert score_of(scorer, queries, keys[:, :, :5]).shape == (BATCH, HEADS, QUERIES, 5)
     with pytest.raises(
-        ValueError, match=r"has weights for 5 positions, but the sentence has 7; .*larger scorer.max_length"
+        Mistake, match=r"has weights for 5 positions, but the sentence has 7; .*larger scorer.max_length"
     ):
         score_of(scorer, queries, keys)
 

@@ -141,7 +141,7 @@ def test_words_without_a_key_become_a_list() -> None:
     download = COMMANDS["download"]
     assert for_hydra(arguments, download, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"^Both 'envi' and what= are given\. Either give all names without a key, or give them all as what=",
     ):
         for_hydra(["envi", "what=iwslt15"], download, "what")

@@ -83,7 +83,7 @@ def test_empty_pairs_are_skipped_and_none_left_is_refused(here: Path) -> None:
     assert measurable(trained, mixed, 2).sources == test_set.sources[:2]
     empty = TestSet([""], [["x"]], None, None, test_set.out, tokenized=False)
     with pytest.raises(
-        ValueError, match="The model cannot read any of the sentence pairs, because each has a side that is empty"
+        Mistake, match="The model cannot read any of the sentence pairs, because each has a side that is empty"
     ):
         measurable(trained, empty, None)
 

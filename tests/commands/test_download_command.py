@@ -71,7 +71,7 @@ def test_complete_files_may_be_in_a_read_only_folder(
         run("what=https://localhost:1/b.zip", "out=shared")
     (known / "shared" / "tiny" / "a.vi").unlink()
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"^out is shared, but shared cannot be written to \(Permission denied\); choose another folder",
     ):
         run("what=tiny", "out=shared")

@@ -169,7 +169,7 @@ def test_gold_alignments_and_the_seed_are_among_the_conditions(
 def test_an_ensemble_takes_no_alignment(files: Path, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nmt.commands.evaluate, "load_with_engine", lambda *_: ([run, run], None))
     with pytest.raises(
-        ValueError, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."
+        Mistake, match=r"each of the 2 runs aligns in its own way: use one run_dir, or leave out alignment\."
     ):
         evaluate(job(files, alignment=files / "own.align", out=files / "out"))
 

@@ -148,7 +148,7 @@ def test_an_export_replaces_an_earlier_one_only_with_overwrite(here: Path, tmp_p
     export("maps_luong", tmp_path, target="in.vi", formats=["png", "viewer"])
     (here / "one.en").write_text("one\n")
     with pytest.raises(
-        FileExistsError, match="which already contains maps; choose another folder, or replace them with overwrite=true"
+        Mistake, match="which already contains maps; choose another folder, or replace them with overwrite=true"
     ):
         export("maps_luong", tmp_path, input="one.en", formats=["csv"])
     assert (tmp_path / "viewer.html").is_file()

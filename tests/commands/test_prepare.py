@@ -122,9 +122,7 @@ def test_a_split_refuses_to_overwrite(
     monkeypatch.chdir(corpus)
     given = {"split__corpus": "train", "split__valid": 5, "split__test": 5}
     prepare(job("prepare", **given))
-    with pytest.raises(
-        FileExistsError, match=r"^train_split exists; choose a new folder with split\.out=, or delete it"
-    ):
+    with pytest.raises(Mistake, match=r"^train_split exists; choose a new folder with split\.out=, or delete it"):
         prepare(job("prepare", **given))
 
 

@@ -58,7 +58,5 @@ def test_what_cannot_be_served_is_refused(here: Path, changes: dict, message: st
 
 def test_a_missing_extra_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(
-        ValueError, match=r"nmt\.serve needs uvicorn, which is not installed; run pip install .*\[serve\]"
-    ):
+    with pytest.raises(Mistake, match=r"nmt\.serve needs uvicorn, which is not installed; run pip install .*\[serve\]"):
         serve(job("serve", run_dirs=["maps_luong"]))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from nmt.cli.compose import configuration
 from nmt.config.keys import with_values
@@ -48,7 +49,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         "test_new": "sample:test_new",
         "phrases_test": "sample:phrases_test",
     }
-    with pytest.raises(Mistake, match="frozen"):
+    with pytest.raises(ValidationError, match="frozen"):
         settings.seed = 2
 
 

@@ -142,16 +142,12 @@ def test_without_a_checkout_only_the_working_folder_is_searched(
 ) -> None:
     monkeypatch.setattr(module, "_SAMPLE_FOLDERS", (tmp_path, tmp_path / "absent"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        FileNotFoundError, match=rf"^There is no file a\.en in {tmp_path}; a corpus PREFIX consists of the files"
-    ):
+    with pytest.raises(Mistake, match=rf"^There is no file a\.en in {tmp_path}; a corpus PREFIX consists of the files"):
         check_files(["a"], direction)
 
 
 def test_an_absolute_prefix_is_not_searched_for(checkout: Path, direction: Direction) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=rf"^There is no file {checkout}/a\.en; a corpus PREFIX consists of the files"
-    ):
+    with pytest.raises(Mistake, match=rf"^There is no file {checkout}/a\.en; a corpus PREFIX consists of the files"):
         check_files([f"{checkout}/a"], direction)
 
 
@@ -220,6 +216,6 @@ def test_the_line_of_invalid_utf8_is_named(tmp_path):
     path = tmp_path / "latin.en"
     path.write_bytes(b"one\ntwo\ncaf\xe9\n")
     with pytest.raises(
-        ValueError, match=r"latin\.en, line 3 is not UTF-8 \(.*\); convert the file with iconv, or fix the line"
+        Mistake, match=r"latin\.en, line 3 is not UTF-8 \(.*\); convert the file with iconv, or fix the line"
     ):
         read_lines(path)

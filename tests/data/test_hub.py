@@ -42,7 +42,7 @@ def test_every_split_becomes_aligned_files(tmp_path: Path, nested: bool) -> None
 def test_a_dataset_without_the_languages_is_refused(tmp_path: Path) -> None:
     name = a_set(tmp_path / "set", [{"translation": {"en": "one", "de": "eins"}}])
     with pytest.raises(
-        ValueError, match=r"has no vi, only de, en; set languages=A-B to two of these, or choose another hub_config"
+        Mistake, match=r"has no vi, only de, en; set languages=A-B to two of these, or choose another hub_config"
     ):
         write_splits(name, None, LANGUAGES, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -71,7 +71,7 @@ def test_a_name_hidden_by_a_folder_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data" / "envi").mkdir(parents=True)
     with pytest.raises(
-        ValueError, match="data/envi is a local path, which hides the dataset of that name; run the command in another"
+        Mistake, match="data/envi is a local path, which hides the dataset of that name; run the command in another"
     ):
         checked_name("data/envi")
 
@@ -98,6 +98,6 @@ def test_existing_files_are_kept_and_an_interruption_leaves_nothing(
 def test_two_validation_splits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.hub._loaded", lambda *_: {"validation": [], "dev": []})
     with pytest.raises(
-        ValueError, match="has two validation splits among validation, dev, but nmt reads only one; choose"
+        Mistake, match="has two validation splits among validation, dev, but nmt reads only one; choose"
     ):
         write_splits("owner/set", None, LANGUAGES, tmp_path / "out")

@@ -11,6 +11,7 @@ from nmt.data.drawn_pairs import DrawnPairs
 from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.plan import plan
+from nmt.errors import Mistake
 
 MAX_STEPS, ACCUMULATE = 31, 2
 # Python 3.12 and newer warn about forking loading processes after torch has started its threads.
@@ -132,7 +133,7 @@ def test_fewer_validation_pairs_than_processes_are_refused(module):
     data = module()
     data.validation, data.trainer = data.validation[:1], Processes(0)
     with pytest.raises(
-        ValueError, match=r"The validation corpus has too few pairs \(1\) for 2 processes; .*lower trainer.devices"
+        Mistake, match=r"The validation corpus has too few pairs \(1\) for 2 processes; .*lower trainer.devices"
     ):
         data.val_dataloader()
 

@@ -5,6 +5,7 @@ import pytest
 
 import nmt.data.plan
 from nmt.data.plan import Mixing, plan, plan_epoch
+from nmt.errors import Mistake
 
 
 def lengths(number: int, longest: int = 37) -> np.ndarray:
@@ -154,7 +155,7 @@ def test_a_batch_has_as_many_rows_as_its_budget_allows():
 
 def test_a_sentence_over_the_budget_is_refused():
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"batch_tokens=6 is less than the length of .*, 7 tokens .* raise batching\.batch_tokens or lower",
     ):
         plan(3, 2, np.array([[5, 7], [2, 3]]), 6)
@@ -163,6 +164,6 @@ def test_a_sentence_over_the_budget_is_refused():
 @pytest.mark.parametrize("number", [0, 3])
 def test_too_few_sentences_are_refused(number):
     with pytest.raises(
-        ValueError, match=f"{number} sentences in .* cannot fill steps of 5 batches; lower trainer.accumulate_grad_"
+        Mistake, match=f"{number} sentences in .* cannot fill steps of 5 batches; lower trainer.accumulate_grad_"
     ):
         plan(3, 2, lengths(number), 101, accumulate=5)

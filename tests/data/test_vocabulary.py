@@ -61,7 +61,7 @@ def test_training_is_silent(learn, capfd):
 
 def test_an_impossible_size_is_refused_and_not_cached(learn, tmp_path):
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"99991 is too large for this text; set tokenizer\.size to at most \d+, or to null for a size that fits",
     ):
         learn(size=99_991)

@@ -245,7 +245,7 @@ def test_stream_reads_no_further_than_its_window_and_windows_grow(tokenizers: To
 def test_an_error_in_the_input_is_raised_after_the_translations_before_it(tokenizers: TokenizerPair, good: int) -> None:
     def lines() -> Iterator[tuple[str, str]]:
         yield from plain(["red cat"] * good)
-        raise ValueError("line is broken")
+        raise Mistake("line is broken")
 
     found = []
     with pytest.raises(Mistake, match="line is broken"):

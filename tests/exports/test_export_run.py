@@ -228,7 +228,7 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
     versions = {"ctranslate2": "5.1.0"}
     monkeypatch.setattr(extras.metadata, "version", versions.__getitem__)
     with pytest.raises(
-        ValueError, match=r"ctranslate2 needs the package ctranslate2.*>=4.8,<4.9, but 5.1.0 is installed; run pip"
+        Mistake, match=r"ctranslate2 needs the package ctranslate2.*>=4.8,<4.9, but 5.1.0 is installed; run pip"
     ):
         extras.check_extra("ctranslate2")
 
@@ -237,7 +237,7 @@ def test_a_missing_or_newer_package_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(extras.metadata, "version", missing)
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"needs the package ctranslate2, which is not installed; run pip install .*'\.\[ctranslate2\]'",
     ):
         extras.check_extra("ctranslate2")
@@ -286,9 +286,7 @@ def test_unknown_formats_are_refused(run: Path) -> None:
             formats.write_format(trained, format, Path(), quantization)
     with pytest.raises(Mistake, match=r"marian.*ctranslate2"):
         nmt.load(run, "cpu", engine="marian")
-    with pytest.raises(
-        ValueError, match="engine=onnx supports precision=float32 and int8, not float16: use one of them"
-    ):
+    with pytest.raises(Mistake, match="engine=onnx supports precision=float32 and int8, not float16: use one of them"):
         nmt.load(run, "cpu", precision="float16", engine="onnx")
     with pytest.raises(Mistake, match="engine=onnx runs on the CPU, but device is cuda"):
         nmt.load(run, "cuda", engine="onnx")

@@ -100,7 +100,7 @@ def test_a_contrast_is_a_word_of_one_piece_or_a_label() -> None:
         assert tokenizer.pieces([contrast_id(tokenizer, label)]) == [label]
     assert contrast_id(tokenizer, "hai") == contrast_id(tokenizer, "\u2581hai")
     with pytest.raises(
-        ValueError, match=r"contrast is 'hai ba', which is 2 pieces, ▁hai ▁ba; it must be one piece of the target"
+        Mistake, match=r"contrast is 'hai ba', which is 2 pieces, ▁hai ▁ba; it must be one piece of the target"
     ):
         contrast_id(tokenizer, "hai ba")
     with pytest.raises(Mistake, match="contrast is '', which is not a piece; it must be one piece"):
@@ -117,9 +117,7 @@ def test_settings_that_a_method_cannot_use_are_refused(here: Path) -> None:
         chosen_method(trained, "occlusion", steps=4)
     with pytest.raises(Mistake, match="steps is 0; it must be at least 1, and the default is 8"):
         chosen_method(trained, "integrated_gradients", steps=0)
-    with pytest.raises(
-        ValueError, match="method=gradient_x_input needs gradients, which precision=int8 does not support"
-    ):
+    with pytest.raises(Mistake, match="method=gradient_x_input needs gradients, which precision=int8 does not support"):
         chosen_method(trained._replace(precision="int8"), "gradient_x_input")
 
 

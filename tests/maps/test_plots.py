@@ -142,7 +142,7 @@ def test_pictures_with_the_same_max_weight_have_the_same_color_scale(tmp_path: P
 
 def test_a_width_that_is_too_small_is_refused_with_one_that_fits(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"picture of 60 columns does not fit into 3.3 inches .* use at least 5"
+        Mistake, match=r"picture of 60 columns does not fit into 3.3 inches .* use at least 5"
     ) as refusal:
         heat_map(np.eye(60), ["a"] * 60, ["b"] * 60, Look(width=3.3))
     least = float(str(refusal.value).split()[-1].rstrip("."))

@@ -9,6 +9,7 @@ from nmt.attention import Attention, windows
 from nmt.attention.edits import Change, Edit, with_parts
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Additive
+from nmt.errors import Mistake
 from nmt.models.lstmn import LSTMN, given_site
 from nmt.runs.precision import with_precision
 
@@ -144,7 +145,5 @@ def test_the_choice_of_networks_decides_which_sites_there_are(make_model):
 
 
 def test_a_network_without_its_attention_is_refused():
-    with pytest.raises(
-        ValueError, match=r"^model\.encoder=lstmn needs an attention, but model\.encoder_self is null; re"
-    ):
+    with pytest.raises(Mistake, match=r"^model\.encoder=lstmn needs an attention, but model\.encoder_self is null; re"):
         given_site(None, "model.encoder=lstmn", "encoder_self")

@@ -99,9 +99,7 @@ def test_a_tokenizer_is_the_one_of_the_run(run: RunDirectory, joint: bool) -> No
     run.write_metrics({"finished": True, "tokenizers": tokenizer_hashes(pair, EN_VI)})
     name = "tokenizer.model" if joint else "tokenizer.en.model"
     (run.path / name).write_bytes(models[1].model)
-    with pytest.raises(
-        ValueError, match=rf"{name} is not the tokenizer of this run \(its SHA-256 is not the one in met"
-    ):
+    with pytest.raises(Mistake, match=rf"{name} is not the tokenizer of this run \(its SHA-256 is not the one in met"):
         run.tokenizers(EN_VI, run.metrics())
     (run.path / name).unlink()
     with pytest.raises(Mistake, match=rf"run has no {name}: copy it back, or train the run again"):
@@ -115,9 +113,7 @@ def test_what_is_no_run_directory_is_refused(run: RunDirectory) -> None:
     with pytest.raises(Mistake, match=r"is not a run directory: it has no config\.yaml"):
         run.require_finished()
     run.write_config(CONFIG)
-    with pytest.raises(
-        ValueError, match=r"is not finished; resume it with 'python -m nmt.train run_dir=.* resume=true'"
-    ):
+    with pytest.raises(Mistake, match=r"is not finished; resume it with 'python -m nmt.train run_dir=.* resume=true'"):
         run.require_finished()
     finish(run)
     run.require_finished()

@@ -166,7 +166,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path):
 def test_an_error_of_the_lines_is_raised_unchanged(number):
     def lines():
         yield from (f"line {index} of many words" for index in range(number))
-        raise ValueError("train.en, line 51 is not UTF-8")
+        raise Mistake("train.en, line 51 is not UTF-8")
 
     with pytest.raises(Mistake, match=r"^train\.en, line 51 is not UTF-8$"):
         train_tokenizer(lines(), kind="bpe", size=300)

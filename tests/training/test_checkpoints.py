@@ -10,6 +10,7 @@ import torch
 from lightning import LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
+from nmt.errors import Mistake
 from nmt.training.checkpoints import (
     DAMAGED,
     LAST,
@@ -101,7 +102,7 @@ def test_where_none_is_whole_it_is_said(tmp_path: Path) -> None:
     for path in (save(tmp_path, 3), save(tmp_path, 5), tmp_path / PREVIOUS):
         path.write_bytes(path.read_bytes()[:99])
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"last\.ckpt and previous\.ckpt in .* cannot be read, and .* Nothing in the folder was changed",
     ):
         newest_whole(tmp_path)

@@ -115,7 +115,7 @@ def test_a_run_that_the_clock_has_ended_goes_on_with_more_time_alone(
     assert used > 20
     for limit, more in ((20, {"trainer__max_steps": 300}), (used, {"trainer__max_time": f"00:00:00:{used}"})):
         with pytest.raises(
-            ValueError, match=rf"has reached trainer\.max_time=00:00:00:{limit} \(\d+ seconds\): raise every limit"
+            Mistake, match=rf"has reached trainer\.max_time=00:00:00:{limit} \(\d+ seconds\): raise every limit"
         ):
             train(job("train", run_dir="new", resume="true", **more))
     assert [(corpus_copy / "new" / name).read_bytes() for name in ("config.yaml", "metrics.json")] == before
@@ -133,7 +133,7 @@ def test_a_run_that_its_epochs_have_ended_is_told_so(
     assert f"Training ended at step {steps}: trainer.max_epochs=1" in caplog.text
     for more in ({"trainer__max_steps": steps + 1}, {"validation__patience": 99}):
         with pytest.raises(
-            ValueError, match=f"done all {steps} steps of its epochs: .* raise trainer.max_epochs or set it to null"
+            Mistake, match=f"done all {steps} steps of its epochs: .* raise trainer.max_epochs or set it to null"
         ):
             train(job("train", run_dir="new", resume="true", **more))
 

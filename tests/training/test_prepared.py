@@ -36,7 +36,7 @@ def test_devices_that_cannot_exist_are_refused(job: Callable[..., Job]) -> None:
 @pytest.mark.parametrize("devices", ["0", "'0'", "[]"])
 def test_training_needs_a_device(job: Callable[..., Job], devices: str) -> None:
     with pytest.raises(
-        ValueError, match=r"trainer\.devices is (0|\[\]); set it to the number of devices to use, at least 1"
+        Mistake, match=r"trainer\.devices is (0|\[\]); set it to the number of devices to use, at least 1"
     ):
         choose_machine(job("train", trainer__devices=devices).settings.trainer)
 
@@ -70,7 +70,7 @@ def test_two_passes_that_would_be_the_same_are_told(
 
 def test_a_choice_for_a_site_that_the_model_lacks_is_refused() -> None:
     with pytest.raises(
-        ValueError,
+        Mistake,
         match=r"^scorer@encoder_self has no effect, because this model has no attention at encoder_self; leave it out, "
         r"or add model\.encoder=lstmn\.$",
     ):
