@@ -2,16 +2,19 @@
 
 import inspect
 import textwrap
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, MultiHeadAttention, View
+from nmt.attention import Attention, MultiHeadAttention
 from nmt.config.job import Job
 from nmt.config.nodes import make
 from nmt.config.schema import ExplainSettings
-from nmt.models import Seq2Seq, VocabularySizes
+from nmt.data.batch import ContextSentences
+from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.sites import SITES, Attended
 from nmt.text import BOS, EOS, PAD, UNK
 
 WIDTH = 110
@@ -22,7 +25,16 @@ MULTIHEAD = (
 )
 
 
-class Site(NamedTuple):
+_SIZES: dict[Attended, str] = {
+    "source": "S",
+    "target": "T",
+    "earlier source": "C x S",
+    "earlier target": "C x T",
+    "earlier sentences": "C",
+}
+
+
+class ObservedSite(NamedTuple):
     """An attention site of a model, described by its first layer as observed in an example."""
 
     name: str
@@ -44,21 +56,33 @@ def explain(job: Job[ExplainSettings]) -> None:
     settings = job.settings
     vocabulary = VocabularySizes(settings.vocabulary, settings.vocabulary, joint=True)
     model: Seq2Seq = make(settings.model)(vocabulary=vocabulary)
-    print(explanation(model, settings.source_length, settings.target_length))
+    if settings.context.model is not None:
+        model = make(settings.context.model)(model)
+    print(explanation(model, settings.source_length, settings.target_length, settings.context.sentences))
     print(
         f"\nThe parameters are counted for a joint vocabulary of {settings.vocabulary:,} pieces (vocabulary=N), with "
         "one embedding table for both languages."
     )
 
 
-def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
-    """The text that describes a model; its example has `source_length` source and `target_length` target pieces."""
+def explanation(model: Seq2Seq, source_length: int, target_length: int, earlier: int = 0) -> str:
+    """The text that describes a model.
+
+    Its example has `source_length` source and `target_length` target pieces, and `earlier` sentences of these lengths
+    before them.
+    """
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    settings = f"Here {model.extra_repr()}.\n" if model.extra_repr() else ""
-    paragraphs = [f"{inspect.getdoc(model)}\n{settings}{parameters:,} parameters"]
-    for site in observed_sites(model, source_length, target_length):
+    described = [model.sentence, model] if isinstance(model, DocumentModel) else [model]
+    paragraphs = [
+        f"{inspect.getdoc(part)}\nHere {part.extra_repr()}." if part.extra_repr() else f"{inspect.getdoc(part)}"
+        for part in described
+    ]
+    paragraphs[-1] += f"\n{parameters:,} parameters"
+    example = f"S = {source_length} source pieces, T = {target_length} target pieces"
+    if isinstance(model, DocumentModel):
+        example += f", C = {earlier} earlier sentences of these lengths"
+    for site in observed_sites(model, source_length, target_length, earlier):
         heads = site.shapes["queries"][1]
-        side = "source" if site.name == "encoder_self" else "target"
         shapes = ", ".join(f"{part} {_shape(shape)}" for part, shape in site.shapes.items())
         rows = {
             "queries": model.queries[site.name],
@@ -69,8 +93,8 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
             "context": MULTIHEAD
             if site.around
             else "o = sum_i a_i v_i; query, keys and values are states, without projections.",
-            "example": f"S = {source_length} source pieces, T = {target_length} target pieces: {shapes}"
-            + (f", {site.calls} times, once for each {side} position" if site.calls > 1 else "")
+            "example": f"{example}: {shapes}"
+            + (f", {site.calls} times, once for each {SITES[site.name].rows} position" if site.calls > 1 else "")
             + ". Axes are (batch, heads, positions, width); keys are shown as the scorer stores them.",
             "parameters": _parameters(site.around or site.attention),
             "memory": _memory(site),
@@ -83,33 +107,45 @@ def explanation(model: Seq2Seq, source_length: int, target_length: int) -> str:
     return "\n\n".join(paragraphs)
 
 
-def observed_sites(model: Seq2Seq, source_length: int, target_length: int) -> list[Site]:
-    """The sites of a model, observed while it reads one example sentence pair."""
-    layers = dict.fromkeys(model.sites, 0)
-    first = {name: attentions[0] for name, attentions in model.sites.items()}
-    calls: dict[Attention, list[tuple[Tensor, ...]]] = {attention: [] for attention in first.values()}
-    hooks = [
-        attention.register_forward_pre_hook(lambda module, arguments: calls[module].append(arguments[:3]))
-        for attention in calls
-    ]
+def observed_sites(model: Seq2Seq, source_length: int, target_length: int, earlier: int = 0) -> list[ObservedSite]:
+    """The sites of a model, observed while it reads one example sentence pair.
 
-    def count(site: str, layer: int, weights: Tensor, view: View) -> None:
-        layers[site] += 1
-
+    A document model reads `earlier` copies of the pair before it, which must be at least 1.
+    """
     source = torch.tensor([[UNK] * (source_length - 1) + [EOS]])
     target = torch.tensor([[BOS] + [UNK] * (target_length - 1)])
-    with torch.inference_mode():
-        model.eval()(source, source.ne(PAD), target, watch=count)
-    for hook in hooks:
-        hook.remove()
+    contexts: dict[str, ContextSentences | None] = dict.fromkeys(model.sentence_sites)
+    if isinstance(model, DocumentModel):
+        sources, targets = source.expand(earlier, -1), target.expand(earlier, -1)
+        context = ContextSentences(sources, sources.ne(PAD), targets, targets.ne(PAD), torch.arange(earlier)[None])
+        # The sentence's own sites are observed without a context, which passes through them too.
+        contexts |= {name: context for name in model.sites if name not in contexts}
     around = {module.attention: module for module in model.modules() if isinstance(module, MultiHeadAttention)}
+    model.eval()
     sites = []
-    for name, attention in first.items():
-        queries, keys, values = calls[attention][0]
-        shapes = {"queries": tuple(queries.shape), "keys": tuple(keys.shape), "values": tuple(values.shape)}
-        shared = keys.data_ptr() == values.data_ptr()
-        sites.append(Site(name, layers[name], attention, around.get(attention), len(calls[attention]), shapes, shared))
+    for name, attentions in model.sites.items():
+        calls: list[tuple[Tensor, ...]] = []
+        hook = attentions[0].register_forward_pre_hook(partial(_keep_inputs, calls))
+        with torch.inference_mode():
+            model(source, source.ne(PAD), target, context=contexts[name])
+        hook.remove()
+        queries, keys, values = calls[0]
+        sites.append(
+            ObservedSite(
+                name,
+                layers=len(attentions),
+                attention=attentions[0],
+                around=around.get(attentions[0]),
+                calls=len(calls),
+                shapes={"queries": tuple(queries.shape), "keys": tuple(keys.shape), "values": tuple(values.shape)},
+                keys_are_values=keys.data_ptr() == values.data_ptr(),
+            )
+        )
     return sites
+
+
+def _keep_inputs(calls: list[tuple[Tensor, ...]], attention: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    calls.append(inputs[:3])
 
 
 def _summary(part: nn.Module) -> str:
@@ -125,14 +161,16 @@ def _parameters(site: nn.Module) -> str:
     return f"{total:,} in each layer: {', '.join(parts)}" if parts else "none of its own"
 
 
-def _memory(site: Site) -> str:
+def _memory(site: ObservedSite) -> str:
     heads, key_width, value_width = site.shapes["keys"][1], site.shapes["keys"][3], site.shapes["values"][3]
-    rows, columns = {"cross": ("T", "S"), "encoder_self": ("S", "S"), "decoder_self": ("T", "T")}[site.name]
+    rows, columns = _SIZES[SITES[site.name].rows], _SIZES[SITES[site.name].columns]
     weights = f"weights {heads} x {rows} x {columns}"
     if not site.attention.window.masks_only:
         weights += ", and as many for the prior"
     elif site.attention.scorer.inner_product and site.attention.normalizer.fused:
         weights += " (none in the fused kernel that a GPU uses for several queries)"
+    if SITES[site.name].columns == "earlier sentences":
+        columns = f"{rows} x {columns}"  # each query has its own summaries of the sentences as keys
     kept = f"keys and values {heads} x {columns} x {key_width + value_width}"
     if site.keys_are_values:
         kept = f"keys, which are also the values, {heads} x {columns} x {value_width}"

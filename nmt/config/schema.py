@@ -741,6 +741,11 @@ class ExplainSettings(Keys):
     encoder_self: Node | None = None
     decoder_self: Node | None = None
     cross: Node | None = None
+    context: ContextSettings
+    encoder_words: Node | None = None
+    encoder_sentences: Node | None = None
+    decoder_words: Node | None = None
+    decoder_sentences: Node | None = None
     source_length: Positive
     target_length: Positive
     vocabulary: Annotated[int, Field(ge=5, le=_LARGEST), expects("a whole number of at least 5; 4 pieces are special")]

@@ -25,6 +25,7 @@ from nmt.maps.attention_map import EOS, AttentionMap
 from nmt.maps.recorder import Recorder
 from nmt.models import Seq2Seq
 from nmt.runs.load import LoadedRun
+from nmt.sites import SITES
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
@@ -40,7 +41,7 @@ class Intervention:
 
     change: Change | None = None
     site: str = "cross"
-    """'encoder_self', 'decoder_self' or 'cross'."""
+    """One of nmt.sites.SENTENCE_SITES."""
     layer: int | None = None
     """From 0; None for every layer."""
     head: int | None = None
@@ -54,7 +55,7 @@ class Intervention:
     @property
     def first_step(self) -> int:
         """The first piece of the translation that the change can affect."""
-        later = self.steps is not None and self.site != "encoder_self"
+        later = self.steps is not None and SITES[self.site].rows == "target"
         return min(self.steps or (0,)) if later else 0
 
 

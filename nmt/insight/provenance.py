@@ -8,16 +8,7 @@ from nmt.config.direction import Direction
 from nmt.data.cache import file_digest
 from nmt.models.base import Attending
 from nmt.runs.directory import RunDirectory
-
-_COLUMNS = {
-    "encoder_self": "source",
-    "decoder_self": "target",
-    "cross": "source",
-    "encoder_words": "earlier source",
-    "encoder_sentences": "earlier sentences",
-    "decoder_words": "earlier target",
-    "decoder_sentences": "earlier sentences",
-}
+from nmt.sites import SITES
 
 
 def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
@@ -27,8 +18,8 @@ def described_sites(model: Attending) -> dict[str, dict[str, Any]]:
             "layers": len(attentions),
             "heads": attentions[0].num_heads,
             "asks": model.queries[site],
-            "rows": "source" if site.startswith("encoder_") else "target",
-            "columns": _COLUMNS[site],
+            "rows": SITES[site].rows,
+            "columns": SITES[site].columns,
             **_parts(attentions[0]),
         }
         for site, attentions in model.sites.items()

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nmt.errors import Mistake
+from nmt.sites import SITES, Attended
 
 BOS, EOS = "<s>", "</s>"
 
@@ -33,8 +34,7 @@ class AttentionMap:
     """
 
     site: str
-    """'encoder_self', 'decoder_self' or 'cross'; in documents also 'encoder_words', 'encoder_sentences',
-    'decoder_words' and 'decoder_sentences', and 'context' for what earlier sentences add."""
+    """A name in nmt.sites.SITES, or 'context' for what earlier sentences add."""
     weights: Float[np.ndarray, "layers heads rows columns"]
     """After the normalizer and the window, before dropout; a blocked weight is exactly 0."""
     inputs: list[str]
@@ -101,23 +101,19 @@ def site_labels(
     """The labels of a sentence pair's maps, by site. Earlier sentences are called -1 (the one before), -2 and so on."""
     source = [*source_pieces, EOS]
     inputs, outputs = [BOS, *target_pieces], [*target_pieces, EOS]
-    labels = {
-        "encoder_self": Labels(source, source, source),
-        "decoder_self": Labels(inputs, outputs, inputs),
-        "cross": Labels(inputs, outputs, source),
-    }
-    if not earlier:
-        return labels
+    rows = {"source": (source, source), "target": (inputs, outputs)}
     numbers = [f"\u2581-{back}" for back in range(len(earlier), 0, -1)]
-    source_words = [piece for pair in earlier for piece in (*pair.source_pieces, EOS)]
-    target_words = [piece for pair in earlier for piece in (BOS, *pair.target_pieces)]
-    return labels | {
-        "encoder_words": Labels(source, source, source_words),
-        "encoder_sentences": Labels(source, source, numbers),
-        "decoder_words": Labels(inputs, outputs, target_words),
-        "decoder_sentences": Labels(inputs, outputs, numbers),
-        "context": Labels(inputs, outputs, [*numbers, "\u2581all"]),
+    columns: dict[Attended, list[str]] = {"source": source, "target": inputs}
+    if earlier:
+        columns["earlier source"] = [piece for pair in earlier for piece in (*pair.source_pieces, EOS)]
+        columns["earlier target"] = [piece for pair in earlier for piece in (BOS, *pair.target_pieces)]
+        columns["earlier sentences"] = numbers
+    labels = {
+        name: Labels(*rows[site.rows], columns[site.columns]) for name, site in SITES.items() if site.columns in columns
     }
+    if earlier:
+        labels["context"] = Labels(inputs, outputs, [*numbers, "\u2581all"])
+    return labels
 
 
 def selected_sites(site: str, known: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from nmt.config.messages import unknown
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps, selected
+from nmt.sites import SITES
 
 Heads = Float[np.ndarray, "layers heads"]
 
@@ -80,7 +81,7 @@ def measure(item: AttentionMap) -> Measures:
         visible = item.local.allowed
     else:
         every = np.ones((rows, columns), dtype=bool)
-        visible = np.tril(every) if item.site == "decoder_self" else every
+        visible = np.tril(every) if item.site in SITES and SITES[item.site].causal else every
     widest = np.log(np.broadcast_to(visible.sum(-1), used.shape).clip(min=1))
     places = np.arange(columns) / max(1, columns - 1) - np.arange(rows)[:, None] / max(1, rows - 1)
     special = np.array([label in (BOS, EOS) for label in item.columns])

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt.errors import Mistake
 from nmt.maps.attention_map import AttentionMap, EarlierPair, LocalWindow, site_labels
+from nmt.sites import SITES
 
 
 # The tests check the types of arguments, which needs a protocol that can be checked at run time.
@@ -77,7 +78,7 @@ class Recorder:
             weights, center, allowed, prior = stacked
             rows, columns = slice(len(labels[site].inputs)), slice(len(labels[site].columns))
             local = None
-            if site.endswith(("_words", "_sentences")):
+            if SITES[site].of_document:
                 weights = weights[..., self._columns_of(site, earlier)]
             if center is not None:
                 prior = None if prior is None else prior[:, :, rows, columns]

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention, View
 from nmt.errors import Mistake
+from nmt.sites import SITES, Attended
 
 Watch = Callable[[str, int, Tensor, View], None]
 """watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
 View of its window.
 
-The sites are encoder_self, decoder_self, cross, and those in nmt.models.document_model. Layers are counted from 0.
+The sites are those of nmt.sites. Layers are counted from 0.
 """
 
 Source = Int[Tensor, "batch source"]
@@ -73,15 +74,20 @@ class Attending(nn.Module, ABC):
     @property
     def max_source(self) -> int | None:
         """The largest number of source pieces that the model supports, including EOS; None if there is no limit."""
-        return self._least("encoder_self", "cross")
+        return self._least_max_keys("source", "earlier source")
 
     @property
     def max_target(self) -> int | None:
         """The largest number of target pieces that the model supports, including EOS; None if there is no limit."""
-        return self._least("decoder_self")
+        return self._least_max_keys("target", "earlier target")
 
-    def _least(self, *sites: str) -> int | None:
-        limits = (layers[0].max_keys for site, layers in self.sites.items() if site in sites)
+    @property
+    def max_context(self) -> int | None:
+        """The largest number of earlier sentences that the model supports; None if there is no limit."""
+        return self._least_max_keys("earlier sentences")
+
+    def _least_max_keys(self, *columns: Attended) -> int | None:
+        limits = (layers[0].max_keys for name, layers in self.sites.items() if SITES[name].columns in columns)
         return min((limit for limit in limits if limit is not None), default=None)
 
 

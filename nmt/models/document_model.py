@@ -99,19 +99,6 @@ class DocumentModel(Seq2Seq):
     def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
         return self.sentence.sites
 
-    @property
-    def max_source(self) -> int | None:
-        return self._least("encoder_self", "cross", "encoder_words")
-
-    @property
-    def max_target(self) -> int | None:
-        return self._least("decoder_self", "decoder_words")
-
-    @property
-    def max_context(self) -> int | None:
-        """The largest number of earlier sentences that the model can read; None if there is no limit."""
-        return self._least("encoder_sentences", "decoder_sentences")
-
     def encode_embedded(
         self,
         embedded: Embedded,

@@ -39,6 +39,7 @@ from nmt.serving.questions import (
 )
 from nmt.serving.requests import DEFECT, failures, too_slow, within
 from nmt.serving.service import Service, ThisService
+from nmt.sites import SITES
 from nmt.text import EOS as EOS_ID
 from nmt.text import normalize
 
@@ -336,7 +337,7 @@ def unfinished_map(
     layers, heads = item.weights.shape[:2]
     check_index("layer", question.layer, layers, item.site)
     check_index("head", question.head, heads, item.site)
-    rows = len(item.outputs) - (item.site != "encoder_self")
+    rows = len(item.outputs) - (SITES[item.site].rows == "target")
     weights = selected(item.weights, question.layer, question.head)[None, None, :rows]
     return {
         "inputs": item.inputs[:rows],

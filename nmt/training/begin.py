@@ -19,6 +19,7 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import LoadedEncoder
 from nmt.runs.load import LoadedRun
 from nmt.runs.record import training_record
+from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
 from nmt.training.buildable import check_buildable
 from nmt.training.machine import choose_machine, faster_precision, rank
 from nmt.training.prepared import (
@@ -39,8 +40,8 @@ logger = logging.getLogger(__name__)
 
 _WITH_ENCODER = "nmt.models.Transformer"
 # The keys that start_from takes from the finished run, unless the command line sets them.
-_ARCHITECTURE = ("model", "scorer", "window", "normalizer", "encoder_self", "decoder_self", "cross")
-_CONTEXT = ("context", "encoder_words", "encoder_sentences", "decoder_words", "decoder_sentences")
+_ARCHITECTURE = ("model", "scorer", "window", "normalizer", *SENTENCE_SITES)
+_CONTEXT = ("context", *DOCUMENT_SITES)
 
 
 def begin(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:

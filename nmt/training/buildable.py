@@ -11,7 +11,8 @@ from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.errors import Mistake, is_mistake
 from nmt.kernels.dropout import Dropout
-from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
+from nmt.models import Seq2Seq, VocabularySizes
+from nmt.sites import SITES
 from nmt.training.objectives import Objective, RDrop, SimCut
 from nmt.training.task import build_task
 
@@ -33,7 +34,7 @@ def check_buildable(settings: RunSettings) -> None:
                 model = make(settings.context.model)(model)
             make(settings.initializer)(model)
         _check_sites(settings, model)
-        most = model.max_context if isinstance(model, DocumentModel) else None
+        most = model.max_context
         if most is not None and settings.context.sentences > most:
             raise Mistake(
                 f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
@@ -59,19 +60,12 @@ def refusals() -> Iterator[None]:
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:
     """Raises Mistake if a scorer or normalizer is set for a site that this model does not have."""
-    sites = {
-        "encoder_self": (settings.encoder_self, "model.encoder=lstmn"),
-        "decoder_self": (settings.decoder_self, "model.decoder=lstmn"),
-        "encoder_words": (settings.encoder_words, "context.model.at=both"),
-        "encoder_sentences": (settings.encoder_sentences, "context.model.at=both"),
-        "decoder_words": (settings.decoder_words, "context.model.at=both"),
-        "decoder_sentences": (settings.decoder_sentences, "context.model.at=both"),
-    }
-    for site, (choices, needed) in sites.items():
-        if choices and site not in model.sites:
+    for name, site in SITES.items():
+        choices = getattr(settings, name)
+        if choices and name not in model.sites:
             raise Mistake(
-                f"{next(iter(choices))}@{site} has no effect, because this model has no attention at {site}; leave it "
-                f"out, or add {needed}."
+                f"{next(iter(choices))}@{name} has no effect, because this model has no attention at {name}; leave it "
+                f"out, or add {site.needs}."
             )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.map_files import MapFolder
+from nmt.sites import SITES
 from scripts.mistakes import report_mistakes
 
 TOLERANCE = 1e-5
@@ -56,7 +57,7 @@ def check_map(item: AttentionMap, renormalized: bool = False) -> Findings:
     weights = item.weights.astype(np.float64)
     allowed = np.ones(weights.shape, dtype=bool)
     shares = weights
-    if item.site == "decoder_self":
+    if item.site in SITES and SITES[item.site].causal:
         allowed = np.broadcast_to(np.tril(allowed[0, 0]), weights.shape)
     if item.local is not None:
         allowed = item.local.allowed

@@ -29,6 +29,19 @@ def test_every_site_is_explained_with_its_parts(model: str) -> None:
         assert made.queries[name] in " ".join(text.split())
 
 
+@pytest.mark.parametrize("at", ["encoder", "decoder", "both"])
+def test_the_sites_of_a_document_model_are_explained_too(at: str, capsys: pytest.CaptureFixture[str]) -> None:
+    explain(job_of("explain", configuration("explain", ["context=hierarchical", f"context.model.at={at}"])))
+    text = " ".join(capsys.readouterr().out.split())
+    sides = ("encoder", "decoder") if at == "both" else (at,)
+    expected = [f"{side}_{level}" for level in ("words", "sentences") for side in sides]
+    assert re.findall(r"(\w+): \d+ layers?, \d+ heads?", text)[3:] == expected
+    assert ("weights 4 x S x C x S" in text) == (at != "decoder")
+    assert ("weights 4 x T x C x T" in text) == (at != "encoder")
+    assert "keys and values 4 x C x" in text
+    assert "C = 3 earlier sentences of these lengths: queries (3,4," in text
+
+
 def test_the_example_has_the_right_shapes() -> None:
     luong = observed_sites(model_of("model=luong", "model.num_heads=2"), 7, 5)[0]
     assert luong.calls == 5

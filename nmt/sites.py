@@ -1,0 +1,45 @@
+"""The one table of attention sites: where in a model a query attends to keys, and what both are."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Positions = Literal["source", "target"]
+Attended = Literal["source", "target", "earlier source", "earlier target", "earlier sentences"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """An attention site, whose map has a row for each query and a column for each key."""
+
+    name: str
+    rows: Positions
+    """The side whose positions are the queries."""
+    columns: Attended
+    """What the keys are: pieces of one side, pieces of earlier sentences of the document, or these sentences."""
+    causal: bool = False
+    """Whether a row sees no column after its own position. (An LSTMN's rows see none at it, on either side.)"""
+    needs: str = ""
+    """The option that gives a model this site; '' for cross attention, which every translation model has."""
+
+    @property
+    def of_document(self) -> bool:
+        """Whether the queries attend to earlier sentences of the document."""
+        return self.columns.startswith("earlier ")
+
+
+SITES: dict[str, Site] = {
+    site.name: site
+    for site in (
+        Site("encoder_self", "source", "source", needs="model.encoder=lstmn"),
+        Site("decoder_self", "target", "target", causal=True, needs="model.decoder=lstmn"),
+        Site("cross", "target", "source"),
+        Site("encoder_words", "source", "earlier source", needs="context.model.at=both"),
+        Site("decoder_words", "target", "earlier target", needs="context.model.at=both"),
+        Site("encoder_sentences", "source", "earlier sentences", needs="context.model.at=both"),
+        Site("decoder_sentences", "target", "earlier sentences", needs="context.model.at=both"),
+    )
+}
+"""Every site by name, in the order of computation."""
+
+SENTENCE_SITES = tuple(name for name, site in SITES.items() if not site.of_document)
+DOCUMENT_SITES = tuple(name for name, site in SITES.items() if site.of_document)
