@@ -33,9 +33,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nmt.cli.compose import configuration
+from nmt.cli.settings_class import settings_class
 from nmt.commands.train import train
 from nmt.config.job import Job
-from nmt.config.schema import COMMANDS, validated
+from nmt.config.schema import validated
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven"]
@@ -219,7 +220,7 @@ def job(tiny: Callable[..., list[str]]) -> Callable[..., Job]:
         config = configuration(name, overrides)
         return Job(
             config,
-            validated(COMMANDS[name], config),
+            validated(settings_class(name), config),
             tuple(key.replace("__", ".") for key in changes),
             "python -m nmt.train THE COMMAND",
             None,

@@ -3,8 +3,9 @@
 from typing import Any
 
 from nmt.cli.compose import configuration
+from nmt.cli.settings_class import settings_class
 from nmt.config.job import Job
-from nmt.config.schema import COMMANDS, RunSettings, validated
+from nmt.config.schema import RunSettings, validated
 
 HIERARCHICAL: dict[str, object] = {
     "context": "hierarchical",
@@ -26,7 +27,7 @@ JOINED: dict[str, object] = {
 
 def job_of(name: str, config: dict[str, Any], given: tuple[str, ...] = (), command: str = "") -> Job[Any]:
     """The job of a command with a composed configuration."""
-    return Job(config, validated(COMMANDS[name], config), given, command, None)
+    return Job(config, validated(settings_class(name), config), given, command, None)
 
 
 def run_settings(*arguments: str, **changes: Any) -> RunSettings:

@@ -14,9 +14,10 @@ import yaml
 
 from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
+from nmt.cli.settings_class import settings_class
 from nmt.commands.export_attention import export_attention
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import COMMANDS, validated
+from nmt.config.schema import validated
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -131,8 +132,8 @@ def test_every_command_is_one_that_the_program_reads(page: str, line: str):
     arguments = [each for each in arguments if each not in NOT_ARGUMENTS and not each.startswith("$")]
     if several:
         arguments = [each.split(",")[0] for each in arguments if not each.startswith("hydra")]
-    arguments = for_hydra(arguments, COMMANDS[command], "what" if command == "download" else None)
-    validated(COMMANDS[command], configuration(command, arguments))
+    arguments = for_hydra(arguments, settings_class(command), "what" if command == "download" else None)
+    validated(settings_class(command), configuration(command, arguments))
 
 
 @pytest.mark.parametrize(("page", "line"), MANUAL_COMMANDS)

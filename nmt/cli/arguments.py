@@ -12,7 +12,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 from pydantic import BaseModel
 
-from nmt.config.schema import Keys, TextKey
+from nmt.config.fields import Keys, TextKey
 from nmt.errors import Mistake
 
 SWEEP = frozenset({"-m", "--multirun"})

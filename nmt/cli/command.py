@@ -10,9 +10,9 @@ from typing import NoReturn
 from nmt.cli.arguments import HELP, INSPECT, SWEEP, flags, for_hydra
 from nmt.cli.compose import choices_and_values, job_of, parsed, run_hydra
 from nmt.cli.help import help_text
+from nmt.cli.settings_class import settings_class
 from nmt.cli.sweep import run_sweep
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import COMMANDS
 from nmt.errors import Mistake, exit_code
 
 
@@ -49,7 +49,7 @@ def _run(name: str, description: str, run: str, after_sweep: str | None, words: 
         raise Mistake("Standard output is closed. Redirect it to a file, a pipe or /dev/null.")
     typed = sys.argv[1:]
     given = flags(typed)
-    arguments = for_hydra(typed, COMMANDS[name], None if given & INSPECT else words)
+    arguments = for_hydra(typed, settings_class(name), None if given & INSPECT else words)
     if given & HELP:
         return _help(name, description, arguments, sweep=bool(given & SWEEP))
     if given & INSPECT:

@@ -26,11 +26,12 @@ from omegaconf.errors import (
 )
 
 from nmt.cli.arguments import for_hydra
+from nmt.cli.settings_class import settings_class
 from nmt.config.job import Job
 from nmt.config.keys import leaves, normal_form
 from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config
-from nmt.config.schema import COMMANDS, RENAMED, check_node, validated
+from nmt.config.schema import RENAMED, check_node, validated
 from nmt.errors import Mistake
 
 # OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
@@ -46,7 +47,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     """
     overrides = parsed(name, arguments)
     config = normal_form(_plain(_composed(name, overrides), whole=True))
-    settings = validated(COMMANDS[name], config)  # before the nodes, which may contain copies of an invalid value
+    settings = validated(settings_class(name), config)  # before the nodes, which may contain copies of an invalid value
     groups = [override for override in overrides if _is_group(override)]
     # Values outside the nodes can be defaults within them: trainer.max_steps is the default of schedule.steps.
     nodes = {key for key in config if isinstance(getattr(settings, key, None), dict)}
@@ -70,7 +71,7 @@ def configuration(name: str, arguments: Sequence[str]) -> Config:
 
     Raises Mistake for an argument that cannot be read, and for a key or a choice that does not exist.
     """
-    return _plain(_composed(name, parsed(name, for_hydra(arguments, COMMANDS[name]))), whole=False)
+    return _plain(_composed(name, parsed(name, for_hydra(arguments, settings_class(name)))), whole=False)
 
 
 def choices_and_values(name: str, overrides: Sequence[Override]) -> tuple[dict[str, str | None], Config]:

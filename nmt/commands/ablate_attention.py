@@ -14,8 +14,8 @@ from torch import Tensor
 
 from nmt.attention import Attention
 from nmt.attention.edits import Change, Edit, FrozenQuery, Off, Shuffled, Uniform, with_parts
+from nmt.commands.ablate_attention_settings import AblateAttentionSettings
 from nmt.config.job import Job
-from nmt.config.schema import AblateAttentionSettings
 from nmt.errors import Mistake
 from nmt.evaluation.scores import headline_metrics
 from nmt.files import folder_to_write, write_json

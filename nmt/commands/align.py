@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from nmt.commands.align_settings import AlignSettings
 from nmt.config.job import Job
-from nmt.config.schema import AlignSettings
 from nmt.errors import Mistake
 from nmt.files import folder_to_write
 from nmt.insight.attribution_maps import ATTENTION, map_maker

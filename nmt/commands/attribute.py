@@ -3,8 +3,9 @@
 from functools import partial
 from pathlib import Path
 
+from nmt.commands.attribute_settings import AttributeSettings
 from nmt.config.job import Job
-from nmt.config.schema import AttributeSettings, DrawingSettings, LookSettings
+from nmt.config.shared_settings import DrawingSettings, LookSettings
 from nmt.errors import Mistake
 from nmt.insight.attribution_maps import P_CXMI, attribution_maps, chosen_method, p_cxmi_maps
 from nmt.insight.forced_maps import MakeMaps

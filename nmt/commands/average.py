@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 from typing import Literal
 
+from nmt.commands.average_settings import AverageSettings
 from nmt.config.job import Job
-from nmt.config.schema import AverageSettings
 from nmt.errors import Mistake
 from nmt.files import check_writable, locked
 from nmt.models import Seq2Seq

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from nmt.commands.compare_settings import CompareSettings
 from nmt.config.job import Job
-from nmt.config.schema import CompareSettings
 from nmt.files import folder_to_write
 from nmt.runs.directory import RunDirectory
 from nmt.scoring.differences import differences

@@ -9,10 +9,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import yaml
 
+from nmt.commands.download_settings import DownloadSettings
 from nmt.config.job import Job
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import DownloadSettings
 from nmt.data.archives import extract, stem
 from nmt.data.fetch import Digest, DownloadFailed, Limits, Progress, checked_address, fetch
 from nmt.data.hub import checked_name, write_splits

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
-from nmt.config.schema import DrawAttentionSettings
 from nmt.errors import Mistake
 from nmt.files import check_writable, folder_to_write
 from nmt.maps.drawing import Drawing, draw

@@ -1,7 +1,7 @@
 """nmt.evaluate: the scores of a finished run on a split of its corpus or on the user's own files."""
 
+from nmt.commands.evaluate_settings import EvaluateSettings
 from nmt.config.job import Job
-from nmt.config.schema import EvaluateSettings
 from nmt.errors import CheckFailed, Mistake
 from nmt.evaluation.buckets import Bucket
 from nmt.evaluation.comet import Comet

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, MultiHeadAttention
+from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.job import Job
 from nmt.config.nodes import make
-from nmt.config.schema import ExplainSettings
 from nmt.data.batch import ContextSentences
 from nmt.models import DocumentModel, Seq2Seq, VocabularySizes
 from nmt.sites import SITES, Attended

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from nmt.commands.export_settings import ExportSettings
 from nmt.config.job import Job
-from nmt.config.schema import ExportSettings
 from nmt.exports.export_run import check_replaceable, comparison_pairs, export_run
 from nmt.runs.load import load_run
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from nmt.commands.export_attention_settings import ExportAttentionSettings
 from nmt.config.job import Job
-from nmt.config.schema import ExportAttentionSettings
 from nmt.errors import Mistake
 from nmt.insight.forced_maps import forced_maps
 from nmt.insight.map_export import export_encoder_maps, export_maps, map_files

@@ -5,9 +5,9 @@ import re
 import shlex
 from pathlib import Path
 
+from nmt.commands.prepare_settings import PrepareSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import PrepareSettings
 from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
 from nmt.data.inspection import Inspection, Seen, checks, inspect

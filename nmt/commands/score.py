@@ -2,8 +2,8 @@
 
 import logging
 
+from nmt.commands.score_settings import ScoreSettings
 from nmt.config.job import Job
-from nmt.config.schema import ScoreSettings
 from nmt.data.corpus import read_parallel
 from nmt.files import existing_file
 from nmt.runs.load import documents_to_read, load_runs

@@ -6,8 +6,8 @@ import socket
 import sys
 from pathlib import Path
 
+from nmt.commands.serve_settings import ServeSettings
 from nmt.config.job import Job
-from nmt.config.schema import ServeSettings
 from nmt.errors import Mistake
 from nmt.files import existing_file
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from nmt.commands.translate_settings import TranslateSettings
 from nmt.config.direction import Direction
 from nmt.config.job import Job
-from nmt.config.schema import TranslateSettings
 from nmt.data.corpus import text_lines
 from nmt.data.inspection import foreign_check
 from nmt.decoding.translator import Translation

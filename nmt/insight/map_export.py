@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.schema import MapFileSettings
+from nmt.config.shared_settings import MapFileSettings
 from nmt.data.corpus import read_lines, read_parallel
 from nmt.data.documents import earlier_pairs
 from nmt.errors import Mistake

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config.schema import DrawingSettings
+from nmt.config.shared_settings import DrawingSettings
 from nmt.errors import Mistake
 from nmt.maps.attention_map import SentenceMaps, selected, selected_sites
 from nmt.maps.diagnostics import HeadDiagnostics, Measures, of_choice, per_head, per_sentence, worst_first

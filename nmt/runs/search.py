@@ -8,7 +8,8 @@ import yaml
 
 from nmt.config.messages import unknown
 from nmt.config.nodes import CONFIGS, Node, make
-from nmt.config.schema import RunSettings, check_node, check_workers
+from nmt.config.schema import RunSettings, check_node
+from nmt.config.shared_settings import check_workers
 from nmt.decoding import consensus
 from nmt.decoding.beam import BeamSearch, Observe, Observed
 from nmt.decoding.ensemble import Ensemble

@@ -9,10 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.cli.arguments import TextKind, flags, for_hydra, text_keys
-from nmt.config.schema import COMMANDS, Keys, Text
+from nmt.cli.settings_class import settings_class
+from nmt.config.fields import Keys, Text
+from nmt.config.nodes import CONFIGS
 from nmt.errors import Mistake
 
-TRAIN = COMMANDS["train"]
+COMMANDS = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
+TRAIN = settings_class("train")
 PATHS = [
     "runs/thử",
     "run#1",
@@ -41,7 +44,7 @@ PATHS = [
 
 def read(argument: str, *flags: str, command: str = "train") -> object:
     """The value that Hydra reads for an argument."""
-    *_, ours = for_hydra([*flags, argument], COMMANDS[command])
+    *_, ours = for_hydra([*flags, argument], settings_class(command))
     return OverridesParser.create().parse_override(ours).value()
 
 
@@ -129,7 +132,7 @@ def test_text_keys_are_those_that_the_schema_declares() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_path_of_every_command_is_text(command: str) -> None:
-    kinds = text_keys(COMMANDS[command])
+    kinds = text_keys(settings_class(command))
     paths = (
         "run_dir run_dirs cache_dir out input target source reference alignment prefixes maps outputs from start_from"
     )
@@ -138,7 +141,7 @@ def test_every_path_of_every_command_is_text(command: str) -> None:
 
 def test_words_without_a_key_become_a_list() -> None:
     arguments = ["envi", "out=x", 'https://a/b?c="d"', "--help"]
-    download = COMMANDS["download"]
+    download = settings_class("download")
     assert for_hydra(arguments, download, "what") == ['what=["envi","https://a/b?c=\\"d\\""]', "out=x", "--help"]
     with pytest.raises(
         Mistake,

@@ -16,7 +16,7 @@ from nmt.commands import download as module
 from nmt.commands.download import download
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import COMMANDS, validated
+from nmt.config.schema import TrainSettings, validated
 from nmt.data.fetch import Limits
 from nmt.errors import CheckFailed, Mistake
 
@@ -205,7 +205,7 @@ def test_words_without_a_key_name_the_corpora(command: Callable[..., Any], corpu
 @pytest.mark.parametrize("name", sorted(file.stem for file in CONFIGS.glob("corpus/*.yaml")))
 def test_a_corpus_is_written_where_its_configuration_reads_it(name: str) -> None:
     facts = yaml.safe_load((CONFIGS / "corpus" / f"{name}.yaml").read_text(encoding="utf-8"))
-    data = validated(COMMANDS["train"], configuration("train", ["run_dir=none", f"data={name}"])).data  # type: ignore[attr-defined]
+    data = validated(TrainSettings, configuration("train", ["run_dir=none", f"data={name}"])).data
     prefixes = [*data.train, *data.held_out.values()]
     direction = Direction.parse("en-vi")
     assert set(data.detokenize) <= set(prefixes)

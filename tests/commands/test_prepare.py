@@ -12,7 +12,7 @@ from nmt.cli.help import help_text
 from nmt.commands.prepare import prepare
 from nmt.config.job import Job
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import COMMANDS, validated
+from nmt.config.schema import TrainSettings, validated
 from nmt.data.corpus import read_lines
 from nmt.errors import Mistake
 
@@ -70,7 +70,7 @@ def test_a_split_prints_the_command_that_trains_on_it(
     python, *words = shlex.split(output.splitlines()[-1])
     assert [python, *words[:2]] == ["python", "-m", "nmt.train"]
     assert "'data.train=[" in output.splitlines()[-1]
-    data = validated(COMMANDS["train"], configuration("train", [*words[2:], "run_dir=none"])).data  # type: ignore[attr-defined]
+    data = validated(TrainSettings, configuration("train", [*words[2:], "run_dir=none"])).data
     prefixes = {"train": data.train[0], "valid": data.valid, "test": data.test}
     assert prefixes == {part: f"{folder}/all_split/{part}" for part in prefixes}
     assert {part: len(read_lines(Path(f"{prefix}.vi"))) for part, prefix in prefixes.items()} == {

@@ -6,10 +6,14 @@ import pytest
 from pydantic import ValidationError
 
 from nmt.cli.compose import configuration
+from nmt.cli.settings_class import settings_class
+from nmt.config.fields import seconds_of
 from nmt.config.keys import with_values
-from nmt.config.schema import COMMANDS, RENAMED, TrainSettings, check_node, seconds_of, validated
+from nmt.config.nodes import CONFIGS
+from nmt.config.schema import RENAMED, TrainSettings, check_node, validated
 from nmt.errors import Mistake
 
+COMMANDS = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
 REQUIRED = {
     "train": ["run_dir=run"],
     "translate": ["run_dir=run"],
@@ -34,7 +38,7 @@ def configurations() -> dict[str, dict[str, Any]]:
 def test_every_key_of_every_command_is_declared(configurations: dict[str, dict[str, Any]]) -> None:
     """The YAML files have the defaults of the keys that the schema declares, and no others."""
     for name, config in configurations.items():
-        settings = validated(COMMANDS[name], config)
+        settings = validated(settings_class(name), config)
         declared = {field.alias or key for key, field in type(settings).model_fields.items()}
         sites = {"encoder_self", "decoder_self", "cross"}
         sites |= {f"{place}_{level}" for place in ("encoder", "decoder") for level in ("words", "sentences")}
@@ -114,7 +118,7 @@ def test_a_value_that_cannot_be_used_is_one_sentence(
     configurations: dict[str, dict[str, Any]], command: str, key: str, value: Any, sentence: str
 ) -> None:
     with pytest.raises(Mistake, match=f"^{sentence}") as error:
-        validated(COMMANDS[command], with_values(configurations[command], {key: value}))
+        validated(settings_class(command), with_values(configurations[command], {key: value}))
     assert "\n" not in str(error.value)
 
 

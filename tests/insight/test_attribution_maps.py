@@ -10,7 +10,7 @@ from attention_runs import job
 import nmt
 from nmt.commands.align import align
 from nmt.commands.attribute import attribute
-from nmt.config.schema import AttributionMethod
+from nmt.config.shared_settings import AttributionMethod
 from nmt.data.cache import file_digest
 from nmt.errors import Mistake
 from nmt.insight.attribution_maps import METHODS, chosen_method, contrast_id

@@ -11,7 +11,7 @@ import nmt.commands.export_attention
 from nmt.cli.compose import configuration
 from nmt.commands.export_attention import export_attention
 from nmt.config.job import Job
-from nmt.config.schema import DrawingSettings
+from nmt.config.shared_settings import DrawingSettings
 from nmt.errors import Mistake
 from nmt.maps.diagnostics import Measures
 from nmt.maps.drawing import Drawing

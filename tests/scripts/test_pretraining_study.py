@@ -7,7 +7,8 @@ import pytest
 
 from nmt.cli.arguments import for_hydra
 from nmt.cli.compose import configuration
-from nmt.config.schema import COMMANDS, validated
+from nmt.cli.settings_class import settings_class
+from nmt.config.schema import validated
 from nmt.errors import Mistake
 from nmt.runs.directory import EncoderDirectory, RunDirectory
 from scripts.studies import pretraining as study
@@ -33,8 +34,8 @@ def test_every_command_is_one_that_the_program_reads(options) -> None:
     commands += [study.training(options, arm, 2, 50) for arm in study.ARMS]
     for name, *arguments in commands:
         kind = name.removeprefix("nmt.")
-        read = for_hydra(arguments, COMMANDS[kind])
-        validated(COMMANDS[kind], configuration(kind, read))
+        read = for_hydra(arguments, settings_class(kind))
+        validated(settings_class(kind), configuration(kind, read))
 
 
 def test_arms_differ_in_what_they_start_from_alone(options) -> None:

@@ -1,0 +1,118 @@
+"""Settings that several commands share: where sentences come from, how to search, which maps to make and draw."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic import model_validator as check
+
+from nmt.config.fields import (
+    LARGEST,
+    Device,
+    EngineName,
+    Fraction,
+    Keys,
+    NonNegative,
+    Positive,
+    Precision,
+    Text,
+    TextOrTexts,
+    expects,
+)
+from nmt.config.nodes import Node
+from nmt.errors import Mistake
+
+
+class OwnFiles(Keys):
+    """The user's own files, which take the place of a split."""
+
+    source: Text | None
+    reference: Annotated[TextOrTexts | None, expects("a file, a list of files such as [A,B], or null")]
+
+    @check(mode="after")
+    def check_files(self) -> "OwnFiles":
+        if (self.source is None) != (self.reference is None):
+            given, missing = ("source", "reference") if self.source else ("reference", "source")
+            raise Mistake(f"{given} is given without {missing}; set both to use your own files.")
+        if self.reference == []:
+            raise Mistake("reference is an empty list; name at least one file.")
+        for key in ("alignment", "documents"):
+            if getattr(self, key, None) is not None and self.source is None:
+                raise Mistake(f"{key} is only for your own files; set source and reference too.")
+        return self
+
+
+def check_workers(workers: int, engine: str) -> None:
+    """Raises Mistake for several workers with an engine other than torch."""
+    if workers > 1 and engine != "torch":
+        raise Mistake(
+            f"workers={workers} needs engine=torch, because engine={engine} already uses all threads: leave out one of "
+            "them."
+        )
+
+
+class SearchingSettings(Keys):
+    """How a command searches for translations."""
+
+    workers: Positive
+    engine: EngineName
+    device: Device
+    precision: Precision
+
+    @check(mode="after")
+    def check_engine(self) -> "SearchingSettings":
+        check_workers(self.workers, self.engine)
+        return self
+
+
+AttributionMethod = Literal["gradient_x_input", "integrated_gradients", "occlusion", "value_zeroing"]
+"""How nmt.attribute measures what a source piece contributes."""
+
+LayerOrHead = Annotated[
+    NonNegative | Literal["all"] | None, expects("a whole number of at least 0, all, or null for the mean")
+]
+
+
+class LookSettings(Keys):
+    """Which files are made from maps, and how they look."""
+
+    formats: list[Literal["png", "svg", "pdf", "csv", "alignments", "diagnostics", "viewer"]]
+    words: bool
+    width: Annotated[
+        Annotated[float, Field(ge=1, le=100)] | None, expects("from 1 to 100 inches, such as 3.3, or null")
+    ]
+    max_weight: Annotated[Fraction | None, expects("above 0 and at most 1, such as 0.2, or null")]
+    threshold: Fraction
+    sort_by: Literal[
+        "entropy", "uniformity", "distance", "monotonicity", "coverage", "special", "punctuation", "variation"
+    ]
+
+
+class DrawingSettings(LookSettings):
+    """How attention maps are drawn."""
+
+    site: Text
+    layer: LayerOrHead
+    head: LayerOrHead
+    grid: bool
+    row: Literal["predicts", "reads"]
+
+    @check(mode="after")
+    def check_grid(self) -> "DrawingSettings":
+        if self.grid and (self.layer, self.head) != (None, None):
+            raise Mistake("grid=true draws every layer and head; leave out layer and head.")
+        return self
+
+
+class MapFileSettings(Keys):
+    """The lines whose maps are made, and the folder for the maps."""
+
+    search: Node
+    run_dir: Text
+    input: Text
+    target: Text | None
+    documents: Text | None
+    out: Text
+    overwrite: bool
+    max_tokens: Annotated[int, Field(ge=2, le=LARGEST), expects("a whole number of at least 2")]
+    batch_tokens: Positive
+    device: Device
