@@ -206,7 +206,7 @@ def check_writable(key: str, value: Any) -> None:
     there = _first_existing(value)
     try:
         if not os.access(there, os.W_OK | os.X_OK):
-            raise Mistake(errno.EACCES, os.strerror(errno.EACCES))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         # Checking the permissions is not enough: root has all of them, even in /proc.
         with tempfile.TemporaryFile(dir=there):
             pass

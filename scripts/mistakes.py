@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from nmt.errors import MISTAKES
+from nmt.errors import Mistake
 
 
 def report_mistakes(main: Callable[..., Any], *arguments: Any) -> None:
     """Exits with the code that main returns, or with 2 after printing the error if it is a user's mistake."""
     try:
         sys.exit(main(*arguments))
-    except MISTAKES as mistake:
+    except Mistake as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         sys.exit(2)

@@ -68,7 +68,7 @@ def _help(name: str, description: str, arguments: Sequence[str], sweep: bool) ->
     try:
         overrides = parsed(name, [argument for argument in arguments if not argument.startswith("-")], sweep)
         shown = choices_and_values(name, [override for override in overrides if not override.is_sweep_override()])
-    except ValueError:
+    except Mistake:
         print(help_text(CONFIGS, name, description, *choices_and_values(name, [])))
         raise
     print(help_text(CONFIGS, name, description, *shown))

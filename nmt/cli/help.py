@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from nmt.config.messages import written
+from nmt.errors import SHOW_TRACEBACK
 
 
 def help_text(
@@ -33,6 +34,7 @@ def help_text(
     if groups:
         values = "\n".join(f"  {key}={written(value)}" for key, value in _values(text, groups, config))
         parts.append(f"Keys of the current choices, and keys above whose values these choices change:\n\n{values}")
+    parts.append(f"With {SHOW_TRACEBACK}=1 in the environment, a mistake is reported with its traceback, as a bug is.")
     return "\n\n".join(parts)
 
 

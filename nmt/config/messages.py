@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from nmt.errors import Mistake
+
 _KINDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -48,7 +50,9 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
     key, value = ".".join([group] * bool(group) + place), first["input"]
     match first["type"]:
         case "value_error":  # from one of our own checks, whose message names the keys
-            return str(first["ctx"]["error"])
+            if not isinstance(refusal := first["ctx"]["error"], Mistake):  # a bug in a check, which pydantic caught
+                raise refusal
+            return str(refusal)
         case "expectation":
             return f"{key} is {written(value)}; {first['msg']}."
         case "extra_forbidden":

@@ -1,11 +1,15 @@
 """Where the YAML files are, and how a YAML node becomes the object that it describes."""
 
+import inspect
+import pydoc
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
+from nmt.config.messages import unknown
 from nmt.errors import Mistake
 
 Config = dict[str, Any]
@@ -18,16 +22,61 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # In a wheel the configurations are inside the package; in a checkout they are next to it.
 CONFIGS = next(path for path in (_PACKAGE / "_configs", _PACKAGE.parent / "configs") if path.is_dir())
 
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
 
 def make(node: Config, **arguments: Any) -> Any:
     """The object that a YAML node describes by `_target_` and its arguments.
 
-    Raises Mistake if `_target_` does not name anything callable. An error from the constructor is raised unchanged.
+    Raises Mistake if `_target_` does not name anything callable, or if the node has an argument that its constructor
+    does not take, or lacks one that it needs. An error from the constructor is raised unchanged.
     """
+    _check(node, arguments)
     try:
         return instantiate(node, _convert_="all", **arguments)
     except InstantiationException as error:
-        if error.__cause__ is None or isinstance(error.__cause__, ImportError):
-            reason = str(error.__cause__ or error).splitlines()[0].rstrip(":.")
+        if error.__cause__ is None:
+            reason = str(error).splitlines()[0].rstrip(":.")
             raise Mistake(f"{reason}. Check the value of _target_.") from error
-        raise error.__cause__ from None
+        # Hydra wraps what a constructor raises, and so hides its type and the line that raised it.
+        raise error.__cause__ from error.__cause__.__cause__
+
+
+def _check(node: Any, given: Collection[str] = ()) -> None:
+    """Checks the arguments of a node and of all nodes inside it; code passes those named `given` to the outer one."""
+    if isinstance(node, list):
+        for part in node:
+            _check(part)
+    if not isinstance(node, dict):
+        return
+    for part in node.values():
+        _check(part)
+    if not isinstance(target := node.get("_target_"), str):
+        return
+    located = _located(target)
+    try:
+        parameters = inspect.signature(located).parameters
+    except ValueError:  # written in C, without a signature
+        return
+    names = [name for name, parameter in parameters.items() if parameter.kind in _NAMED]
+    written = [key for key in node if not (key.startswith("_") and key.endswith("_"))]
+    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for name in written:
+            if name not in names:
+                raise Mistake(unknown(f"argument of {target}", name, names))
+    # Code adds arguments to a partial node later, so nothing can be said yet about those that it lacks.
+    if not node.get("_partial_") and "_args_" not in node:
+        for name in names:
+            if parameters[name].default is inspect.Parameter.empty and name not in {*written, *given}:
+                raise Mistake(f"{target} needs the argument '{name}'; add it to the node with this _target_.")
+
+
+def _located(target: str) -> Any:
+    """What a target names. An error from its module, which is a bug there, is raised unchanged."""
+    try:
+        found = pydoc.locate(target) if "." in target else None
+    except pydoc.ErrorDuringImport as error:
+        raise cast(Exception, error.value) from None
+    if not callable(found):
+        raise Mistake(f"Error loading '{target}'. Check the value of _target_.")
+    return found

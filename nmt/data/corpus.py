@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from nmt.config.direction import Direction
 from nmt.config.nodes import CONFIGS
 from nmt.data.cache import file_digest
-from nmt.errors import Mistake
+from nmt.errors import MissingFile, Mistake
 from nmt.text import normalize
 
 logger = logging.getLogger(__name__)
@@ -145,13 +145,13 @@ def file_pair(prefix: str, direction: Direction) -> tuple[Path, Path]:
 
 
 def corpus_files(prefix: str, direction: Direction) -> tuple[Path, Path]:
-    """The two files of a corpus. If one is missing, raises Mistake with the folders searched and a hint."""
+    """The two files of a corpus. If one is missing, raises MissingFile with the folders searched and a hint."""
     files = file_pair(prefix, direction)
     for path, language in zip(files, (direction.source, direction.target), strict=True):
         if not path.is_file():
             folders = " or ".join(str(folder.absolute()) for folder in _roots(prefix))
             searched = "" if path.is_absolute() else f" in {folders}"
-            raise Mistake(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
+            raise MissingFile(f"There is no file {path}{searched}{_hint(prefix, direction, language)}")
     return files
 
 
@@ -231,7 +231,7 @@ def _sample_stem(name: str, language: str) -> Path:
     if name in names:
         return folder / name
     remedy = f"choose one of {', '.join(names)}." if names else "set data=files to train on files of your own."
-    raise Mistake(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
+    raise MissingFile(f"The sample corpus has no part '{_SAMPLE}{name}' in language '{language}'; {remedy}")
 
 
 def _hint(prefix: str, direction: Direction, language: str) -> str:

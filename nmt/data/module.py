@@ -126,7 +126,7 @@ class TranslationData(lightning.LightningDataModule):
         lengths = np.array([example.lengths for example in self.validation])
         try:
             steps = plan(0, 0, lengths, max(self.batch_tokens, int(lengths.max())), world=world)
-        except ValueError as error:
+        except Mistake as error:
             raise Mistake(
                 f"The validation corpus has too few pairs ({len(self.validation)}) for {world} processes; "
                 "use a larger one, or lower trainer.devices."

@@ -3,6 +3,7 @@
 import errno
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.errors import MISTAKES, CheckFailed, Mistake, is_mistake
+from nmt.errors import CheckFailed, Mistake
 
 
 class _Worker(NamedTuple):
@@ -72,7 +73,7 @@ class Workers:
                     worker = idle.pop()
                     try:
                         worker.connection.send(items[begun])
-                    except BrokenPipeError:  # nmt.errors would mistake it for a closed standard output
+                    except BrokenPipeError:  # errors.report would take it for a closed standard output
                         raise _ended(worker) from None
                     busy[worker.connection] = worker, begun
                     begun += 1
@@ -137,8 +138,8 @@ def _ended(worker: _Worker) -> CheckFailed:
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
     """The main loop of a worker: receives items, and sends back a result or an error for each."""
-    for each in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(each, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     # Threads that torch started in the parent do not exist in a fork. With more than one thread, torch would wait for
     # them forever.
@@ -148,20 +149,22 @@ def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
         try:
             connection.send((work(item), None))
         except Exception as error:
-            connection.send((None, _as_own(error)))
+            # Pickling drops the traceback, so it travels as a note.
+            error.add_note("".join(traceback.format_exception(error)))
+            connection.send((None, _picklable(error)))
 
 
-def _as_own(error: Exception) -> Exception:
-    """The error for the parent to raise, with the traceback of this process as a note.
-
-    A ValueError or similar error from a library becomes a RuntimeError, because the parent would otherwise report it as
-    a user's mistake.
-    """
-    own = error
-    if isinstance(error, MISTAKES) and not is_mistake(error):
-        own = RuntimeError(f"{type(error).__name__}: {error}")
-    own.add_note("".join(traceback.format_exception(error)))
-    return own
+def _picklable(error: Exception) -> Exception:
+    """The error itself or, if pickling would lose it, a RuntimeError with its type, message and notes."""
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except Exception as reason:  # a class's own pickling can fail in any way
+        error.add_note(f"It was sent as a RuntimeError, because it cannot be pickled: {reason!r}")
+    substitute = RuntimeError(f"{type(error).__name__}: {error}")
+    for note in error.__notes__:
+        substitute.add_note(note)
+    return substitute
 
 
 def _exit_with_parent() -> None:

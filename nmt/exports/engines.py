@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config.messages import unknown
-from nmt.errors import CheckFailed, Mistake
+from nmt.errors import CheckFailed, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.export_run import check_files, comparison_pairs, export_run, origin, read_record
 from nmt.exports.extras import check_extra
@@ -43,7 +43,7 @@ def load_with_engine(
         raise Mistake("engine=onnx runs on the CPU, but device is cuda: use device=cpu, or another engine.")
     try:
         check_extra(engine)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(f"{error} Or use engine=torch.") from error
     [trained] = load_runs(paths, "cpu" if engine == "onnx" else device)
     opened, _ = _opened(trained, engine, precision)
@@ -79,7 +79,7 @@ def _opened(trained: LoadedRun, engine: str, precision: str) -> tuple[Engine | N
 def _check_exports_writable(trained: LoadedRun, engine: str) -> None:
     try:
         check_writable("run_dir", trained.directory.path)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(
             f"engine={engine} has to export the run to {trained.directory.exports} first, but cannot write there: "
             "copy the run to another folder, or use engine=torch."
@@ -93,7 +93,7 @@ def _export(trained: LoadedRun, engine: str, precision: str, reason: str) -> Non
     run = trained if trained.device.type == "cpu" else load_run(trained.directory.path, "cpu")
     try:
         pairs = comparison_pairs(run)
-    except Mistake as error:
+    except MissingFile as error:
         raise Mistake(
             f"engine={engine} has to export the run first ({reason}), but its validation corpus is missing "
             f"({error.__cause__}). Export it yourself, and compare it on other sentence pairs: python -m nmt.export "
@@ -103,5 +103,5 @@ def _export(trained: LoadedRun, engine: str, precision: str, reason: str) -> Non
     logger.info("Exporting %s to %s: %s", trained.directory.path, folder, reason)
     try:
         logger.info("%s", export_run(run, engine, folder, precision, pairs))
-    except (ValueError, CheckFailed) as error:
+    except (Mistake, CheckFailed) as error:
         raise type(error)(f"{error} Or use engine=torch.") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.data.cache import file_digest
 from nmt.data.corpus import Pairs, read_aligned, read_parallel
-from nmt.errors import FULL_DISK, Mistake
+from nmt.errors import FULL_DISK, MissingFile, Mistake
 from nmt.exports.damage import DamagedExport
 from nmt.exports.formats import open_exported, write_format
 from nmt.exports.parity import SENTENCES, Parity, compare
@@ -27,7 +27,7 @@ EXPORTER = 1
 def comparison_pairs(trained: LoadedRun, source: str | None = None, reference: str | None = None) -> Pairs:
     """The first pairs of the user's files or of the validation corpus, on which a run and its export are compared.
 
-    Raises Mistake for a missing file.
+    Raises MissingFile if the validation corpus is gone.
     """
     if source is not None and reference is not None:
         sources, references = read_parallel(existing_file("source", source), existing_file("reference", reference))
@@ -35,8 +35,8 @@ def comparison_pairs(trained: LoadedRun, source: str | None = None, reference: s
         data, direction = trained.settings.data, trained.direction
         try:
             sources, references = read_aligned(data.valid, direction)
-        except Mistake as error:
-            raise Mistake(
+        except MissingFile as error:
+            raise MissingFile(
                 f"The exported model is compared with the run on its validation corpus, which is missing ({error}). "
                 "Give sentence pairs of your own: source=FILE reference=FILE."
             ) from error

@@ -168,7 +168,7 @@ def _check_free(out: Path, *, overwrite: bool) -> None:
         return
     try:
         MapFolder(out)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(
             f"out is {out}, whose {MANIFEST} is damaged or belongs to another program; choose another folder, or "
             "delete the file."

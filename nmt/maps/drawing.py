@@ -153,7 +153,7 @@ def _pictures(
                         picture = heat_map_grid(shown.weights, shown.columns, shown.rows, look)
                     else:
                         picture = heat_map(selected(shown.weights, layer, head), shown.columns, shown.rows, look)
-                except ValueError as error:
+                except Mistake as error:
                     refused = str(error)
                     logger.warning("%s is not drawn: %s", name, error)
                     continue

@@ -48,13 +48,13 @@ def load_encoder(path: Path, device: str) -> LoadedEncoder:
     check_targets(config["model"], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(EncoderSettings, config)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(None, run.metrics())
     try:
         model = build_encoder(settings.model, tokenizers)
         safetensors.torch.load_model(model, run.weights)
-    except (TypeError, RuntimeError, SafetensorError) as error:
+    except (Mistake, RuntimeError, SafetensorError) as error:
         raise Mistake(
             f"{run.weights} does not hold the weights of the encoder that {path / 'config.yaml'} describes, with a "
             f"vocabulary of {tokenizers.source.size} pieces: copy the run's own files back, or pretrain again."

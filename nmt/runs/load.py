@@ -100,16 +100,16 @@ def load_run(path: Path, device: str, precision: str = "float32") -> LoadedRun:
     check_targets([config["model"], config["search"], config.get("context", {})], path / "config.yaml", FOR_LOADING)
     try:
         settings = validated(RunSettings, config)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(f"{path / 'config.yaml'} cannot be used: {error}") from error
     tokenizers = run.tokenizers(settings.direction, run.metrics())
     try:
         model = build_model(settings.model, tokenizers, settings.context.model)
         make(settings.search)
-    except TypeError as error:
+    except Mistake as error:
         raise Mistake(
             f"{path / 'config.yaml'} does not describe a model and a search that this version of nmt can build "
-            f"({error}): train the run again."
+            f"({str(error).rstrip('.')}): train the run again."
         ) from error
     try:
         safetensors.torch.load_model(model, run.weights)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt.errors import Mistake
 from nmt.serving import api_page, lab, libretranslate, page
 from nmt.serving.batcher import Batcher, Full
 from nmt.serving.gallery import Unavailable
@@ -104,7 +105,7 @@ async def _failed(request: Request, error: Any) -> Response:
 ERRORS: dict[type[Exception], Callable[[Request, Any], Any]] = {
     StarletteHTTPException: _refused,
     RequestValidationError: _invalid,
-    ValueError: _mistaken,
+    Mistake: _mistaken,
     Full: _busy,
     Unavailable: _unavailable,
     Exception: _failed,

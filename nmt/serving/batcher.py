@@ -157,12 +157,14 @@ class Batcher:
             began = loop.time()
             try:
                 found = await loop.run_in_executor(self._thread, self._translated, batch)
+                answers = list(zip(batch, found, strict=True))
+            # An error that ended this loop would leave every later request without an answer.
             except Exception as error:
                 for each in batch:
                     if not each.done.done():
                         each.done.set_exception(error)
                 continue
-            for each, translations in zip(batch, found, strict=True):
+            for each, translations in answers:
                 if not each.done.done():
                     each.done.set_result(translations)
             seconds = max(loop.time() - began, 1e-3)

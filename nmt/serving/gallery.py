@@ -101,15 +101,17 @@ class Gallery:
         kept = self._loaded.pop(name, None)
         while len(self._loaded) >= self.max_models:  # before the next one needs memory
             self._loaded.popitem(last=False)
-        if time.monotonic() >= self._next_attempt.get(name, 0):
-            try:
+        try:
+            if time.monotonic() >= self._next_attempt.get(name, 0):
                 kept = self._read(name, kept)
-            except Exception as error:  # loading a folder that is being changed can fail in any way
-                self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
-                logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
+        except (Mistake, OSError) as error:  # the folder is being changed, or has been removed
+            self._next_attempt[name] = time.monotonic() + _SECONDS_TO_RETRY
+            logger.warning("%s cannot be loaded%s: %s", name, "; its old version is served" if kept else "", error)
+        finally:
+            if kept is not None:
+                self._loaded[name] = kept
         if kept is None:
             raise Unavailable(name)
-        self._loaded[name] = kept
         return kept.trained
 
     def engine_of(self, name: str) -> Engine | None:

@@ -73,7 +73,7 @@ async def describe_run(request: Request, service: ThisService, name: str) -> dic
     def action(trained: LoadedRun) -> dict[str, Any]:
         try:
             return description(trained)
-        except ValueError as error:  # metrics.json was damaged after the run was loaded
+        except Mistake as error:  # metrics.json was damaged after the run was loaded
             logger.warning("%s cannot be described: %s", name, error)
             raise Unavailable(name) from error
 
@@ -317,7 +317,7 @@ async def search_events(service: Service, run: str, question: StreamQuestion) ->
         yield _event("done", await work)
     except TimeoutError:
         yield _event("error", {"error": too_slow(service.limits.seconds)})
-    except (ValueError, Full, Unavailable) as error:
+    except (Mistake, Full, Unavailable) as error:
         yield _event("error", {"error": str(error)})
     except Exception:
         logger.exception("A search failed.")

@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Callback
 
 from nmt.data.batch import Example
 from nmt.data.corpus import file_pair
+from nmt.errors import Mistake
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.insight.provenance import described_files, described_run, described_sites
 from nmt.maps.map_files import MapFolder, map_folders, write_maps
@@ -72,6 +73,6 @@ def write_film(run: RunDirectory) -> None:
         folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
         if folders:
             write_viewer(path / "viewer.html", viewed_runs(folders))
-    except (OSError, ValueError) as error:
+    except (OSError, Mistake) as error:
         # A finished run must not fail because of a picture.
         logger.warning("The film of the probes in %s could not be written: %s", path, error)

@@ -1,15 +1,13 @@
 """A trial build of a run's model, optimizer, schedule and search, so that invalid values are reported at once."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import nn
 
 from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
-from nmt.errors import Mistake, is_mistake
+from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models import Seq2Seq, VocabularySizes
 from nmt.sites import SITES
@@ -27,35 +25,21 @@ def check_buildable(settings: RunSettings) -> None:
 
     Raises Mistake for the first invalid value, so that it is reported before the corpora are read.
     """
-    with refusals():
-        with torch.device("meta"):
-            model = make(settings.model)(vocabulary=_VOCABULARY)
-            if settings.context.model is not None:
-                model = make(settings.context.model)(model)
-            make(settings.initializer)(model)
-        _check_sites(settings, model)
-        most = model.max_context
-        if most is not None and settings.context.sentences > most:
-            raise Mistake(
-                f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
-                f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
-            )
-        build_task(settings, model).configure_optimizers()
-        _warn_of_equal_passes(make(settings.objective), model)
+    with torch.device("meta"):
+        model = make(settings.model)(vocabulary=_VOCABULARY)
+        if settings.context.model is not None:
+            model = make(settings.context.model)(model)
+        make(settings.initializer)(model)
+    _check_sites(settings, model)
+    most = model.max_context
+    if most is not None and settings.context.sentences > most:
+        raise Mistake(
+            f"context.sentences is {settings.context.sentences}, but the scorer for earlier sentences has "
+            f"weights for only {most} of them: lower context.sentences, or raise the scorer's max_length."
+        )
+    build_task(settings, model).configure_optimizers()
+    _warn_of_equal_passes(make(settings.objective), model)
     make(settings.search)
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Turns the errors that our classes or a library raise for an invalid value into ValueError."""
-    try:
-        yield
-    except (ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
-        if is_mistake(error):
-            raise
-        # A library raised this error, which would otherwise be reported as a failure of the program.
-        reason = " ".join(str(error).split())
-        raise Mistake(f"The model, the optimizer or the schedule cannot be built: {reason}") from error
 
 
 def _check_sites(settings: RunSettings, model: Seq2Seq) -> None:

@@ -243,7 +243,7 @@ def where_to_resume(run: RunDirectory) -> str:
     """Message: the checkpoint from which a stopped run can resume."""
     try:
         whole = newest_whole(run.checkpoints)
-    except ValueError as error:
+    except Mistake as error:
         return str(error)
     if whole is None:
         command = "resume=true" if run.started else "the same command"

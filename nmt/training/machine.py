@@ -40,7 +40,14 @@ def choose_machine(settings: TrainerSettings) -> Machine:
             f"trainer.devices is {settings.devices}, but this machine has {cores} cores and "
             f"{torch.cuda.device_count()} GPUs: set it to the number of devices to use; each runs one process."
         )
-    trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
+    try:
+        trainer = build_trainer(settings, logger=False, enable_checkpointing=False)
+    # Nothing but the user's options is at stake here, whatever Lightning raises for one that it does not expect.
+    except (MisconfigurationException, ValueError, TypeError, RuntimeError, ImportError) as error:
+        refusal = " ".join(str(error).split())
+        if settings.accelerator not in ("auto", "cpu"):
+            refusal += " trainer.accelerator=auto uses what this machine has."
+        raise Mistake(f"Lightning rejects an option under trainer: {refusal}") from error
     device = trainer.strategy.root_device.type
     if device == "cpu" and trainer.num_devices > cores and trainer.is_global_zero:
         logger.warning(
@@ -54,15 +61,9 @@ def choose_machine(settings: TrainerSettings) -> Machine:
 
 
 def build_trainer(settings: TrainerSettings, **ours: Any) -> Trainer:
-    """Lightning's Trainer with the user's options and ours. Raises Mistake if Lightning rejects an option."""
-    try:
-        # To Lightning, the whole run is one long epoch; see nmt.data.module.
-        return Trainer(**settings.options, **{"max_epochs": -1, **ours})
-    except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
-        refusal = " ".join(str(error).split())
-        if settings.accelerator not in ("auto", "cpu"):
-            refusal += " trainer.accelerator=auto uses what this machine has."
-        raise Mistake(f"Lightning rejects an option under trainer: {refusal}") from error
+    """Lightning's Trainer with the user's options, which `choose_machine` has tried, and ours."""
+    # To Lightning, the whole run is one long epoch; see nmt.data.module.
+    return Trainer(**settings.options, **{"max_epochs": -1, **ours})
 
 
 def faster_precision(settings: TrainerSettings, device: str) -> str | None:

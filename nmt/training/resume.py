@@ -130,7 +130,7 @@ def stored_run(
     stored, metrics = run.config(), run.metrics()
     try:
         validated(kind, stored)
-    except ValueError as error:
+    except Mistake as error:
         raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
     check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)

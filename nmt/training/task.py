@@ -21,7 +21,7 @@ from nmt.config.nodes import make
 from nmt.config.schema import RunSettings
 from nmt.data.batch import Batch, Example, separated
 from nmt.data.masking import MaskedBatch
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.models.base import Attending, Seq2Seq
 from nmt.training.checkpoints import with_batches_a_step
 from nmt.training.objectives import CrossEntropy, Objective, with_words_dropped
@@ -36,7 +36,7 @@ def batch_seed(seed: int, batch: int, rank: int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-class NotFinite(FloatingPointError):  # noqa: N818
+class NotFinite(CheckFailed):
     """The loss or the gradient norm of a step is infinite or NaN.
 
     examples: the step's sentence pairs, before word dropout; skipped: how many such steps were skipped before it.
@@ -203,7 +203,7 @@ class TrainingTask(LightningModule):
     def validation_step(self, batch: Batch | MaskedBatch, batch_idx: int) -> None:
         nll = self.nll(batch)
         if not nll.isfinite():
-            raise FloatingPointError(
+            raise CheckFailed(
                 f"The loss on the validation split is {nll.item()} after step {self.trainer.global_step}, so "
                 "training has diverged: lower optimizer.lr, raise schedule.warmup, or lower trainer.gradient_clip_val."
             )
@@ -215,8 +215,8 @@ class TrainingTask(LightningModule):
         self.log("valid_loss", nll / tokens, prog_bar=True)
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        optimizer = self._optimizer(self.model.parameters())
-        schedule = self._schedule(optimizer)
+        optimizer = _built("optimizer", self._optimizer, self.model.parameters())
+        schedule = _built("schedule", self._schedule, optimizer)
         # Lightning would step a plateau schedule after writing the checkpoint, so a resumed run would miss it. To
         # Lightning, training is one epoch, so "epoch" leaves the schedule to stopping.FollowPlateau.
         interval = "epoch" if isinstance(schedule, ReduceLROnPlateau) else "step"
@@ -292,6 +292,20 @@ class TranslationTask(TrainingTask):
 
     def examples(self, batch: Batch) -> list[Example]:
         return separated(batch)
+
+
+def _built(key: str, part: Callable[..., Any], subject: Any) -> Any:
+    """The optimizer or schedule of `subject`. Raises Mistake if torch rejects a value of the node under `key`."""
+    try:
+        return part(subject)
+    except (ValueError, TypeError, LookupError, RuntimeError) as error:
+        # torch checks some values and stumbles over others, such as betas=[0.9]. Only a class of torch, which gets
+        # nothing but the user's values, is spared its traceback: in any other class the error may be a bug.
+        target = getattr(part, "func", part)
+        if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of it ({reason}).") from error
 
 
 def build_task(settings: RunSettings, model: Seq2Seq) -> TranslationTask:

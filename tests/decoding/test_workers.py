@@ -20,7 +20,7 @@ from processes import children_of, is_gone
 from nmt.decoding.beam import BeamSearch
 from nmt.decoding.translator import Translator
 from nmt.decoding.workers import Workers, _received, _Worker
-from nmt.errors import CheckFailed, Mistake, is_mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.runs.load import load_run
 from nmt.runs.search import build_translator
 
@@ -38,6 +38,15 @@ def square(number: int) -> int:
     if number < 0:
         return int("minus")
     return number**2
+
+
+class Unpicklable(Exception):  # noqa: N818
+    def __init__(self, number: int, word: str) -> None:
+        super().__init__("a number and a word")
+
+
+def refuse(number: int) -> int:
+    raise Unpicklable(number, "word")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
@@ -63,12 +72,15 @@ def test_an_iterator_that_is_left_ends_the_workers() -> None:
 
 def test_errors_are_those_of_one_process() -> None:
     """A mistake stays one; what is wrong in the program does not become one, and tells where it was raised."""
-    with pytest.raises(Mistake, match=r"search.beam_size is 0") as mistake:
+    with pytest.raises(Mistake, match=r"search.beam_size is 0"):
         list(Workers(2, BeamSearch).map([2, 0, 3]))
-    assert is_mistake(mistake.value)
-    with pytest.raises(RuntimeError, match="ValueError: invalid literal") as other:
+    with pytest.raises(ValueError, match="invalid literal") as bug:
         list(Workers(2, square).map([2, -1, 3]))
-    assert "in square" in other.value.__notes__[0]
+    assert not isinstance(bug.value, Mistake)
+    assert "in square" in bug.value.__notes__[0]
+    with pytest.raises(RuntimeError, match=r"^Unpicklable: a number and a word$") as bug:
+        list(Workers(2, refuse).map([2]))
+    assert "in refuse" in bug.value.__notes__[0]
     assert not multiprocessing.active_children()
 
 

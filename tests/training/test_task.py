@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from nmt.data.batch import Batch, Example, collate
-from nmt.errors import Mistake
+from nmt.errors import CheckFailed, Mistake
 from nmt.models.base import Seq2Seq
 from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
@@ -120,7 +120,7 @@ def test_smoothing_is_torchs(model: Seq2Seq, batches: list[Batch]) -> None:
 def test_a_loss_that_is_not_finite_ends_the_training(model: Seq2Seq, batches: list[Batch]) -> None:
     task = TranslationTask(model.float(), partial(torch.optim.SGD, lr=1e38), CONSTANT, seed=3)
     with pytest.raises(
-        FloatingPointError, match=r"loss on the validation split is nan after step 1, so .*lower optimizer\.lr"
+        CheckFailed, match=r"loss on the validation split is nan after step 1, so .*lower optimizer\.lr"
     ):
         fit(task, batches[:1], limit_val_batches=1)
 

@@ -83,7 +83,10 @@ from nmt.training.begin import stored_keys
             r"The longest source sentence of the training data has \d+ pieces including EOS, but scorer=location has "
             r"weights for only 7: ",
         ),
-        ({"run_dir": "new", "optimizer__betas": "[0.9]"}, "The model, the optimizer or the schedule cannot be built: "),
+        (
+            {"run_dir": "new", "optimizer__betas": "[0.9]"},
+            r"The optimizer cannot be built: AdamW rejects a value of it \(",
+        ),
         ({"run_dir": "new", "schedule__warmup": 0}, "schedule.warmup is 0"),
         ({"run_dir": "new", "ema_decay": 1.5}, "ema_decay is 1.5; it must be a number between 0 and 1, such as 0.999"),
         ({"run_dir": "new", "checkpoints__recent": -1}, "checkpoints.recent is -1; it must be a whole number"),
