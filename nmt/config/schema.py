@@ -170,7 +170,7 @@ class CheckpointSettings(Keys):
 
 
 class TrainerSettings(Keys):
-    """Lightning's Trainer options, under the same names; nmt itself applies max_steps, max_epochs and max_time."""
+    """Lightning's Trainer options, under the same names; nmt itself applies the limits, accumulation and clipping."""
 
     max_steps: Limit
     max_epochs: Limit
@@ -189,20 +189,13 @@ class TrainerSettings(Keys):
     num_nodes: Positive
     strategy: Text
     log_every_n_steps: Positive
-    min_steps: Annotated[NonNegative | None, expects("a whole number of at least 0, or null")]
-    limit_val_batches: Any
-    deterministic: Any
-    benchmark: Any
-    detect_anomaly: Any
-    inference_mode: Any
-    profiler: Any
 
     @check(mode="after")
-    def check_limits(self) -> "TrainerSettings":
-        if self.limit_val_batches == 0:
+    def check_options(self) -> "TrainerSettings":
+        if self.strategy.startswith("fsdp"):
             raise Mistake(
-                "trainer.limit_val_batches is 0, but only validated weights are kept: set it to null, and raise "
-                "validation.every to validate less often."
+                f"trainer.strategy={self.strategy} splits a model over several GPUs, which nmt does not support: use "
+                "trainer=ddp, which needs memory for the whole model on each of them."
             )
         if (self.max_steps, self.max_epochs, self.max_seconds) == (None, None, None):
             raise Mistake("Training would never end: set trainer.max_steps, trainer.max_epochs or trainer.max_time.")
@@ -216,8 +209,8 @@ class TrainerSettings(Keys):
     @property
     def options(self) -> dict[str, Any]:
         """The options that are passed to Lightning's Trainer."""
-        ours = ("max_steps", "max_epochs", "max_time")
-        return {key: value for key, value in self.model_dump().items() if value is not None and key not in ours}
+        names = ("precision", "accelerator", "devices", "num_nodes", "strategy", "log_every_n_steps")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 class LoopSettings(Keys):

@@ -1,4 +1,4 @@
-"""Training batches as one long stream that can be interrupted and resumed at any batch."""
+"""Training data as one long stream of optimizer steps that can be interrupted and resumed at any step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -20,51 +20,55 @@ Collate = Callable[[Sequence[Example]], Any]
 
 
 class Stream(Sampler[list[Draw]]):
-    """The micro-batches of one rank, epoch after epoch, `length` in total; iteration skips the first `start`.
+    """The batches of `steps` optimizer steps of one rank, epoch after epoch; iteration skips the first `start` steps.
 
     `plan_epoch(epoch)` returns the plan of an epoch; see nmt.data.plan.
     """
 
-    def __init__(self, plan_epoch: Callable[[int], Epoch], length: int, rank: int = 0) -> None:
-        self.plan_epoch = plan_epoch
-        self.length = length
-        self.rank = rank
+    def __init__(self, plan_epoch: Callable[[int], Epoch], steps: int, rank: int = 0) -> None:
+        self.plan_epoch, self.steps, self.rank = plan_epoch, steps, rank
         self.start = 0
 
-    def __len__(self) -> int:
-        return self.length
-
     def __iter__(self) -> Iterator[list[Draw]]:
-        return islice(self._batches(), self.start, self.length)
-
-    def _batches(self) -> Iterator[list[Draw]]:
-        for number in count():
-            epoch = self.plan_epoch(number)
-            for batch in (batch for step in epoch.steps for batch in step[self.rank]):
+        for number, epoch, step in islice(self._steps(), self.start, self.steps):
+            for batch in step:
                 partners = epoch.partners[batch].tolist()
                 yield [Draw(number, *pair) for pair in zip(batch.tolist(), partners, strict=True)]
 
+    def _steps(self) -> Iterator[tuple[int, Epoch, list[np.ndarray]]]:
+        for number in count():
+            epoch = self.plan_epoch(number)
+            for ranks in epoch.steps:
+                yield number, epoch, ranks[self.rank]
+
 
 class ResumableLoader(DataLoader[Example]):
-    """A DataLoader over a Stream. Its state is the number of batches that training has received.
+    """Yields the optimizer steps of a Stream, each as the list of its `accumulate` batches.
 
-    Batches that workers have prepared in advance do not count, so a restored loader continues with the next batch.
-    Lightning saves and restores the state of a loader that has state_dict and load_state_dict.
+    Its state is the number of steps that training has received. Batches that workers have prepared in advance do not
+    count, so a restored loader continues with the next step. Lightning saves and restores the state of a loader that
+    has state_dict and load_state_dict.
     """
 
-    def __init__(self, data: DrawnPairs, stream: Stream, workers: int, collate: Collate = collate) -> None:
+    def __init__(
+        self, data: DrawnPairs, stream: Stream, accumulate: int, workers: int = 0, collate: Collate = collate
+    ) -> None:
         # Without its own generator, a DataLoader draws from the global one, whose state resuming would then change.
         super().__init__(
             data, batch_sampler=stream, collate_fn=collate, num_workers=workers, generator=torch.Generator()
         )
-        self.stream = stream
+        self.stream, self.accumulate = stream, accumulate
         self.position = 0
 
-    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+    def __len__(self) -> int:
+        return self.stream.steps
+
+    def __iter__(self) -> Iterator[list[Batch]]:  # type: ignore[override]
         self.position = self.stream.start
-        for batch in super().__iter__():
+        batches = super().__iter__()
+        while step := list(islice(batches, self.accumulate)):
             self.position += 1
-            yield batch
+            yield step
 
     def state_dict(self) -> dict[str, int]:
         return {"position": self.position}
@@ -74,12 +78,12 @@ class ResumableLoader(DataLoader[Example]):
 
 
 class TranslationData(lightning.LightningDataModule):
-    """Training batches as a stream of max_steps x accumulate micro-batches per process, and validation batches.
+    """Training data as a stream of `max_steps` steps of `accumulate` batches per process, and validation batches.
 
     pairs: the drawn training pairs; validation: the validation pairs (see `encode_pairs`); seed: determines the order;
-    batch_tokens: maximum of rows x longest side of a micro-batch, including padding and EOS; max_steps: number of
-    optimizer steps; accumulate: micro-batches per step; workers: number of data-loading processes; collate: makes a
-    batch from examples.
+    batch_tokens: maximum of rows x longest side of a batch, including padding and EOS; max_steps: number of optimizer
+    steps; accumulate: batches per step; workers: number of data-loading processes; collate: makes a batch from
+    examples.
     The trainer needs use_distributed_sampler=False and max_epochs=-1.
     """
 
@@ -99,7 +103,7 @@ class TranslationData(lightning.LightningDataModule):
         self.pairs, self.training = pairs, pairs.training
         self.validation = validation
         self.batch_tokens = batch_tokens
-        self.length = max_steps * accumulate
+        self.max_steps, self.accumulate = max_steps, accumulate
         self.workers, self.collate = workers, collate
         self._plan = partial(
             plan_epoch,
@@ -113,8 +117,8 @@ class TranslationData(lightning.LightningDataModule):
     def train_dataloader(self) -> ResumableLoader:
         """The training stream of this process. Raises whatever `plan` raises."""
         rank, world = self._process()
-        stream = Stream(partial(self._plan, world=world), self.length, rank)
-        return ResumableLoader(self.pairs, stream, self.workers, self.collate)
+        stream = Stream(partial(self._plan, world=world), self.max_steps, rank)
+        return ResumableLoader(self.pairs, stream, self.accumulate, self.workers, self.collate)
 
     def val_dataloader(self) -> DataLoader[Example]:
         """This process's share of the validation pairs, batched by length.

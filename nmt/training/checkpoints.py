@@ -93,12 +93,12 @@ def moved_here(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     The state may be older than the files: a better checkpoint may have replaced one that the state names.
     """
 
-    def here(path: str) -> str:
-        moved = folder / Path(path).name
-        return str(moved) if _NAME.fullmatch(moved.name) and moved.is_file() else ""
+    def moved(path: str) -> str:
+        file = folder / Path(path).name
+        return str(file) if _NAME.fullmatch(file.name) and file.is_file() else ""
 
-    paths = {key: here(state[key]) for key in ("best_model_path", "kth_best_model_path")}
-    best = {here(path): score for path, score in state["best_k_models"].items() if here(path)}
+    paths = {key: moved(state[key]) for key in ("best_model_path", "kth_best_model_path")}
+    best = {moved(path): score for path, score in state["best_k_models"].items() if moved(path)}
     return state | paths | {"best_k_models": best, "dirpath": str(folder)}
 
 
@@ -120,26 +120,16 @@ class WholeFiles(TorchCheckpointIO):
             file.write(content.getbuffer())
 
 
-def with_batches_a_step(checkpoint: dict[str, Any], before: int, now: int) -> None:
-    """Converts a checkpoint's batch counts from steps of `before` batches to steps of `now` batches."""
-    fit = checkpoint["loops"]["fit_loop"]
-    progress = fit["epoch_loop.batch_progress"]
-    for counts in (progress["total"], progress["current"], *fit["state_dict"]["combined_loader"]):
-        for name in ("ready", "started", "processed", "completed", "position"):
-            if name in counts:
-                counts[name] = counts[name] // before * now
-
-
 def newest_whole(folder: Path) -> Path | None:
     """The last checkpoint, or the previous one if the last is missing or damaged; None if neither exists.
 
     Raises Mistake if those that exist are all damaged.
     """
-    found = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
-    whole = next((path for path in found if is_whole(path)), None)
-    if found and whole is None:
+    files = [path for path in (folder / LAST, folder / PREVIOUS) if path.is_file()]
+    whole = next((path for path in files if is_whole(path)), None)
+    if files and whole is None:
         raise Mistake(
-            f"{' and '.join(path.name for path in found)} in {folder} cannot be read, and a run can "
+            f"{' and '.join(path.name for path in files)} in {folder} cannot be read, and a run can "
             "resume only from these: start a new run in another run_dir. Nothing in the folder was changed."
         )
     return whole
@@ -160,12 +150,12 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
     if not is_whole(file):
         raise Mistake(damaged)
     try:
-        found = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+        checkpoint = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise Mistake(damaged) from error
-    if not isinstance(found, dict) or "state_dict" not in found:
+    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise Mistake(f"{file} has no weights: train again.")
-    return found
+    return checkpoint
 
 
 def is_whole(path: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar, Timer
 
 from nmt.config.nodes import Config, make
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
@@ -32,8 +32,8 @@ from nmt.training.machine import build_trainer, quiet, rank
 from nmt.training.out_of_memory import BatchTooLarge, batch_too_large
 from nmt.training.prepared import Prepared, reached_limits
 from nmt.training.progress import Progress
-from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped, TimeLimit
-from nmt.training.task import NotFinite
+from nmt.training.step import NotFinite
+from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     bar = sys.stderr.isatty()
     progress = Progress(task, settings.trainer.log_every_n_steps, not bar, settings.trainer.max_seconds, task.counted)
     seconds = settings.trainer.max_seconds
-    time_limit = TimeLimit(None if seconds is None else timedelta(seconds=seconds), verbose=False)
+    time_limit = Timer(None if seconds is None else timedelta(seconds=seconds), verbose=False)
     stop_early = StopEarly(
         validation.metric,
         patience=validation.patience,
@@ -151,7 +151,7 @@ def fit(prepared: Prepared) -> dict[str, Any]:
     trainer = build_trainer(
         settings.trainer,
         max_steps=prepared.max_steps,
-        val_check_interval=validation.every * settings.trainer.accumulate_grad_batches,
+        val_check_interval=validation.every,
         check_val_every_n_epoch=None,
         use_distributed_sampler=False,
         num_sanity_val_steps=0,

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils import parametrize
-from torch.optim import Optimizer
 
 from nmt.config.nodes import make
 from nmt.config.schema import EncoderSettings
@@ -17,17 +16,18 @@ from nmt.data.plan import plan
 from nmt.kernels.vocabulary_loss import summed_nll
 from nmt.models import MaskedTransformer
 from nmt.text import PAD
+from nmt.training.step import Sums
 from nmt.training.task import TrainingTask
 
 
-class Sums(NamedTuple):
+class MaskedSums(NamedTuple):
     """Sums over the predicted pieces of a batch: -sum log p, in nats, and the number of correct guesses."""
 
     nll: Tensor
     right: Tensor
 
 
-def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
+def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> MaskedSums:
     """-sum log p(x_i | x~) over the predicted pieces (Devlin et al. 2019, section 3.1), and the correct guesses."""
     # With FixNorm, this normalizes the embedding table only once.
     with parametrize.cached():
@@ -37,7 +37,7 @@ def masked_sums(model: MaskedTransformer, batch: MaskedBatch) -> Sums:
         nll = summed_nll(states.unsqueeze(0), model.output, pieces.unsqueeze(0))
         with torch.no_grad():
             right = (model.output(states).argmax(-1) == pieces).sum()
-        return Sums(nll, right)
+        return MaskedSums(nll, right)
 
 
 class MaskedTask(TrainingTask):
@@ -48,31 +48,16 @@ class MaskedTask(TrainingTask):
 
     counted: ClassVar = "predicted pieces"
     model: MaskedTransformer
-    # Correct guesses since the last optimizer step, or in the current validation: validations come between steps.
-    _right: Tensor | float = 0.0
 
-    def nll(self, batch: MaskedBatch) -> Tensor:
+    def training_sums(self, batch: MaskedBatch) -> Sums:
         nll, right = masked_sums(self.model, batch)
-        self._right = self._right + right
-        return nll
+        return {"loss": nll, "accuracy": right}
 
-    def loss(self, batch: MaskedBatch) -> Tensor:
-        return self.nll(batch)
+    def validation_sums(self, batch: MaskedBatch) -> Sums:
+        return self.training_sums(batch)
 
     def examples(self, batch: MaskedBatch) -> list[Example]:
         return batch.examples
-
-    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        accuracy = self._over_processes(self._right) / self._over_processes(float(self._step_tokens))
-        super().on_before_optimizer_step(optimizer)
-        self.log("train_accuracy", accuracy)
-        self._right = 0.0
-
-    def on_validation_epoch_end(self) -> None:
-        super().on_validation_epoch_end()
-        accuracy = self._over_processes(self._right) / self._over_processes(float(self._valid_tokens))
-        self.log("valid_accuracy", accuracy, prog_bar=True)
-        self._right = 0.0
 
 
 def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> MaskedTask:
@@ -82,6 +67,8 @@ def build_masked_task(settings: EncoderSettings, model: MaskedTransformer) -> Ma
         make(settings.optimizer),
         make(settings.schedule),
         seed=settings.seed,
+        gradient_clip_val=settings.trainer.gradient_clip_val,
+        gradient_clip_algorithm=settings.trainer.gradient_clip_algorithm,
         max_skipped_steps=settings.max_skipped_steps,
     )
 

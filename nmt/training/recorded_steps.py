@@ -5,7 +5,7 @@ so the losses and gradients of a recorded step equal those of Python, for the sa
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,8 @@ from nmt.data.batch import Batch
 
 logger = logging.getLogger(__name__)
 
-Loss = Callable[[Batch], Tensor]
+SumsOf = Callable[[Batch], Mapping[str, Tensor]]
+"""sums_of(batch) returns sums over the tokens of a batch; the one called 'loss' is minimized."""
 Work = Callable[[], None]
 Record = Callable[[Work], Work]
 """record(work) returns a function that repeats the computation of `work` on the same memory.
@@ -57,12 +58,12 @@ class ReadsValues(TorchDispatchMode):
         name = func.overloadpacket.__name__
         reads = name in _READING
         if name in ("index", "index_put", "index_put_"):
-            by_mask = any(each is not None and each.dtype == torch.bool for each in args[1])
+            by_mask = any(index is not None and index.dtype == torch.bool for index in args[1])
             # torch writes a single value through a mask by masked_fill.
             reads = by_mask and (name == "index" or args[2].numel() > 1)
         result = func(*args, **(kwargs or {}))
         if name in ("copy_", "_to_copy"):
-            devices = {each.device.type for each in tree_leaves((args, result)) if isinstance(each, Tensor)}
+            devices = {leaf.device.type for leaf in tree_leaves((args, result)) if isinstance(leaf, Tensor)}
             reads = len(devices) > 1
         if reads:
             raise RuntimeError(f"a step reads values of tensors ({name}); use tensor operations of fixed shape.")
@@ -87,51 +88,48 @@ class Gradients:
 
     def add(self, loss: Tensor) -> list[nn.Parameter]:
         """Adds the gradients of the loss; returns the parameters that have one."""
-        found = torch.autograd.grad(loss, list(self.of), allow_unused=True)
-        pairs = [(parameter, new) for parameter, new in zip(self.of, found, strict=True) if new is not None]
+        gradients = torch.autograd.grad(loss, list(self.of), allow_unused=True)
+        pairs = [(parameter, new) for parameter, new in zip(self.of, gradients, strict=True) if new is not None]
         torch._foreach_add_([self.of[parameter] for parameter, _ in pairs], [new for _, new in pairs])
         return [parameter for parameter, _ in pairs]
 
 
 class RecordedStep:
-    """The forward and backward pass over batches of one shape.
+    """The forward and backward pass over batches of one shape."""
 
-    The gradients are those of `loss` divided by `accumulate`, the number of batches of an optimizer step, as with
-    Lightning. Whatever is done to the loss that `forward` returns does not affect them.
-    """
-
-    def __init__(self, loss: Loss, batch: Batch, gradients: Gradients, accumulate: int, record: Record) -> None:
+    def __init__(self, sums_of: SumsOf, batch: Batch, gradients: Gradients, record: Record) -> None:
         self._inputs = batch._replace(**{name: getattr(batch, name).clone() for name in _FIELDS})
         self._gradients = gradients
-        self._loss = torch.zeros(())
+        self._sums: dict[str, Tensor] = {}
         self._trained: list[nn.Parameter] = []
         losses: list[Tensor] = []
 
         def forward() -> None:
-            losses.append(loss(self._inputs))
-            self._loss = losses[0].detach()
+            sums = sums_of(self._inputs)
+            losses.append(sums["loss"])
+            self._sums = {name: value.detach() for name, value in sums.items()}
 
         def backward() -> None:
             # The loss is dropped, because with it autograd would keep nodes of the parameters that belong to the stream
             # of this recording.
             with _without_autocast(batch):
-                self._trained = gradients.add(losses.pop() / accumulate)
+                self._trained = gradients.add(losses.pop())
 
         self._repeat_forward, self._repeat_backward = record(forward), record(backward)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """The loss of a batch of the same shape; the next recorded step may overwrite it."""
+    def run(self, batch: Batch) -> dict[str, Tensor]:
+        """Adds the gradients of a batch of the same shape to those of the parameters; returns its sums.
+
+        The next recorded step may overwrite the sums.
+        """
         for name in _FIELDS:
             getattr(self._inputs, name).copy_(getattr(batch, name))
         self._repeat_forward()
-        return self._loss
-
-    def backward(self) -> None:
-        """Adds the gradients of the last batch to those of the parameters."""
         self._gradients.take_over()
         self._repeat_backward()
         for parameter in self._trained:
             parameter.grad = self._gradients.of[parameter]
+        return self._sums
 
 
 class RecordedSteps:
@@ -140,8 +138,8 @@ class RecordedSteps:
     If a step cannot be recorded, none is recorded from then on.
     """
 
-    def __init__(self, loss: Loss, parameters: Iterable[nn.Parameter], accumulate: int, record: Record) -> None:
-        self._loss, self._accumulate, self._record = loss, accumulate, record
+    def __init__(self, sums_of: SumsOf, parameters: Iterable[nn.Parameter], record: Record) -> None:
+        self._sums_of, self._record = sums_of, record
         self._parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self._gradients: Gradients | None = None
         self._addresses: list[int] = []
@@ -172,23 +170,23 @@ class RecordedSteps:
     def _recorded(self, batch: Batch) -> RecordedStep:
         first = self._gradients is None
         if self._gradients is None:
-            check_recordable(self._loss, batch, self._parameters)
+            check_recordable(self._sums_of, batch, self._parameters)
             self._gradients = Gradients(self._parameters)
-        step = RecordedStep(self._loss, batch, self._gradients, self._accumulate, self._record)
+        step = RecordedStep(self._sums_of, batch, self._gradients, self._record)
         if first:
             logger.info("Recording recurring training steps as CUDA graphs, which will make training faster")
         return step
 
 
-def check_recordable(loss: Loss, batch: Batch, parameters: Sequence[nn.Parameter]) -> None:
+def check_recordable(sums_of: SumsOf, batch: Batch, parameters: Sequence[nn.Parameter]) -> None:
     """Raises RuntimeError if the shapes of the batch alone do not determine what a step computes.
 
     The state of the random number generators is kept.
     """
     with torch.random.fork_rng([batch.source.device] if batch.source.is_cuda else []), ReadsValues():
-        value = loss(batch)
+        loss = sums_of(batch)["loss"]
         with _without_autocast(batch):
-            torch.autograd.grad(value, parameters, allow_unused=True)
+            torch.autograd.grad(loss, parameters, allow_unused=True)
 
 
 def _without_autocast(batch: Batch) -> torch.autocast:

@@ -1,4 +1,4 @@
-"""When training ends: after a complete optimizer step and, unless a signal stops it, after a validation."""
+"""When training ends: after an optimizer step and, unless a signal stops it, after a validation."""
 
 import logging
 import math
@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from lightning import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, Timer
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.errors import INTERRUPTED, TERMINATED
@@ -20,21 +20,6 @@ logger = logging.getLogger(__name__)
 def measured(trainer: Trainer, monitor: str) -> bool:
     """Whether the last validation measured the metric (BLEU is skipped if it takes too long)."""
     return monitor in trainer.callback_metrics and not math.isnan(trainer.callback_metrics[monitor].item())
-
-
-def step_is_whole(trainer: Trainer, batch_idx: int) -> bool:
-    """Whether the batch ends an optimizer step; a checkpoint in between would lose the accumulated gradients."""
-    return (batch_idx + 1) % trainer.accumulate_grad_batches == 0
-
-
-class TimeLimit(Timer):
-    """Lightning's timer for trainer.max_time. It counts time before a resume too, and lets the current step finish."""
-
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        if step_is_whole(trainer, batch_idx):
-            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
 
 class LastValidation(Callback):
@@ -94,15 +79,15 @@ class StopOnSignal(Checkpoint):
         # only in its main thread.
         if threading.current_thread() is threading.main_thread():
             signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM))
-            for each in signals:
-                signal.signal(each, self._ask)
+            for number in signals:
+                signal.signal(number, self._ask)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        done = trainer.fit_loop.epoch_loop.total_batch_idx + 1
-        validates = trainer.should_stop or done % (trainer.val_check_batch or 1) == 0
-        if step_is_whole(trainer, batch_idx) and not validates and self._asked(trainer):
+        # If a validation follows, it writes the checkpoint.
+        validates = trainer.should_stop or trainer.global_step % (trainer.val_check_batch or 1) == 0
+        if not validates and self._asked(trainer):
             trainer.save_checkpoint(self._last)
             raise Stopped(self._code)
 

@@ -76,19 +76,19 @@ class Marks(lightning.Callback):
         trainer: lightning.Trainer,
         pl_module: lightning.LightningModule,
         outputs: Any,
-        batch: Batch,
+        batch: list[Batch],
         batch_idx: int,
     ) -> None:
-        # This comes before the clock is read: on a GPU, it waits until the update has been computed.
-        self.target_tokens += batch.tokens
-        self.source_tokens += int((batch.source != PAD).sum())
-        self.positions += batch.source.numel() + batch.target_output.numel()
-        if len(self.batches) < WINDOW:
-            self.batches.append(batch)
-        if trainer.global_step == len(self.marks):
-            self.marks.append(Mark(time.perf_counter(), self.target_tokens))
-            if trainer.global_step % WINDOW == 0:
-                print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
+        for part in batch:
+            # This comes before the clock is read: on a GPU, it waits until the update has been computed.
+            self.target_tokens += part.tokens
+            self.source_tokens += int((part.source != PAD).sum())
+            self.positions += part.source.numel() + part.target_output.numel()
+            if len(self.batches) < WINDOW:
+                self.batches.append(part)
+        self.marks.append(Mark(time.perf_counter(), self.target_tokens))
+        if trainer.global_step % WINDOW == 0:
+            print(f"update {trainer.global_step}/{trainer.max_steps}", file=sys.stderr)
 
 
 def configuration(overrides: Sequence[str]) -> Config:

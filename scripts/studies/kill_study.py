@@ -75,7 +75,7 @@ def stop_at(moment: Moment) -> None:
         "writing": (os, "fsync"),
         "renaming": (os, "replace"),
     }
-    owner, name = places.get(moment.name, (TranslationTask, "training_step"))
+    owner, name = places.get(moment.name, (TranslationTask, "training_sums"))
     own, times = getattr(owner, name), Counter[str]()
 
     def counted(*given: Any, **options: Any) -> Any:

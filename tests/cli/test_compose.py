@@ -68,7 +68,7 @@ def test_the_configuration_is_hydra_s() -> None:
         "data.train=[a,b]",
         "scorer@cross=general",
         "+data.news=c",
-        "++trainer.limit_val_batches=3",
+        "++trainer.max_epochs=3",
         "seed=${model.dim}",
         "hydra.job.name=x",
         "schedule=noam",

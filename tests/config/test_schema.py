@@ -70,12 +70,7 @@ def test_a_setting_can_be_read_and_not_changed(configurations: dict[str, dict[st
         ("train", "trainer.max_time", "10x", "trainer.max_time is 10x; it must be a duration such as 90s, 30m, 4h or"),
         ("train", "trainer.precision", "fp8", "Unknown trainer.precision 'fp8'. Available: 16, 16-mixed, .*32-true"),
         ("train", "trainer.gradient_clip_val", -1, "trainer.gradient_clip_val is -1; it must be a number of at least"),
-        (
-            "train",
-            "trainer.limit_val_batches",
-            0,
-            "trainer.limit_val_batches is 0, but only validated weights are kept",
-        ),
+        ("train", "trainer.strategy", "fsdp", "trainer.strategy=fsdp splits a model .*: use trainer=ddp"),
         ("train", "data.train", [], "data.train is empty; name at least one PREFIX"),
         ("train", "data.test", ["x"], "data.test is .*; it must be the PREFIX of aligned files, or null."),
         ("train", "data.talks", ["x"], "data.talks is .*; it must be the PREFIX of aligned files, or null."),

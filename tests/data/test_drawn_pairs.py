@@ -79,8 +79,8 @@ def test_a_restored_loader_continues_with_the_same_segmentations(training, pair,
         return data.train_dataloader()
 
     whole, interrupted, resumed = list(loader()), loader(workers), loader(workers)
-    assert len({tuple(batch.indices.tolist()) for batch in whole}) > 2
+    assert len({tuple(batch.indices.tolist()) for [batch] in whole}) > 2
     before = list(islice(interrupted, 17))
     resumed.load_state_dict(interrupted.state_dict())
-    for ours, theirs in zip([*before, *resumed], whole, strict=True):
+    for [ours], [theirs] in zip([*before, *resumed], whole, strict=True):
         assert all(a is b or torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))

@@ -62,18 +62,10 @@ def test_marks_count_eos_but_no_padding():
     batch = collate([Example(0, [5, 6], [7]), Example(1, [5], [7, 8, 9, 10])])
     marks = Marks()
     marks.on_train_start(SimpleNamespace(), SimpleNamespace())
-    marks.on_train_batch_end(SimpleNamespace(global_step=1, max_steps=1), SimpleNamespace(), None, batch, 0)
-    assert [mark.tokens for mark in marks.marks] == [0, 7]
-    assert (marks.source_tokens, marks.target_tokens, marks.positions) == (3 + 2, 7, 2 * 3 + 2 * 5)
-
-
-def test_an_update_ends_with_its_last_accumulated_batch():
-    batch = collate([Example(0, [5, 6], [7])])
-    marks = Marks()
-    marks.on_train_start(SimpleNamespace(), SimpleNamespace())
-    for step in (0, 0, 1, 1):
-        marks.on_train_batch_end(SimpleNamespace(global_step=step, max_steps=3), SimpleNamespace(), None, batch, 0)
-    assert [mark.tokens for mark in marks.marks] == [0, 3 * batch.tokens]
+    # An update on two batches.
+    marks.on_train_batch_end(SimpleNamespace(global_step=1, max_steps=1), SimpleNamespace(), None, [batch, batch], 0)
+    assert [mark.tokens for mark in marks.marks] == [0, 2 * 7]
+    assert (marks.source_tokens, marks.target_tokens, marks.positions) == (2 * 5, 2 * 7, 2 * (2 * 3 + 2 * 5))
 
 
 def test_operations_are_those_of_the_matrix_products():

@@ -2,7 +2,6 @@
 
 import errno
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -20,7 +19,6 @@ from nmt.training.checkpoints import (
     moved_here,
     newest_whole,
     tidy,
-    with_batches_a_step,
 )
 
 
@@ -128,18 +126,6 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
         save(tmp_path, 5)
     assert list(tmp_path.iterdir()) == [last]
     assert value(last) == 3
-
-
-def test_counts_of_batches_become_those_of_other_steps() -> None:
-    def checkpoint(batches: int) -> dict[str, Any]:
-        counts = {"ready": batches, "started": batches, "processed": batches, "completed": batches}
-        progress = {"total": dict(counts), "current": dict(counts), "is_last_batch": False}
-        loop = {"epoch_loop.batch_progress": progress, "state_dict": {"combined_loader": [{"position": batches}]}}
-        return {"loops": {"fit_loop": loop}}
-
-    found = checkpoint(7 * 2)
-    with_batches_a_step(found, before=2, now=6)
-    assert found == checkpoint(7 * 6)
 
 
 def test_a_state_names_no_file_that_is_not_there_or_not_its_own(tmp_path: Path) -> None:

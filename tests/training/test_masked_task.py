@@ -86,10 +86,12 @@ def test_a_step_divides_the_sum_over_its_batches_by_their_predicted_pieces(
         enable_progress_bar=False,
         enable_model_summary=False,
         max_steps=1,
-        accumulate_grad_batches=len(batches),
     )
-    loader = torch.utils.data.DataLoader(batches, batch_size=None)
-    trainer.fit(task, loader, loader)
+    trainer.fit(
+        task,
+        torch.utils.data.DataLoader([batches], batch_size=None, collate_fn=list),
+        torch.utils.data.DataLoader(batches, batch_size=None),
+    )
     ours = {name: value.clone() for name, value in model.state_dict().items()}
 
     model.load_state_dict(start)

@@ -21,16 +21,16 @@ Limit = Callable[[int, int], None]
 
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> Limit:
-    """Lets the device hold so many source tokens; fewer from the given batch of the training on."""
-    own = TranslationTask.training_step
+    """Lets the device hold so many source tokens; fewer from the given step of the training on."""
+    loss = TranslationTask.loss
 
     def set_limit(tokens: int, since: int) -> None:
-        def step(task: TranslationTask, batch: Batch, batch_idx: int) -> torch.Tensor:
-            if batch_idx >= since and batch.source.numel() > tokens:
+        def limited(task: TranslationTask, batch: Batch) -> torch.Tensor:
+            if task.trainer.global_step >= since and batch.source.numel() > tokens:
                 raise torch.OutOfMemoryError("out of memory")
-            return own(task, batch, batch_idx)
+            return loss(task, batch)
 
-        monkeypatch.setattr(TranslationTask, "training_step", step)
+        monkeypatch.setattr(TranslationTask, "loss", limited)
 
     return set_limit
 

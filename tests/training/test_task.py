@@ -16,18 +16,19 @@ from nmt.models.embeddings import with_rows_of_length
 from nmt.text import PAD
 from nmt.training.averaging import EMAWeightAveraging
 from nmt.training.objectives import Objective, SimCut
-from nmt.training.task import NotFinite, TranslationTask, batch_seed
+from nmt.training.step import NotFinite, batch_seed
+from nmt.training.task import TranslationTask
 
 EPS = torch.finfo(torch.float32).eps
 CONSTANT = partial(LambdaLR, lr_lambda=lambda step: 1.0)
 
 
-def task_of(model: Seq2Seq, objective: Objective | None = None, **options: float) -> TranslationTask:
+def task_of(model: Seq2Seq, objective: Objective | None = None, **options: Any) -> TranslationTask:
     optimizer = partial(torch.optim.SGD, lr=0.7)
     return TranslationTask(model, optimizer, CONSTANT, objective, seed=3, **options)
 
 
-def fit(task: TranslationTask, batches: list[Batch], **options: object) -> lightning.Trainer:
+def fit(task: TranslationTask, batches: list[Batch], accumulate: int = 1, **options: object) -> lightning.Trainer:
     trainer = lightning.Trainer(
         accelerator="cpu",
         devices=1,
@@ -38,8 +39,13 @@ def fit(task: TranslationTask, batches: list[Batch], **options: object) -> light
         num_sanity_val_steps=0,
         **{"max_steps": 1, "limit_val_batches": 0, **options},
     )
-    loader = torch.utils.data.DataLoader(batches, batch_size=None)
-    trainer.fit(task, loader, loader)
+    # What the trainer calls a batch is a step, a list of `accumulate` batches.
+    steps = [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
+    trainer.fit(
+        task,
+        torch.utils.data.DataLoader(steps, batch_size=None, collate_fn=list),
+        torch.utils.data.DataLoader(batches, batch_size=None),
+    )
     return trainer
 
 
@@ -48,8 +54,8 @@ def test_accumulated_step_equals_the_step_on_one_batch(
     model: Seq2Seq, batches: list[Batch], clip: float | None
 ) -> None:
     start = {name: value.clone() for name, value in model.state_dict().items()}
-    task = task_of(model)
-    fit(task, batches, accumulate_grad_batches=len(batches), gradient_clip_val=clip)
+    task = task_of(model, gradient_clip_val=clip)
+    fit(task, batches, accumulate=len(batches))
     ours = {name: value.clone() for name, value in model.state_dict().items()}
 
     model.load_state_dict(start)
@@ -86,10 +92,8 @@ def test_what_regularises_acts_in_training_only(model: Seq2Seq, batches: list[Ba
     torch.manual_seed(1)
     task = task_of(model, **options)
     plain = task.nll(batches[1])
-    assert not torch.isclose(task.training_step(batches[1], 0), plain)
-    task._valid_nll = torch.zeros(())
-    task.validation_step(batches[1], 0)
-    torch.testing.assert_close(task._valid_nll, plain, rtol=0, atol=0)
+    assert not torch.isclose(task.training_sums(batches[1])["loss"], plain)
+    torch.testing.assert_close(task.validation_sums(batches[1])["loss"], plain, rtol=0, atol=0)
 
 
 def test_unit_embeddings_are_made_once_for_all_passes(model: Seq2Seq, batches: list[Batch]) -> None:
@@ -109,7 +113,7 @@ def test_unit_embeddings_are_made_once_for_all_passes(model: Seq2Seq, batches: l
 
 
 def test_smoothing_is_torchs(model: Seq2Seq, batches: list[Batch]) -> None:
-    smoothed = task_of(model, label_smoothing=0.3).training_step(batches[0], 0)
+    smoothed = task_of(model, label_smoothing=0.3).loss(batches[0])
     logits = model(batches[0].source, batches[0].source_mask, batches[0].target_input).flatten(0, 1)
     torch.testing.assert_close(
         smoothed,
@@ -146,8 +150,9 @@ def test_under_bfloat16_gradients_are_clipped_with_a_fused_optimizer_too(
     found = []
     for fused in (False, True):
         model.load_state_dict(start)
-        task = TranslationTask(model, partial(torch.optim.SGD, lr=0.7, fused=fused), CONSTANT, seed=3)
-        fit(task, batches[:1], precision="bf16-mixed", gradient_clip_val=0.05, gradient_clip_algorithm=algorithm)
+        optimizer = partial(torch.optim.SGD, lr=0.7, fused=fused)
+        clip = {"gradient_clip_val": 0.05, "gradient_clip_algorithm": algorithm}
+        fit(TranslationTask(model, optimizer, CONSTANT, seed=3, **clip), batches[:1], precision="bf16-mixed")
         found.append({name: value - start[name] for name, value in model.state_dict().items()})
     # A weight is rounded once, by EPS / 2; its change is a product that is rounded once or never.
     noise = EPS * max(value.abs().max().item() for value in start.values())
@@ -177,7 +182,7 @@ def test_a_gradient_that_is_not_finite_ends_the_training_and_names_the_sentences
     start = {name: value.clone() for name, value in model.state_dict().items()}
     task = task_of(poisoned(model, 7))
     with pytest.raises(NotFinite, match=r"^At step 1 the loss is nan and the norm of its gradient is nan\.$") as found:
-        fit(task, batches, accumulate_grad_batches=2)
+        fit(task, batches, accumulate=2)
     assert found.value.step == 1
     assert found.value.examples == [
         Example(3, [4, 5], [6]),

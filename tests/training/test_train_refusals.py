@@ -51,10 +51,6 @@ from nmt.training.begin import stored_keys
         ({"run_dir": "new", "trainer__max_steps": -1}, "trainer.max_steps is -1; .* at least 1, or null for no limit"),
         ({"run_dir": "new", "trainer__max_epochs": -1}, "trainer.max_epochs is -1; .* or null for no limit"),
         (
-            {"run_dir": "new", "trainer__limit_val_batches": 0},
-            "limit_val_batches is 0, but only validated weights are kept",
-        ),
-        (
             {"run_dir": "new", "validation__max_time_fraction": 2},
             "validation.max_time_fraction is 2; it must be above 0",
         ),

@@ -1,0 +1,197 @@
+"""One optimizer step, from its batches to the new weights."""
+
+import hashlib
+import logging
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import torch
+from lightning import LightningModule
+from lightning.pytorch.strategies import ParallelStrategy
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+from torch import Tensor
+from torch.nn.utils import clip_grad_value_, get_total_norm
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from nmt.data.batch import Example
+from nmt.errors import CheckFailed, Mistake
+from nmt.models.base import Attending
+from nmt.training.recorded_steps import RecordedSteps
+
+logger = logging.getLogger(__name__)
+
+Sums = Mapping[str, Tensor]
+"""Sums over the tokens to predict, by name; 'loss', in nats, is minimized, and all are logged per token."""
+
+
+def batch_seed(seed: int, batch: int, rank: int) -> int:
+    """The seed of one batch's dropout: a 63-bit hash, so that neither resuming nor other batches affect it."""
+    digest = hashlib.blake2b(f"{seed}/{batch}/{rank}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+class NotFinite(CheckFailed):
+    """The loss or the gradient norm of a step is infinite or NaN.
+
+    examples: the step's sentence pairs, before word dropout; skipped: how many such steps were skipped before it.
+    """
+
+    def __init__(self, step: int, loss: float, norm: float, examples: list[Example], skipped: int) -> None:
+        super().__init__(f"At step {step} the loss is {loss:.4g} and the norm of its gradient is {norm:.4g}.")
+        self.step, self.loss, self.norm, self.examples, self.skipped = step, loss, norm, examples, skipped
+
+    def remedy(self) -> str:
+        """How to continue training."""
+        return (
+            "Start over with a lower optimizer.lr or a longer schedule.warmup and overwrite=true, or continue with "
+            f"resume=true max_skipped_steps={self.skipped + 3}, which skips up to three more such steps."
+        )
+
+
+class OptimizerStep(LightningModule):
+    """Trains a model by whole optimizer steps: what Lightning calls a batch is the list of a step's batches.
+
+    The loss is summed over all batches and processes of the step and divided once by their number of tokens to predict,
+    before clipping. A `gradient_clip_val` of None or 0 does not clip.
+    """
+
+    def __init__(
+        self,
+        model: Attending,
+        optimizer: Callable[..., Optimizer],
+        schedule: Callable[[Optimizer], LRScheduler],
+        *,
+        seed: int,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str = "norm",
+        max_skipped_steps: int = 0,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.model, self.seed, self.max_skipped_steps = model, seed, max_skipped_steps
+        self.clip_limit, self.clips_by_value = gradient_clip_val or math.inf, gradient_clip_algorithm == "value"
+        self.target_tokens = self.skipped_steps = 0
+        self.recorded: RecordedSteps | None = None
+        self._optimizer, self._schedule = optimizer, schedule
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        optimizer = _built("optimizer", self._optimizer, self.model.parameters())
+        schedule = _built("schedule", self._schedule, optimizer)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule}}
+
+    @abstractmethod
+    def training_sums(self, batch: Any) -> Sums:
+        """What a training batch adds to the sums of its step."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def examples(self, batch: Any) -> list[Example]:
+        """The sentences of a batch, for the report on a step whose loss or gradient is not finite."""
+        raise NotImplementedError
+
+    def training_step(self, batches: Sequence[Any], batch_idx: int) -> None:
+        """Takes one optimizer step."""
+        trainer = self.trainer
+        scaler = getattr(trainer.precision_plugin, "scaler", None)  # of float16, whose small gradients would become 0
+        # Lightning's wrapper of the optimizer, whose `step` counts trainer.global_step.
+        optimizer, schedule = cast(Any, self.optimizers()), cast(Any, self.lr_schedulers())
+        steps_before = trainer.global_step
+
+        # Forward and backward: each batch adds the gradient of its summed loss to the `grad` of the parameters.
+        sums: dict[str, Any] = {}
+        for number, batch in enumerate(batches):
+            # Keyed, not streamed: the same batch drops the same units, in a resumed run too.
+            torch.manual_seed(batch_seed(self.seed, steps_before * len(batches) + number, self.global_rank))
+            with self._gradients_wait(number < len(batches) - 1):
+                batch_sums = self._forward_and_backward(batch)
+            # Sums, not a list, because a recorded step overwrites its values when it is run again.
+            sums = {name: sums.get(name, 0) + value for name, value in batch_sums.items()}
+
+        # Divide once by the tokens of all batches and processes. On a GPU, this is the first line that waits for it.
+        tokens = float(self._over_processes(sum(batch.token_count for batch in batches)))
+        means = {f"train_{name}": self._over_processes(value) / tokens for name, value in sums.items()}
+        self.log_dict(means)
+        self.target_tokens += int(tokens)
+        # DDP has averaged the gradients over the processes, and the loss scaler has multiplied them.
+        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
+        scale = 1.0 if scaler is None else scaler.get_scale()
+        factor = trainer.world_size / tokens
+        norm = get_total_norm(gradients).item() / scale * factor
+
+        # Finite? The loss scaler skips such steps itself, in `optimizer.step`, and then lowers its factor.
+        if math.isfinite(norm) or scaler is not None:
+            # Clip. One multiplication divides and clips; the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
+            clip = 1.0 if self.clips_by_value else min(1.0, self.clip_limit / (norm + 1e-6))
+            torch._foreach_mul_(gradients, factor * clip)
+            if self.clips_by_value:
+                clip_grad_value_(self.parameters(), self.clip_limit * scale)
+        else:
+            self._skip_or_stop(steps_before + 1, means["train_loss"].item(), norm, batches)
+
+        # Update the weights. A skipped step has no gradients, so it changes nothing, but it counts as a step.
+        with self._without_autocast():
+            optimizer.step()
+        # A plateau schedule follows the validations instead; see stopping.FollowPlateau.
+        if not isinstance(schedule, ReduceLROnPlateau):
+            schedule.step()
+        # Here rather than before the next step, so that a validation has their memory.
+        optimizer.zero_grad()
+
+    def _forward_and_backward(self, batch: Any) -> Sums:
+        """Adds the gradients of a batch to those of the parameters; returns its sums.
+
+        The graph of the loss ends with this call: a later batch could not be recorded while it keeps nodes of the
+        parameters that belong to the stream of Python.
+        """
+        recorded = None if self.recorded is None else self.recorded.find(batch)
+        if recorded is not None:
+            return recorded.run(batch)
+        sums = self.training_sums(batch)
+        with self._without_autocast():
+            self.manual_backward(sums["loss"])
+        return {name: value.detach() for name, value in sums.items()}
+
+    def _gradients_wait(self, waits: bool) -> AbstractContextManager:
+        """Delays DDP's exchange of gradients, which a step needs only once, during its last backward pass."""
+        strategy = self.trainer.strategy
+        return strategy.block_backward_sync() if waits and isinstance(strategy, ParallelStrategy) else nullcontext()
+
+    def _without_autocast(self) -> torch.autocast:
+        """Lightning calls `training_step` within autocast, which is meant for the forward pass alone."""
+        return torch.autocast(self.device.type, enabled=False)
+
+    def _skip_or_stop(self, step: int, loss: float, norm: float, batches: Sequence[Any]) -> None:
+        """Drops the gradients of a step that are not finite; raises NotFinite if too many steps have been skipped."""
+        examples = [example for batch in batches for example in self.examples(batch)]
+        if self.trainer.world_size > 1:
+            gathered: list[list[Example]] = [[]] * self.trainer.world_size
+            torch.distributed.all_gather_object(gathered, examples)
+            examples = [example for part in gathered for example in part]
+        error = NotFinite(step, loss, norm, examples, self.skipped_steps)
+        if self.skipped_steps >= self.max_skipped_steps:
+            raise error
+        self.skipped_steps += 1
+        logger.warning("Step %d is skipped (%d of %d): %s", step, self.skipped_steps, self.max_skipped_steps, error)
+        self.zero_grad(set_to_none=True)
+
+    def _over_processes(self, value: Tensor | float) -> Tensor:
+        tensor = torch.as_tensor(value, dtype=torch.float32, device=self.device)
+        return self.trainer.strategy.reduce(tensor, reduce_op="sum")
+
+
+def _built(key: str, part: Callable[..., Any], subject: Any) -> Any:
+    """The optimizer or schedule of `subject`. Raises Mistake if torch rejects a value of the node under `key`."""
+    try:
+        return part(subject)
+    except (ValueError, TypeError, LookupError, RuntimeError) as error:
+        # torch checks some values and stumbles over others, such as betas=[0.9]. Only a class of torch, which gets
+        # nothing but the user's values, is spared its traceback: in any other class the error may be a bug.
+        target = getattr(part, "func", part)
+        if isinstance(error, Mistake) or not target.__module__.startswith("torch."):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise Mistake(f"The {key} cannot be built: {target.__name__} rejects a value of it ({reason}).") from error
