@@ -30,13 +30,13 @@ class Site:
 SITES: dict[str, Site] = {
     site.name: site
     for site in (
-        Site("encoder_self", "source", "source", needs="model.encoder=lstmn"),
-        Site("decoder_self", "target", "target", causal=True, needs="model.decoder=lstmn"),
+        Site("encoder_self", "source", "source", needs="encoder@model=lstmn"),
+        Site("decoder_self", "target", "target", causal=True, needs="decoder@model=lstmn"),
         Site("cross", "target", "source"),
-        Site("encoder_words", "source", "earlier source", needs="context.model.at=both"),
-        Site("decoder_words", "target", "earlier target", needs="context.model.at=both"),
-        Site("encoder_sentences", "source", "earlier sentences", needs="context.model.at=both"),
-        Site("decoder_sentences", "target", "earlier sentences", needs="context.model.at=both"),
+        Site("encoder_words", "source", "earlier source", needs="context=hierarchical"),
+        Site("decoder_words", "target", "earlier target", needs="context=hierarchical"),
+        Site("encoder_sentences", "source", "earlier sentences", needs="context=hierarchical"),
+        Site("decoder_sentences", "target", "earlier sentences", needs="context=hierarchical"),
     )
 }
 """Every site by name, in the order of computation."""

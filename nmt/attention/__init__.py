@@ -3,7 +3,7 @@
 from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.masks import causal_mask, lengths_to_mask
 from nmt.attention.multihead import KeysValues, MultiHeadAttention, SingleHeadAttention, with_heads
-from nmt.attention.windows import View
+from nmt.attention.windows import VisibleKeys
 from nmt.kernels.masked_softmax import masked_softmax
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "MultiHeadAttention",
     "SingleHeadAttention",
     "SiteWatch",
-    "View",
+    "VisibleKeys",
     "causal_mask",
     "lengths_to_mask",
     "masked_softmax",

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
-from nmt.attention.windows import Asking, View, Window
+from nmt.attention.windows import QueryStates, VisibleKeys, Window
 from nmt.kernels import fused_attention
 from nmt.kernels.dropout import Dropout
 
@@ -19,10 +19,10 @@ Context = Float[Tensor, "batch heads queries value_dim"]
 Weights = Float[Tensor, "batch heads queries keys"]
 Mask = Bool[Tensor, "..."]
 
-SiteWatch = Callable[[Tensor, View], None]
-"""watch(weights, view) receives the weights (batch, heads, queries, keys) and the window's View."""
-EditWeights = Callable[[Tensor, View, Tensor], Tensor]
-"""edit(weights, view, positions) returns new weights for the queries.
+SiteWatch = Callable[[Tensor, VisibleKeys], None]
+"""watch(weights, visible) receives the weights (batch, heads, queries, keys) and the window's VisibleKeys."""
+EditWeights = Callable[[Tensor, VisibleKeys, Tensor], Tensor]
+"""edit(weights, visible, positions) returns new weights for the queries.
 
 `positions`, of shape (1 or batch, queries), are the positions of the queries, counted from 0.
 """
@@ -33,9 +33,9 @@ class Attention(nn.Module):
 
     Keys are projected once, by `project_keys`, and all other methods take projected keys. `context` may use a fused
     kernel; `attend` computes the formula and also returns the weights before dropout. Calling the module computes the
-    formula if a `watch` is given, and calls `context` otherwise. Local windows need `asking`, the states and positions
-    of the queries. `scorer`, `window` and `normalizer` are constructors; the first two receive the site's widths and
-    number of heads.
+    formula if a `watch` is given, and calls `context` otherwise. Local windows need `query_states`, the states and
+    positions of the queries. `scorer`, `window` and `normalizer` are constructors; the first two receive the site's
+    widths and number of heads.
     """
 
     def __init__(
@@ -74,49 +74,49 @@ class Attention(nn.Module):
         keys: Keys,
         values: Values,
         mask: Mask,
-        asking: Asking | None = None,
+        query_states: QueryStates | None = None,
         watch: SiteWatch | None = None,
     ) -> Context:
-        """Returns the context; if `watch` is given, it receives the weights and the window's view."""
+        """Returns the context; if `watch` is given, it receives the weights and the window's result."""
         if watch is None:
-            return self.context(queries, keys, values, mask, asking)
-        context, weights, view = self._attend(queries, keys, values, mask, asking)
-        watch(weights, view)
+            return self.context(queries, keys, values, mask, query_states)
+        context, weights, visible = self._attend(queries, keys, values, mask, query_states)
+        watch(weights, visible)
         return context
 
     def context(
-        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, query_states: QueryStates | None = None
     ) -> Context:
         """The context, computed by the fused kernel if that is possible and preferred, and otherwise by the formula."""
         can_be_fused = self.scorer.inner_product and self.normalizer.fused and self.window.masks_only and not self.edits
         dropout = self.dropout.p if self.training else 0.0
         if not (can_be_fused and fused_attention.prefers_fused(queries, keys, dropout)):
-            return self.attend(queries, keys, values, mask, asking)[0]
+            return self.attend(queries, keys, values, mask, query_states)[0]
         projected = self.scorer.project_queries(queries)
-        seen = self.window(mask, asking).mask
+        seen = self.window(mask, query_states).mask
         return fused_attention.inner_product_context(projected, self.scorer.key_vectors(keys), values, seen, dropout)
 
     def attend(
-        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None = None
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, query_states: QueryStates | None = None
     ) -> tuple[Context, Weights]:
         """The context and the weights, computed by the formula."""
-        return self._attend(queries, keys, values, mask, asking)[:2]
+        return self._attend(queries, keys, values, mask, query_states)[:2]
 
     def _attend(
-        self, queries: Queries, keys: Keys, values: Values, mask: Mask, asking: Asking | None
-    ) -> tuple[Context, Weights, View]:
-        view = self.window(mask, asking)
+        self, queries: Queries, keys: Keys, values: Values, mask: Mask, query_states: QueryStates | None
+    ) -> tuple[Context, Weights, VisibleKeys]:
+        visible = self.window(mask, query_states)
         scores = self.scorer.score(self.scorer.project_queries(queries), keys)
-        if view.log_prior is not None and view.renormalized:
-            scores = scores + view.log_prior
-        weights = self.normalizer(scores, view.mask)
-        if view.log_prior is not None and not view.renormalized:
-            weights = weights * view.log_prior.exp()
+        if visible.log_prior is not None and visible.renormalized:
+            scores = scores + visible.log_prior
+        weights = self.normalizer(scores, visible.mask)
+        if visible.log_prior is not None and not visible.renormalized:
+            weights = weights * visible.log_prior.exp()
         if self.edits:
-            positions = _last_positions(weights) if asking is None else asking.positions
+            positions = _last_positions(weights) if query_states is None else query_states.positions
             for edit in self.edits:
-                weights = edit(weights, view, positions)
-        return self.dropout(weights).to(values.dtype) @ values, weights, view
+                weights = edit(weights, visible, positions)
+        return self.dropout(weights).to(values.dtype) @ values, weights, visible
 
 
 def _last_positions(weights: Weights) -> Int[Tensor, "1 queries"]:

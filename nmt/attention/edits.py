@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt.attention.attention import Attention
 from nmt.attention.normalizers import Normalizer
 from nmt.attention.scorers import Scorer
-from nmt.attention.windows import View, Window
+from nmt.attention.windows import VisibleKeys, Window
 
 Weights = Float[Tensor, "batch heads queries keys"]
 Mask = Bool[Tensor, "..."]
@@ -26,8 +26,8 @@ class Change(ABC):
     """A rule that gives every query new weights. Blocked keys keep the weight 0."""
 
     @abstractmethod
-    def __call__(self, weights: Weights, view: View) -> Weights:
-        """The new weights of all heads and queries; `view` is the result of the window."""
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
+        """The new weights of all heads and queries; `visible` is the result of the window."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Edit:
     steps: Sequence[int] | None = None
     """Positions of the queries, from 0; None for every query."""
 
-    def __call__(self, weights: Weights, view: View, positions: Int[Tensor, "#batch queries"]) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys, positions: Int[Tensor, "#batch queries"]) -> Weights:
         """The edited weights; `positions` are the positions of the queries."""
         heads = torch.arange(weights.shape[1], device=weights.device)
         chosen = torch.ones_like(heads, dtype=torch.bool) if self.head is None else heads == self.head
@@ -48,13 +48,13 @@ class Edit:
         if self.steps is not None:
             steps = torch.tensor(list(self.steps), dtype=positions.dtype, device=positions.device)
             chosen = chosen & torch.isin(positions, steps)[:, None, :, None]
-        return torch.where(chosen, self.change(weights, view), weights)
+        return torch.where(chosen, self.change(weights, visible), weights)
 
 
 class Off(Change):
     """a_i = 0: the head contributes nothing (Michel et al. 2019, section 2.3)."""
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
         return torch.zeros_like(weights)
 
 
@@ -64,9 +64,9 @@ class Uniform(Change):
     The Gaussian of a local-p window that is not renormalized still multiplies the weights.
     """
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
-        allowed = view.mask.expand(weights.shape)
-        return _with_prior(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1).to(weights.dtype), view)
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
+        allowed = visible.mask.expand(weights.shape)
+        return _with_prior(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1).to(weights.dtype), visible)
 
 
 class Shuffled(Change):
@@ -76,9 +76,9 @@ class Shuffled(Change):
     window that is not renormalized stays in place: only the weights that it multiplies are permuted.
     """
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
-        allowed, keys = view.mask.expand(weights.shape), weights.shape[-1]
-        prior = _prior(view)
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
+        allowed, keys = visible.mask.expand(weights.shape), weights.shape[-1]
+        prior = _prior(visible)
         if prior is not None:
             weights = torch.where(allowed, weights / prior, 0)
         places = torch.arange(keys, device=weights.device)
@@ -86,7 +86,7 @@ class Shuffled(Change):
         # keys.
         ascending = torch.where(allowed, places, keys).argsort(dim=-1)
         shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
-        return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), view)
+        return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), visible)
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class Given(Change):
 
     weights: Sequence[float]
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
         given = torch.tensor(self.weights, dtype=weights.dtype, device=weights.device)[: weights.shape[-1]]
         padded = torch.nn.functional.pad(given, (0, weights.shape[-1] - len(given)))
-        return (padded * view.mask).expand(weights.shape)
+        return (padded * visible.mask).expand(weights.shape)
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ class Scaled(Change):
     keys: Sequence[int]
     factor: float
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
         places = torch.arange(weights.shape[-1], device=weights.device)
         chosen = torch.isin(places, torch.tensor(list(self.keys), device=weights.device))
         scaled = torch.where(chosen, weights * self.factor, weights)
-        allowed = (view.mask & ~(chosen & (self.factor == 0))).expand(weights.shape)
+        allowed = (visible.mask & ~(chosen & (self.factor == 0))).expand(weights.shape)
         scaled = torch.where(scaled.sum(dim=-1, keepdim=True) > 0, scaled, allowed.to(weights.dtype))
         total, new = weights.sum(dim=-1, keepdim=True), scaled.sum(dim=-1, keepdim=True)
         return scaled * torch.where(new > 0, total / new, 0)
@@ -130,7 +130,7 @@ class Zeroed(Change):
 
     keys: Bool[Tensor, "#batch keys"]
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
         return weights.masked_fill(self.keys[:, None, None], 0)
 
 
@@ -140,7 +140,7 @@ class OfHead(Change):
 
     head: int
 
-    def __call__(self, weights: Weights, view: View) -> Weights:
+    def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
         return weights[:, self.head : self.head + 1].expand(weights.shape)
 
 
@@ -209,13 +209,13 @@ def with_parts(
         attention.scorer, attention.window, attention.normalizer, attention.edits = own
 
 
-def _prior(view: View) -> Tensor | None:
+def _prior(visible: VisibleKeys) -> Tensor | None:
     """The Gaussian that multiplies the weights after the normalizer; None for a window without one."""
-    return None if view.log_prior is None or view.renormalized else view.log_prior.exp()
+    return None if visible.log_prior is None or visible.renormalized else visible.log_prior.exp()
 
 
-def _with_prior(weights: Weights, view: View) -> Weights:
-    prior = _prior(view)
+def _with_prior(weights: Weights, visible: VisibleKeys) -> Weights:
+    prior = _prior(visible)
     return weights if prior is None else weights * prior
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention.attention import Attention, SiteWatch
 from nmt.attention.sizes import require_positive
-from nmt.attention.windows import Asking
+from nmt.attention.windows import QueryStates
 from nmt.errors import Mistake
 
 
@@ -66,8 +66,8 @@ class MultiHeadAttention(nn.Module):
 
         `watch` receives the weights of all heads.
         """
-        asking = None if positions is None else Asking(inputs, positions)
-        context = self.attention(self._split(self.query(inputs)), *memory, mask, asking, watch)
+        query_states = None if positions is None else QueryStates(inputs, positions)
+        context = self.attention(self._split(self.query(inputs)), *memory, mask, query_states, watch)
         return self.output(context.transpose(1, 2).flatten(2))
 
     def _split(self, x: Float[Tensor, "batch n dim"]) -> Float[Tensor, "batch heads n head_dim"]:
@@ -98,8 +98,8 @@ class SingleHeadAttention(nn.Module):
 
         `watch` receives the weights.
         """
-        asking = None if positions is None else Asking(inputs, positions)
-        return self.attention(inputs.unsqueeze(1), *memory, mask, asking, watch).squeeze(1)
+        query_states = None if positions is None else QueryStates(inputs, positions)
+        return self.attention(inputs.unsqueeze(1), *memory, mask, query_states, watch).squeeze(1)
 
 
 def with_heads(

@@ -15,14 +15,14 @@ from nmt.errors import Mistake
 Mask = Bool[Tensor, "..."]
 
 
-class Asking(NamedTuple):
+class QueryStates(NamedTuple):
     """The queries as a window sees them: their states before the split into heads, and their target positions."""
 
     states: Float[Tensor, "batch queries state_dim"]
     positions: Int[Tensor, "#batch queries"]
 
 
-class View(NamedTuple):
+class VisibleKeys(NamedTuple):
     """The result of a window: the mask of the remaining keys, p_t if it is local, and log g if it has a prior g.
 
     p_t is the center of the window. g multiplies the weights after the normalizer. If `renormalized`, log g is added to
@@ -34,18 +34,18 @@ class View(NamedTuple):
     log_prior: Float[Tensor, "batch heads queries keys"] | None = None
     renormalized: bool = False
 
-    def widened(self, size: int) -> "View":
-        """The same view extended to `size` keys; the additional keys are blocked."""
+    def widened(self, size: int) -> "VisibleKeys":
+        """The same keys extended to `size` keys; the additional keys are blocked."""
         missing = size - self.mask.shape[-1]
         log_prior = None if self.log_prior is None else F.pad(self.log_prior, (0, missing))
         return self._replace(mask=F.pad(self.mask, (0, missing)), log_prior=log_prior)
 
     @staticmethod
-    def join(views: "Sequence[View]") -> "View":
-        """Concatenates the views of successive queries."""
+    def join(views: "Sequence[VisibleKeys]") -> "VisibleKeys":
+        """Concatenates the visible keys of successive queries."""
         masks, centers, log_priors, renormalized = zip(*views, strict=True)
         center, log_prior = (None if part[0] is None else torch.cat(part, dim=-2) for part in (centers, log_priors))
-        return View(torch.cat(masks, dim=-2), center, log_prior, renormalized[0])
+        return VisibleKeys(torch.cat(masks, dim=-2), center, log_prior, renormalized[0])
 
 
 class Window(nn.Module, ABC):
@@ -54,8 +54,8 @@ class Window(nn.Module, ABC):
     masks_only = True
 
     @abstractmethod
-    def forward(self, mask: Mask, asking: Asking | None) -> View:
-        """Applies the window to the keys that `mask` allows. Raises Mistake if it needs `asking` but gets None."""
+    def forward(self, mask: Mask, query_states: QueryStates | None) -> VisibleKeys:
+        """Applies the window to the keys that `mask` allows. Raises Mistake if it needs missing `query_states`."""
 
 
 class Global(Window):
@@ -64,8 +64,8 @@ class Global(Window):
     def __init__(self, state_dim: int, num_heads: int) -> None:
         super().__init__()
 
-    def forward(self, mask: Mask, asking: Asking | None) -> View:
-        return View(mask)
+    def forward(self, mask: Mask, query_states: QueryStates | None) -> VisibleKeys:
+        return VisibleKeys(mask)
 
 
 class LocalM(Window):
@@ -83,10 +83,10 @@ class LocalM(Window):
     def extra_repr(self) -> str:
         return f"D = half_width = {self.half_width}"
 
-    def forward(self, mask: Mask, asking: Asking | None) -> View:
+    def forward(self, mask: Mask, query_states: QueryStates | None) -> VisibleKeys:
         lengths = mask.sum(dim=-1, keepdim=True)
-        center = torch.minimum(_known(asking).positions[:, None, :, None], (lengths - 1).clamp(min=0))
-        return View(mask & window_mask(center, self.half_width, mask.shape[-1]), center)
+        center = torch.minimum(_known(query_states).positions[:, None, :, None], (lengths - 1).clamp(min=0))
+        return VisibleKeys(mask & window_mask(center, self.half_width, mask.shape[-1]), center)
 
 
 class LocalP(Window):
@@ -111,27 +111,27 @@ class LocalP(Window):
     def extra_repr(self) -> str:
         return f"D = half_width = {self.half_width}, renormalize = {str(self.renormalize).lower()}"
 
-    def center(self, mask: Mask, asking: Asking) -> Float[Tensor, "batch heads queries 1"]:
+    def center(self, mask: Mask, query_states: QueryStates) -> Float[Tensor, "batch heads queries 1"]:
         """p_t, a real number between 0 and the length of the source."""
-        place = self.place(torch.tanh(self.hidden(asking.states)))
+        place = self.place(torch.tanh(self.hidden(query_states.states)))
         # bfloat16 is not precise enough for the later positions of a long sentence.
         share = torch.sigmoid(place.to(torch.promote_types(place.dtype, torch.float32)))
         return mask.sum(dim=-1, keepdim=True) * share.transpose(1, 2).unsqueeze(-1)
 
-    def forward(self, mask: Mask, asking: Asking | None) -> View:
-        center, size = self.center(mask, _known(asking)), mask.shape[-1]
+    def forward(self, mask: Mask, query_states: QueryStates | None) -> VisibleKeys:
+        center, size = self.center(mask, _known(query_states)), mask.shape[-1]
         distance = torch.arange(size, device=mask.device) - center
         log_prior = -distance.square() / (2 * (self.half_width / 2) ** 2)
-        return View(mask & window_mask(center, self.half_width, size), center, log_prior, self.renormalize)
+        return VisibleKeys(mask & window_mask(center, self.half_width, size), center, log_prior, self.renormalize)
 
 
-def _known(asking: Asking | None) -> Asking:
-    if asking is None:
+def _known(query_states: QueryStates | None) -> QueryStates:
+    if query_states is None:
         raise Mistake(
             "A local window needs the states and positions of the queries, which this site does not provide; "
             "use window=global here."
         )
-    return asking
+    return query_states
 
 
 def _at_least(half_width: int, least: int) -> None:

@@ -60,7 +60,7 @@ def job_of(name: str, arguments: Sequence[str], typed: Sequence[str], sweep_dir:
     return Job(
         config=config,
         settings=settings,
-        given=(*(group.package or group.key_or_group.replace("/", ".") for group in groups), *values),
+        given=(*(_chosen_key(group, config) for group in groups), *values),
         command=shlex.join(["python", "-m", f"nmt.{name}", *typed]),
         sweep_dir=sweep_dir,
     )
@@ -146,6 +146,9 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
         raise Mistake(f"'{argument}' removes a key that the command needs. Set {key} to another value instead.")
+    parent, _, group = key.rpartition(".")
+    if parent and "." not in parent and str(override.value()) in _choices_of(group):
+        raise Mistake(f"'{argument}' chooses a part of {parent}. Write {group}@{parent}={override.value()}.")
     if _is_group(override):
         _check_choice(override, key)
     elif override.package:
@@ -153,6 +156,14 @@ def _check(name: str, override: Override, sweep: bool) -> None:
         raise Mistake(unknown("group", override.key_or_group, groups))
     elif any(abs(number) > _LARGEST for number in _whole_numbers(override.value())):
         raise Mistake(f"{key} is {override.get_value_string()}; it must be at most {_LARGEST}.")
+
+
+def _chosen_key(choice: Override, config: Config) -> str:
+    """The key that a choice sets as a whole: for norm@model 'model.norm', for scorer@encoder_self the site."""
+    package: str | None = choice.package
+    if package is None:
+        return str(choice.key_or_group)
+    return f"{package}.{choice.key_or_group}" if "_target_" in (config.get(package) or {}) else package
 
 
 def _is_group(override: Override) -> bool:
@@ -172,13 +183,18 @@ def _check_choice(override: Override, key: str) -> None:
         raise Mistake(
             f"'{override.input_line}' has several choices. Choose one, or use -m {key}=A,B to run a job for each."
         )
-    choices = [file.stem for file in (CONFIGS / group).glob("*.yaml")]
+    choices = _choices_of(group)
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
         if f"{group}={choice}" in RENAMED:
             raise Mistake(f"{group}={choice} is now called {RENAMED[f'{group}={choice}']}.")
         if choice not in choices:
             raise Mistake(unknown(group, choice, choices))
+
+
+def _choices_of(group: str) -> list[str]:
+    """The choices of a group; none if there is no such group."""
+    return [file.stem for file in (CONFIGS / group).glob("*.yaml")]
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:

@@ -80,7 +80,7 @@ def _description(file: Path) -> str:
     text = file.read_text(encoding="utf-8").replace("# @package _global_\n", "", 1)
     head = re.match(r"(?:#.*\S.*\n)*", text)
     comment = " ".join(line.strip("# ") for line in (head[0] if head else "").splitlines())
-    overrides = re.findall(r"^ *- override /(\w+)(?:@\S+?)?: (\w+)", text, re.MULTILINE)
+    overrides = re.findall(r"^ *- override /([\w@]+?)(?:@_global_\S*)?: (\w+)", text, re.MULTILINE)
     brings = ", ".join(f"{group}={choice}" for group, choice in dict(overrides).items())
     return f"{comment} (chooses {brings})" if brings else comment
 

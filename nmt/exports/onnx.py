@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import SiteWatch, View
+from nmt.attention import SiteWatch, VisibleKeys
 from nmt.config.nodes import make
 from nmt.decoding.beam import BeamSearch
 from nmt.errors import Mistake
@@ -72,7 +72,7 @@ class _Step(nn.Module):
         parts = iter((*state_parts, *memory_parts))
         state, memory = _mapped(lambda _: next(parts), (self.state, self.memory))
 
-        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+        def keep(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
             if site == "cross":
                 cross.append(weights)
 
@@ -188,8 +188,8 @@ def _exportable(trained: LoadedRun) -> Seq2Seq:
     for name, module in list(model.named_modules()):
         if isinstance(module, LSTMN) and name.startswith("encoder"):
             raise Mistake(
-                f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own "
-                "past at every source piece: export a run with another model.encoder, or use engine=torch."
+                f"onnx does not support encoder@model=lstmn, which {path} uses, because it attends to its own "
+                "past at every source piece: export a run with another encoder, or use engine=torch."
             )
         if isinstance(module, nn.LSTM | nn.GRU):
             model.set_submodule(name, OnnxRecurrence(module))

@@ -19,8 +19,7 @@ class AdditiveScore(torch.autograd.Function):
     """score(q, k) = v . tanh(q + k) for projected q and k (Bahdanau et al. 2015, appendix A.1.2).
 
     tanh(q + k) has the shape (batch, heads, queries, keys, hidden). It is computed in blocks, in at least float32, and
-    recomputed in the backward pass. tanh(x) is computed as 2 sigmoid(2x) - 1, because on the CPU torch's sigmoid takes
-    a third as long as its tanh.
+    recomputed in the backward pass. tanh(x) is computed as 2 sigmoid(2x) - 1.
     """
 
     @staticmethod
@@ -79,6 +78,7 @@ def _sigmoids(queries: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Ten
         q, k = twice_queries[sentences, :, steps], all_keys[sentences]
         if memory is None:
             memory = q.new_empty(*q.shape[:3], *k.shape[3:])
+        # On the CPU, torch's sigmoid takes a third as long as its tanh.
         doubled = torch.add(q, k, alpha=2, out=memory[: q.shape[0], :, : q.shape[2]])
         yield sentences, steps, doubled.sigmoid_()
 

@@ -16,9 +16,9 @@ def cast_for_products(x: Inputs) -> Inputs:
 def cast_residual(x: Inputs) -> Inputs:
     """Casts the input of a residual stream to bfloat16 under bfloat16 autocast; otherwise returns x.
 
-    This halves the memory traffic of every layer. The sums then keep only 8 significant bits: gradients are about 1.5
-    times as far from the float32 gradients as under autocast alone, but training losses are equal
-    (docs/lab_notebook.md). This is not done in float16, whose range the sums may exceed.
+    This halves the memory traffic of every layer. The sums then keep only 8 significant bits, which changes
+    gradients a little and training losses not at all (docs/lab_notebook.md). This is not done in float16, whose range
+    the sums may exceed.
     """
     device = x.device.type
     bfloat16 = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.bfloat16

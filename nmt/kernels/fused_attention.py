@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 _MANY_KEYS = 128
 """With fewer keys and without gradients, the formula is usually as fast as the fused kernel on a CPU, or faster."""
 _GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""All but cuDNN's, which takes about half a second to prepare for a batch of a new shape (docs/lab_notebook.md)."""
+"""All but cuDNN's, which is slow to prepare for a batch of a new shape (docs/lab_notebook.md)."""
 
 
 def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
@@ -19,16 +19,16 @@ def prefers_fused(queries: Tensor, keys: Tensor, dropout: float) -> bool:
 
     Timings of both with gradients are in docs/reference/speed.md, and without in docs/lab_notebook.md.
 
-    A GPU uses it, except for a single query with gradients. In a recurrent decoder, which has such queries, the
-    kernel's backward pass took most of a training step (docs/lab_notebook.md). A CPU uses it only in float32 and
-    without dropout: with dropout, torch falls back to the explicit formula with slower random numbers, and in
-    bfloat16 the kernel's backward pass is many times slower. Without gradients, there must also be many keys. An
-    exported graph cannot contain this kernel, and torch's replacement takes more steps than the explicit formula.
+    A GPU uses it, except for a single query with gradients. A CPU uses it only in float32 and without dropout, and
+    without gradients only for many keys. An exported graph cannot contain it.
     """
     if torch.compiler.is_exporting():
-        return False
+        return False  # torch's replacement takes more steps than the explicit formula
     if queries.is_cuda:
+        # In a recurrent decoder, which has single queries, the kernel's backward pass took most of a training step.
         return queries.shape[-2] > 1 or not torch.is_grad_enabled()
+    # With dropout, torch falls back to the explicit formula with slower random numbers; in bfloat16, the kernel's
+    # backward pass is many times slower.
     on_cpu = queries.device.type == "cpu" and queries.dtype == torch.float32 and dropout == 0
     return on_cpu and (torch.is_grad_enabled() or keys.shape[-2] >= _MANY_KEYS)
 

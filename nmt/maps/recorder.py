@@ -15,8 +15,8 @@ from nmt.sites import SITES
 
 # The tests check the types of arguments, which needs a protocol that can be checked at run time.
 @runtime_checkable
-class View(Protocol):
-    """The parts of nmt.attention.windows.View that a recorder reads."""
+class Visible(Protocol):
+    """The parts of nmt.attention.windows.VisibleKeys that a recorder reads."""
 
     @property
     def mask(self) -> Tensor: ...
@@ -41,16 +41,18 @@ class Recorder:
     def __init__(self) -> None:
         self.layers: dict[str, dict[int, _Layer]] = defaultdict(dict)
 
-    def __call__(self, site: str, layer: int, weights: Float[Tensor, "batch heads queries keys"], view: View) -> None:
+    def __call__(
+        self, site: str, layer: int, weights: Float[Tensor, "batch heads queries keys"], visible: Visible
+    ) -> None:
         """Records a layer's weights and local window. Raises Mistake if the layer has already been recorded."""
         if layer in self.layers[site]:
             raise Mistake(f"Layer {layer} of {site} is already recorded: use a new Recorder for each forward pass.")
         shown = _array(weights)
         center = allowed = prior = None
-        if view.center is not None:
-            center = np.broadcast_to(_array(view.center)[..., 0], shown.shape[:3])
-            allowed = np.broadcast_to(view.mask.cpu().numpy(), shown.shape)
-            prior = None if view.log_prior is None else np.broadcast_to(_array(view.log_prior.exp()), shown.shape)
+        if visible.center is not None:
+            center = np.broadcast_to(_array(visible.center)[..., 0], shown.shape[:3])
+            allowed = np.broadcast_to(visible.mask.cpu().numpy(), shown.shape)
+            prior = None if visible.log_prior is None else np.broadcast_to(_array(visible.log_prior.exp()), shown.shape)
         self.layers[site][layer] = _Layer(shown, center, allowed, prior)
 
     def sentence(

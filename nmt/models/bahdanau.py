@@ -14,8 +14,9 @@ from nmt.kernels.dropout import Dropout
 from nmt.models.base import Annotations, Embedded, SourceMask, Watch
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
-from nmt.models.lstmn import LSTMN, given_site, lstmn_query
-from nmt.models.recurrent import Memory, RecurrentSeq2Seq, annotate, attend_to, check_kind, direction_dim
+from nmt.models.encoders import RecurrentEncoder
+from nmt.models.lstmn import lstmn_query
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, attend_to
 
 
 class State(NamedTuple):
@@ -28,12 +29,14 @@ class State(NamedTuple):
 class Bahdanau(RecurrentSeq2Seq):
     """s_t = GRU([E y_{t-1}; c_t], s_{t-1}); s_{t-1} is the query for c_t (Bahdanau et al. 2015, section 3.1).
 
-    The annotation h_j concatenates the forward and the backward state of a GRU at piece j (section 3.2).
-    s_0 = tanh(W_s b_1), where b_1 is the backward state at the first piece (appendix A.2.2).
+    The annotation h_j concatenates the forward and the backward state of a GRU at piece j (section 3.2); this is
+    encoder@model=bidirectional, and other encoders have other h_j.
+    s_0 = tanh(W_s b_1), where b_1 is the last state of the encoder: the backward state at the first piece (A.2.2).
     Readout: maxout over pairs of U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (appendix A.2.2), then the softmax layer.
 
-    With encoder=lstmn, h_j is the state of an LSTMN, which attends to its own past (Cheng et al. 2016; site
-    encoder_self), and its last state replaces b_1.
+    The paper's i is our t. The weights of the paper are in the modules: E in `target_embedding`, W_s in `bridge`, the
+    alignment model a (W_a, U_a, v_a) in the scorer of `attention`, the gates in `cell`, [U_o V_o C_o] in `readout`, and
+    W_o in `output`.
 
     Deviations: torch's GRU applies the reset gate after the recurrent product, whereas the paper applies it before the
     product (A.1.1); torch's z is the paper's 1 - z. The paper uses no dropout; here it is applied to the embeddings,
@@ -50,7 +53,7 @@ class Bahdanau(RecurrentSeq2Seq):
     def __init__(
         self,
         cross: Callable[..., Attention],
-        encoder_self: Callable[..., Attention] | None = None,
+        encoder: RecurrentEncoder,
         *,
         embedding_dim: int,
         encoder_dim: int,
@@ -59,7 +62,6 @@ class Bahdanau(RecurrentSeq2Seq):
         num_heads: int,
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
-        encoder: str = "bidirectional",
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
@@ -72,17 +74,10 @@ class Bahdanau(RecurrentSeq2Seq):
                 "maxout_dim": maxout_dim,
             }
         )
-        check_kind("encoder", encoder, ("bidirectional", "lstmn"))
         self.annotation_dim, self.encoder_kind, self.fix_norm = encoder_dim, encoder, fix_norm
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
-        self.encoder: nn.GRU | LSTMN
-        if encoder == "lstmn":
-            look_back = given_site(encoder_self, "model.encoder=lstmn", "encoder_self")
-            self.encoder, last_dim = LSTMN(look_back, embedding_dim, encoder_dim), encoder_dim
-        else:
-            last_dim = direction_dim(encoder_dim)
-            self.encoder = nn.GRU(embedding_dim, last_dim, batch_first=True, bidirectional=True)
-        self.bridge = nn.Linear(last_dim, decoder_dim)
+        self.encoder = encoder.layer(nn.GRU, embedding_dim, encoder_dim)
+        self.bridge = nn.Linear(encoder.state_dim(encoder_dim), decoder_dim)
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.cell = nn.GRUCell(embedding_dim + encoder_dim, decoder_dim)
         self.readout = nn.Linear(decoder_dim + embedding_dim + encoder_dim, 2 * maxout_dim)
@@ -93,23 +88,27 @@ class Bahdanau(RecurrentSeq2Seq):
         self.embedding_dropout, self.encoder_dropout, self.output_dropout = map(Dropout, rates.values())
 
     def extra_repr(self) -> str:
-        return f"encoder = {self.encoder_kind}, fix_norm = {str(self.fix_norm).lower()}"
+        return f"encoder = {type(self.encoder_kind).__name__}, fix_norm = {str(self.fix_norm).lower()}"
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        cross = {"cross": [self.attention.attention]}
-        return {"encoder_self": [self.encoder.attention]} | cross if isinstance(self.encoder, LSTMN) else cross
+        sites = {"encoder_self": self.encoder_kind.attentions([self.encoder]), "cross": [self.attention.attention]}
+        return {site: attentions for site, attentions in sites.items() if attentions}
 
     def annotate(
         self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
     ) -> tuple[Annotations, State]:
-        lengths, watch_self = source_mask.sum(dim=1).cpu(), watch and partial(watch, "encoder_self", 0)
-        annotations, final = annotate(self.encoder, self.embedding_dropout(embedded), lengths, watch_self)
-        # The last state of an LSTMN, or b_1, which is the last state of the backward direction of a GRU.
-        last = final[0][0] if isinstance(self.encoder, LSTMN) else final[1]
-        hidden = torch.tanh(self.bridge(last))
-        first = State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))
-        return self.encoder_dropout(annotations), first
+        annotations, [final] = self.encoder_kind.read(
+            [self.encoder],
+            embedded,
+            source_mask,
+            input_dropout=self.embedding_dropout,
+            output_dropout=self.encoder_dropout,
+            watch=watch,
+        )
+        # b_1 is the state of the last direction: a backward network ends at the first piece.
+        hidden = torch.tanh(self.bridge(final[0][-1]))  # s_0 = tanh(W_s b_1), A.2.2
+        return annotations, State(hidden, torch.zeros_like(source_mask[:, 0], dtype=torch.long))
 
     def advance(
         self,
@@ -118,10 +117,14 @@ class Bahdanau(RecurrentSeq2Seq):
         memory: Memory,
         watch: Watch | None = None,
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
-        previous = state.hidden.unflatten(0, embedded.shape[:2])
+        previous = state.hidden.unflatten(0, embedded.shape[:2])  # s_{t-1}
+        # c_t = sum_j alpha_tj h_j, equation 5, with alpha = softmax of e_tj = a(s_{t-1}, h_j), equation 6
         context = attend_to(self.attention, previous, state.position, memory, watch and partial(watch, "cross", 0))
+        # s_t = f(s_{t-1}, y_{t-1}, c_t), section 3.1; f is a GRU, A.2.2
         hidden = self.cell(torch.cat([embedded, context], dim=-1).flatten(0, 1), state.hidden)
+        # The readout of step t sees s_{t-1} (A.2.2), so the new state is not among its inputs.
         return torch.cat([previous, embedded, context], dim=-1), State(hidden, state.position + 1)
 
     def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
+        # Maxout over pairs of the entries of t~_t = U_o s_{t-1} + V_o E y_{t-1} + C_o c_t (A.2.2)
         return self.output_dropout(self.readout(results).unflatten(-1, (-1, 2)).amax(dim=-1))

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, View
+from nmt.attention import Attention, VisibleKeys
 from nmt.errors import Mistake
 from nmt.sites import SITES, Attended
 
-Watch = Callable[[str, int, Tensor, View], None]
-"""watch(site, layer, weights, view) receives the weights (batch, heads, queries, keys) of each attention site and the
-View of its window.
+Watch = Callable[[str, int, Tensor, VisibleKeys], None]
+"""watch(site, layer, weights, visible) receives the weights (batch, heads, queries, keys) of each attention site and
+the result of its window.
 
 The sites are those of nmt.sites. Layers are counted from 0.
 """
@@ -195,7 +195,7 @@ class Seq2Seq(Attending):
         """Like `step`, but also returns the last layer's cross attention weights, averaged over the heads."""
         cross: list[Tensor] = []
 
-        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+        def keep(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
             if site == "cross":
                 cross.append(weights)
 

@@ -10,9 +10,6 @@ from torch import Tensor, nn
 from nmt.attention import Attention
 from nmt.models.base import Annotations, Embedded, ReadableContext, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.hierarchical import EarlierSentences, HierarchicalAttention
-from nmt.models.recurrent import check_kind
-
-_PLACES = {"encoder": ("encoder",), "decoder": ("decoder",), "both": ("encoder", "decoder")}
 
 
 class Memory(NamedTuple):
@@ -25,11 +22,11 @@ class Memory(NamedTuple):
 class DocumentModel(Seq2Seq):
     """A sentence model whose states also attend to earlier sentences (Miculicich et al. 2018, section 3).
 
-    With `at=encoder`, the annotations attend to the annotations of earlier source sentences before the decoder reads
-    them. With `at=decoder`, the inputs of the output layer attend to the corresponding inputs of earlier target
-    sentences, which are the references in training and the model's own translations in search. With `at=both`, both
-    the encoder and the decoder attend. The states of earlier sentences are computed by the sentence model alone. If
-    there are no earlier sentences, the probabilities are exactly those of the sentence model.
+    With a context at the encoder, the annotations attend to the annotations of earlier source sentences before the
+    decoder reads them. With one at the decoder, the inputs of the output layer attend to the corresponding inputs of
+    earlier target sentences, which are the references in training and the model's own translations in search. The
+    states of earlier sentences are computed by the sentence model alone. If there are no earlier sentences, the
+    probabilities are exactly those of the sentence model.
 
     Where the paper uses the states of the decoder's last layer, this model uses the inputs of the output layer, which
     `advance_features` returns. Deviation: gradients also flow into the states of the earlier sentences.
@@ -38,43 +35,39 @@ class DocumentModel(Seq2Seq):
     def __init__(
         self,
         sentence: Seq2Seq,
-        encoder_words: Callable[..., Attention],
-        encoder_sentences: Callable[..., Attention],
-        decoder_words: Callable[..., Attention],
-        decoder_sentences: Callable[..., Attention],
+        encoder: Callable[..., HierarchicalAttention] | None,
+        decoder: Callable[..., HierarchicalAttention] | None,
         *,
-        at: str,
         ffn_dim: int,
         num_heads: int,
         dropout: float,
     ) -> None:
         super().__init__()
-        check_kind("context.model.at", at, tuple(_PLACES))
-        self.sentence, self.at, self.annotation_dim = sentence, at, sentence.annotation_dim
+        self.sentence, self.annotation_dim = sentence, sentence.annotation_dim
         sizes = {"ffn_dim": ffn_dim, "num_heads": num_heads, "dropout": dropout}
-        places = _PLACES[at]
-        levels = {
-            "encoder": (encoder_words, encoder_sentences, sentence.annotation_dim),
-            "decoder": (decoder_words, decoder_sentences, sentence.output.in_features),
-        }
-        contexts = {
-            place: HierarchicalAttention(words, sentences, dim=dim, **sizes)
-            for place, (words, sentences, dim) in levels.items()
-            if place in places
-        }
-        self.encoder_context, self.decoder_context = contexts.get("encoder"), contexts.get("decoder")
+        self.encoder_context = encoder and encoder(dim=sentence.annotation_dim, **sizes)
+        self.decoder_context = decoder and decoder(dim=sentence.output.in_features, **sizes)
         reads = {
             "encoder": "every source position after the encoder",
             "decoder": "every target position before the output layer",
         }
         self.queries = {  # type: ignore[misc]
             **sentence.queries,
-            **{f"{place}_words": f"{reads[place]}, attending to the words of earlier sentences" for place in places},
-            **{f"{place}_sentences": f"{reads[place]}, attending to earlier sentences" for place in places},
+            **{
+                f"{side}_words": f"{reads[side]}, attending to the words of earlier sentences"
+                for side in self._contexts
+            },
+            **{f"{side}_sentences": f"{reads[side]}, attending to earlier sentences" for side in self._contexts},
         }
 
     def extra_repr(self) -> str:
-        return f"at = {self.at}"
+        return f"contexts = {' and '.join(self._contexts)}"
+
+    @property
+    def _contexts(self) -> dict[str, HierarchicalAttention]:
+        """The attention to earlier sentences after the encoder, before the output layer, or both."""
+        contexts = {"encoder": self.encoder_context, "decoder": self.decoder_context}
+        return {side: context for side, context in contexts.items() if context is not None}
 
     @property
     def source_embedding(self) -> nn.Embedding:  # type: ignore[override]
@@ -86,14 +79,12 @@ class DocumentModel(Seq2Seq):
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        contexts = {"encoder": self.encoder_context, "decoder": self.decoder_context}
-        own = {
-            f"{place}_{level}": [getattr(context, level).attention]
+        of_document = {
+            f"{side}_{level}": [getattr(context, level).attention]
             for level in ("words", "sentences")
-            for place, context in contexts.items()
-            if context is not None
+            for side, context in self._contexts.items()
         }
-        return {**self.sentence.sites, **own}
+        return {**self.sentence.sites, **of_document}
 
     @property
     def sentence_sites(self) -> Mapping[str, Sequence[Attention]]:
@@ -109,14 +100,15 @@ class DocumentModel(Seq2Seq):
         annotations, first = self.annotate(embedded, source_mask, watch)
         if context is None:
             return Memory(self.remember(annotations, source_mask, first), ())
-        theirs, their_first = self.annotate(self.source_embedding(context.source), context.source_mask)
+        earlier_annotations, earlier_first = self.annotate(self.source_embedding(context.source), context.source_mask)
         if self.encoder_context is not None:
-            earlier = self.encoder_context.project(theirs, context.source_mask, context.rows)
+            earlier = self.encoder_context.project(earlier_annotations, context.source_mask, context.rows)
             annotations = self.encoder_context(annotations, earlier, *_watches(watch, "encoder"))
         memory = self.remember(annotations, source_mask, first)
         if self.decoder_context is None:
             return Memory(memory, ())
-        features = self.sentence.decode(context.target_input, self.remember(theirs, context.source_mask, their_first))
+        earlier_memory = self.remember(earlier_annotations, context.source_mask, earlier_first)
+        features = self.sentence.decode(context.target_input, earlier_memory)
         return Memory(memory, self.decoder_context.project(features, context.target_mask, context.rows))
 
     def annotate(
@@ -146,11 +138,11 @@ class DocumentModel(Seq2Seq):
     ) -> Float[Tensor, "batch queries width"]:
         if self.decoder_context is None or not isinstance(memory.earlier, EarlierSentences):
             return features
-        mixed: Tensor = self.decoder_context(features, memory.earlier, *_watches(watch, "decoder"))
-        return mixed
+        in_context: Tensor = self.decoder_context(features, memory.earlier, *_watches(watch, "decoder"))
+        return in_context
 
 
-def _watches(watch: Watch | None, place: str) -> tuple[Any, Any]:
+def _watches(watch: Watch | None, side: str) -> tuple[Any, Any]:
     """The watch for the words and the watch for the sentences; both are None if `watch` is None."""
-    words, sentences = (watch and partial(watch, f"{place}_{level}", 0) for level in ("words", "sentences"))
+    words, sentences = (watch and partial(watch, f"{side}_{level}", 0) for level in ("words", "sentences"))
     return words, sentences

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch, View
+from nmt.attention import Attention, KeysValues, MultiHeadAttention, SiteWatch, VisibleKeys
 from nmt.models.transformer_layers import FeedForward
 
 
@@ -54,9 +54,9 @@ class HierarchicalAttention(nn.Module):
         rows: Int[Tensor, "batch sentences"],
     ) -> EarlierSentences:
         """Projects `states` once, then selects the earlier sentences by their `rows`; -1 stands for no sentence."""
-        projected, found = self.words.project(states), rows.clamp(min=0)
-        there = mask[found] & (rows >= 0).unsqueeze(-1)
-        return EarlierSentences(projected.keys[found], projected.values[found], there)
+        projected, indices = self.words.project(states), rows.clamp(min=0)
+        earlier_mask = mask[indices] & (rows >= 0).unsqueeze(-1)
+        return EarlierSentences(projected.keys[indices], projected.values[indices], earlier_mask)
 
     def forward(
         self,
@@ -75,28 +75,30 @@ class HierarchicalAttention(nn.Module):
         queries = states.shape[1]
         of_words: list[Tensor] = []
         of_sentences: list[Tensor] = []
+        # s^j: every earlier sentence is a row of its own, with the queries of the current sentence.
         repeated = states.unsqueeze(1).expand(-1, number, -1, -1).flatten(0, 1)
         memory = KeysValues(earlier.keys.flatten(0, 1), earlier.values.flatten(0, 1))
-        seen = earlier.mask.flatten(0, 1)[:, None, None, :]
-        watch = (lambda weights, view: of_words.append(weights)) if watch_words else None
-        summaries = self.words(repeated, memory, seen, watch=watch).unflatten(0, (batch, number)).transpose(1, 2)
+        word_mask = earlier.mask.flatten(0, 1)[:, None, None, :]
+        watch = (lambda weights, visible: of_words.append(weights)) if watch_words else None
+        summaries = self.words(repeated, memory, word_mask, watch=watch).unflatten(0, (batch, number)).transpose(1, 2)
 
-        # Every query has its own summaries of the sentences, so each query becomes a row of its own.
-        there = earlier.mask.any(dim=-1)
-        seen = there.repeat_interleave(queries, dim=0)[:, None, None, :]
-        own = self.sentences.project(summaries.flatten(0, 1))
-        watch = (lambda weights, view: of_sentences.append(weights)) if watch_words or watch_sentences else None
-        attended = self.sentences(states.flatten(0, 1).unsqueeze(1), own, seen, watch=watch)
-        found = self.feed_forward(attended.view(batch, queries, -1))
-        gate = torch.sigmoid(self.gate(torch.cat([states, found], dim=-1)))
-        mixed = torch.where(there.any(dim=1)[:, None, None], gate * states + (1 - gate) * found, states)
+        # d_t: every query has its own summaries of the sentences, so each query becomes a row of its own.
+        exists = earlier.mask.any(dim=-1)
+        sentence_mask = exists.repeat_interleave(queries, dim=0)[:, None, None, :]
+        memory = self.sentences.project(summaries.flatten(0, 1))
+        watch = (lambda weights, visible: of_sentences.append(weights)) if watch_words or watch_sentences else None
+        attended = self.sentences(states.flatten(0, 1).unsqueeze(1), memory, sentence_mask, watch=watch)
+        context = self.feed_forward(attended.view(batch, queries, -1))
+        gate = torch.sigmoid(self.gate(torch.cat([states, context], dim=-1)))  # l
+        mixed = gate * states + (1 - gate) * context  # h'_t
+        mixed = torch.where(exists.any(dim=1)[:, None, None], mixed, states)
 
         if of_sentences:
             sentences = of_sentences[0].squeeze(2).unflatten(0, (batch, queries)).transpose(1, 2)
             if watch_sentences:
-                watch_sentences(sentences, View(there[:, None, None, :]))
+                watch_sentences(sentences, VisibleKeys(exists[:, None, None, :]))
             if watch_words:
                 words = of_words[0].unflatten(0, (batch, number)).permute(0, 2, 3, 1, 4)
                 shares = sentences.mean(dim=1, keepdim=True).unsqueeze(-1)
-                watch_words((words * shares).flatten(3), View(earlier.mask.flatten(1)[:, None, None, :]))
+                watch_words((words * shares).flatten(3), VisibleKeys(earlier.mask.flatten(1)[:, None, None, :]))
         return mixed

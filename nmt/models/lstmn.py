@@ -9,17 +9,19 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.attention import Attention, SiteWatch, View, lengths_to_mask
-from nmt.attention.windows import Asking
-from nmt.errors import Mistake
+from nmt.attention import Attention, SiteWatch, VisibleKeys, lengths_to_mask
+from nmt.attention.windows import QueryStates
 
 
-class Tape(NamedTuple):
-    """The past states of a cell for each row: the keys of h_i, the values [h_i; c_i], and the last summary h~_{t-1}."""
+class PastStates(NamedTuple):
+    """The states that a cell has had so far, for each row: the paper's hidden and memory tapes (section 3.1).
+
+    They hold the keys of h_i and the values [h_i; c_i] for i < t, and h~_{t-1}.
+    """
 
     keys: Float[Tensor, "rows 1 size _"]
     values: Float[Tensor, "rows 1 size value_dim"]
-    summary: Float[Tensor, "rows hidden_dim"]
+    h_tilde: Float[Tensor, "rows hidden_dim"]
 
 
 class Recurrence(nn.Module, ABC):
@@ -55,43 +57,45 @@ class LSTMN(Recurrence):
         self.attention = attention(query_dim=hidden_dim, key_dim=hidden_dim)
         self.cell = nn.LSTMCell(input_dim, hidden_dim)
 
-    def start(self, like: Float[Tensor, "rows _"]) -> Tape:
-        """An empty tape with the rows, dtype and device of `like`."""
+    def start(self, like: Float[Tensor, "rows _"]) -> PastStates:
+        """No past states, with the rows, dtype and device of `like`."""
         rows, dim = like.shape[0], self.hidden_dim
         keys = self.attention.project_keys(like.new_zeros(rows, 1, 0, dim))
-        return Tape(keys.to(like.dtype), like.new_zeros(rows, 1, 0, 2 * dim), like.new_zeros(rows, dim))
+        return PastStates(keys.to(like.dtype), like.new_zeros(rows, 1, 0, 2 * dim), like.new_zeros(rows, dim))
 
     def step(
         self,
         inputs: Float[Tensor, "rows input_dim"],
         previous: tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"]],
-        tape: Tape,
+        past: PastStates,
         position: Int[Tensor, " rows"],
         watch: SiteWatch | None = None,
-    ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"], Tape]:
-        """Reads one input per row; returns h_t, c_t and a tape to which they have been added.
+    ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "rows hidden_dim"], PastStates]:
+        """Reads one input per row; returns h_t, c_t and the past states with them added.
 
         `previous` is the initial state for rows at position 0, and is not used for other rows. `watch` receives the
         weights of the positions 0 to t, where position t itself has weight 0.
         """
         with torch.autocast(inputs.device.type, enabled=False):
-            keys, values = (F.pad(part, (0, 0, 0, 1)) for part in (tape.keys, tape.values))
-            query = self.query(torch.cat([inputs, tape.summary], dim=-1)).unsqueeze(1)
-            past = lengths_to_mask(position, keys.shape[2])[:, None, None, :]
-            asking = Asking(query, position.unsqueeze(1))
-            attended = self.attention(query.unsqueeze(1), keys, values, past, asking, watch)[:, 0, 0]
+            # One more place, for the state of this step; until it is written, the mask leaves it out.
+            keys, values = (F.pad(part, (0, 0, 0, 1)) for part in (past.keys, past.values))
+            mask = lengths_to_mask(position, keys.shape[2])[:, None, None, :]
+            query = self.query(torch.cat([inputs, past.h_tilde], dim=-1)).unsqueeze(1)  # q_t, in equation 4
+            query_states = QueryStates(query, position.unsqueeze(1))
+            # Equations 5 and 6: s, and its means of h_i and c_i, side by side.
+            attended = self.attention(query.unsqueeze(1), keys, values, mask, query_states, watch)[:, 0, 0]
             first = (position == 0).unsqueeze(1)
             h_tilde, c_tilde = (
                 torch.where(first, initial.to(inputs.dtype), mean)
                 for initial, mean in zip(previous, attended.chunk(2, dim=-1), strict=True)
             )
-            hidden, cell = self.cell(inputs, (h_tilde, c_tilde))
+            hidden, cell = self.cell(inputs, (h_tilde, c_tilde))  # equations 7 to 9
             key = self.attention.project_keys(hidden[:, None, None])
             keys, values = (
                 part.scatter(2, position.view(-1, 1, 1, 1).expand_as(new), new)
                 for part, new in ((keys, key), (values, torch.cat([hidden, cell], dim=-1)[:, None, None]))
             )
-        return hidden, cell, Tape(keys, values, h_tilde)
+        return hidden, cell, PastStates(keys, values, h_tilde)
 
     def forward(
         self,
@@ -104,15 +108,15 @@ class LSTMN(Recurrence):
         The initial state is zero. `lengths` are the lengths of the sentences (a CPU tensor).
         """
         zero, ends = inputs.new_zeros(inputs.shape[0], self.hidden_dim), lengths.to(inputs.device)
-        tape, position = self.start(zero), torch.zeros_like(ends)
-        rows = WatchedRows() if watch else None
+        past, position = self.start(zero), torch.zeros_like(ends)
+        weights = WeightsByStep() if watch else None
         for piece in inputs.unbind(dim=1):
-            *_, tape = self.step(piece, (zero, zero), tape, position, rows)
+            *_, past = self.step(piece, (zero, zero), past, position, weights)
             position = torch.minimum(position + 1, ends)  # padding does not join the past
-        if watch and rows:
-            watch(*rows.joined())
+        if watch and weights:
+            watch(*weights.joined())
         last = ends.view(1, -1, 1, 1) - 1
-        states = tape.values.squeeze(1).unsqueeze(0)
+        states = past.values.squeeze(1).unsqueeze(0)
         hidden, cell = states.gather(2, last.expand(1, -1, 1, states.shape[-1])).squeeze(2).chunk(2, dim=-1)
         return states[0, :, :, : self.hidden_dim], (hidden, cell)
 
@@ -125,29 +129,22 @@ def lstmn_query(side: str) -> str:
     )
 
 
-def given_site(attention: Callable[..., Attention] | None, choice: str, site: str) -> Callable[..., Attention]:
-    """The attention of an LSTMN's site; raises Mistake if it is missing."""
-    if attention is None:
-        raise Mistake(f"{choice} needs an attention, but model.{site} is null; remove model.{site}=null.")
-    return attention
-
-
-class WatchedRows:
-    """A SiteWatch that collects the weights of successive queries; later queries may have more keys."""
+class WeightsByStep:
+    """A SiteWatch that collects the weights of successive steps; later queries may have more keys."""
 
     def __init__(self) -> None:
         self._weights: list[Tensor] = []
-        self._views: list[View] = []
+        self._visible: list[VisibleKeys] = []
 
-    def __call__(self, weights: Tensor, view: View) -> None:
+    def __call__(self, weights: Tensor, visible: VisibleKeys) -> None:
         self._weights.append(weights)
-        self._views.append(view)
+        self._visible.append(visible)
 
-    def joined(self) -> tuple[Tensor, View]:
-        """The weights of all queries, (batch, heads, queries, keys), and their view.
+    def joined(self) -> tuple[Tensor, VisibleKeys]:
+        """The weights of all queries, (batch, heads, queries, keys), and the keys that they see.
 
         Keys that a query did not have are blocked.
         """
         size = self._weights[-1].shape[-1]
         weights = torch.cat([F.pad(row, (0, size - row.shape[-1])) for row in self._weights], dim=2)
-        return weights, View.join([view.widened(size) for view in self._views])
+        return weights, VisibleKeys.join([visible.widened(size) for visible in self._visible])

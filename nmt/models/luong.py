@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -13,37 +13,29 @@ from nmt.attention.sizes import require_positive
 from nmt.errors import Mistake
 from nmt.kernels.dropout import Dropout
 from nmt.models.base import Annotations, Embedded, SourceMask, Watch
+from nmt.models.decoders import RecurrentDecoder
 from nmt.models.dropout_places import dropout_rates
 from nmt.models.embeddings import VocabularySizes, token_embeddings
-from nmt.models.lstmn import LSTMN, Tape, given_site, lstmn_query
-from nmt.models.recurrent import (
-    Memory,
-    RecurrentSeq2Seq,
-    annotate,
-    attend_to,
-    check_kind,
-    direction_dim,
-    reversed_order,
-)
+from nmt.models.encoders import RecurrentEncoder
+from nmt.models.lstmn import lstmn_query
+from nmt.models.recurrent import Memory, RecurrentSeq2Seq, attend_to
 
 # Norm of the rows of the output layer with FixNorm. The layer's input is a tanh and thus bounded, so rows of norm 1
-# allow only small logits. The training losses of experiment=envi_luong with seed 1 after 200 and 250 updates are 5.16
-# and 5.41 with norm 1, 4.64 and 4.80 with 3, 4.39 and 4.57 with 5, and 4.52 and 4.86 with 22.6. Without FixNorm, the
-# loss is 6.63 after 200 updates.
+# allow only small logits; 5 trained best among 1, 3, 5 and 22.6 (docs/lab_notebook.md).
 _OUTPUT_LENGTH = 5.0
 
 
 class State(NamedTuple):
     """Hidden states and cells of all layers, the attentional vector h~_{t-1}, and the number of pieces read so far.
 
-    With decoder=lstmn, `tapes` holds the past states of each layer.
+    `past` is what else each layer remembers, such as the past states of an LSTMN; see RecurrentDecoder.
     """
 
     hidden: Float[Tensor, "rows layers decoder_dim"]
     cell: Float[Tensor, "rows layers decoder_dim"]
     attentional: Float[Tensor, "rows decoder_dim"]
     position: Int[Tensor, " rows"]
-    tapes: tuple[Tape, ...] = ()
+    past: tuple[Any, ...] = ()
 
 
 class Luong(RecurrentSeq2Seq):
@@ -52,11 +44,13 @@ class Luong(RecurrentSeq2Seq):
     h_t is the top state of a stacked LSTM, and c_t is its context, from attention to the source states h_s.
     With `input_feeding`, h~_{t-1} is concatenated to the next input embedding (section 3.3); it is zero at t = 0.
 
-    `encoder` is bidirectional, reversed or lstmn. The final states of each layer of a bidirectional or LSTMN encoder
-    pass through tanh(linear) and become the initial states of the decoder. The reversed encoder is the paper's: it
-    reads the pieces from the last to the first, then EOS, and its final states become the decoder's initial states
-    unchanged, so both must have the same width. `decoder` is lstm or lstmn. An LSTMN (Cheng et al. 2016) attends to its
-    own past, at the site encoder_self in the encoder and at decoder_self in the decoder.
+    In the code, h_s are the `annotations`, h_t is `query`, c_t `context`, h~_t `attentional`, W_c `combine` and W_s
+    `output`. W_a, W_p and v_p are in the scorer and the window of `attention`.
+
+    The paper's encoder is encoder@model=reversed, whose final states become the initial states of the decoder
+    unchanged, so both must have the same width. The final states of each layer of other encoders pass through
+    tanh(linear). encoder@model and decoder@model choose the recurrent networks. An LSTMN (Cheng et al. 2016) attends to
+    its own past, at the site encoder_self in the encoder and at decoder_self in the decoder.
 
     Dropout is applied to the embeddings, to the output of each encoder and decoder layer, and to h~_t; `dropout_at`
     overrides `dropout` at the places embedding, encoder, decoder and output. With `fix_norm`, the rows of the
@@ -72,8 +66,8 @@ class Luong(RecurrentSeq2Seq):
     def __init__(
         self,
         cross: Callable[..., Attention],
-        encoder_self: Callable[..., Attention] | None = None,
-        decoder_self: Callable[..., Attention] | None = None,
+        encoder: RecurrentEncoder,
+        decoder: RecurrentDecoder,
         *,
         embedding_dim: int,
         encoder_dim: int,
@@ -83,45 +77,30 @@ class Luong(RecurrentSeq2Seq):
         dropout: float,
         dropout_at: Mapping[str, float | None] | None = None,
         input_feeding: bool,
-        encoder: str = "bidirectional",
-        decoder: str = "lstm",
         fix_norm: bool = False,
         vocabulary: VocabularySizes,
     ) -> None:
         super().__init__()
         widths = {"embedding_dim": embedding_dim, "encoder_dim": encoder_dim, "decoder_dim": decoder_dim}
         require_positive(widths | {"num_layers": num_layers})
-        check_kind("encoder", encoder, ("bidirectional", "reversed", "lstmn"))
-        check_kind("decoder", decoder, ("lstm", "lstmn"))
-        if encoder == "reversed" and encoder_dim != decoder_dim:
+        if encoder.hands_over_states and encoder_dim != decoder_dim:
             raise Mistake(
-                f"encoder=reversed needs encoder_dim equal to decoder_dim, but they are {encoder_dim} and "
-                f"{decoder_dim}; make them equal."
+                f"encoder@model={type(encoder).__name__.lower()} needs encoder_dim equal to decoder_dim, because the "
+                f"decoder starts from its final states, but they are {encoder_dim} and {decoder_dim}; make them equal."
             )
         self.annotation_dim, self.input_feeding, self.fix_norm = encoder_dim, input_feeding, fix_norm
         self.encoder_kind, self.decoder_kind = encoder, decoder
         self.source_embedding, self.target_embedding = token_embeddings(vocabulary, embedding_dim)
         # One network per layer, because dropout is applied between the layers.
         inner_dims = [embedding_dim] + (num_layers - 1) * [encoder_dim]
-        if encoder == "lstmn":
-            look_back = given_site(encoder_self, "model.encoder=lstmn", "encoder_self")
-            self.encoder = nn.ModuleList(LSTMN(look_back, dim, encoder_dim) for dim in inner_dims)
-        elif encoder == "bidirectional":
-            both = {"hidden_size": direction_dim(encoder_dim), "bidirectional": True}
-            self.encoder = nn.ModuleList(nn.LSTM(dim, batch_first=True, **both) for dim in inner_dims)
-        else:
-            self.encoder = nn.ModuleList(nn.LSTM(dim, encoder_dim, batch_first=True) for dim in inner_dims)
-        bridges = 0 if encoder == "reversed" else num_layers
+        self.encoder = nn.ModuleList(encoder.layer(nn.LSTM, dim, encoder_dim) for dim in inner_dims)
+        bridges = 0 if encoder.hands_over_states else num_layers
         self.hidden_bridge, self.cell_bridge = (
             nn.ModuleList(nn.Linear(encoder_dim, decoder_dim) for _ in range(bridges)) for _ in range(2)
         )
         input_dim = embedding_dim + decoder_dim if input_feeding else embedding_dim
         input_dims = [input_dim] + (num_layers - 1) * [decoder_dim]
-        if decoder == "lstmn":
-            look_back = given_site(decoder_self, "model.decoder=lstmn", "decoder_self")
-            self.cells = nn.ModuleList(LSTMN(look_back, dim, decoder_dim) for dim in input_dims)
-        else:
-            self.cells = nn.ModuleList(nn.LSTMCell(dim, decoder_dim) for dim in input_dims)
+        self.cells = nn.ModuleList(decoder.cell(dim, decoder_dim) for dim in input_dims)
         self.attention = with_heads(cross, decoder_dim, encoder_dim, num_heads)
         self.combine = nn.Linear(encoder_dim + decoder_dim, decoder_dim, bias=False)
         self.output = nn.Linear(decoder_dim, vocabulary.target, bias=False)
@@ -133,46 +112,41 @@ class Luong(RecurrentSeq2Seq):
 
     def extra_repr(self) -> str:
         feeding, fixed = (str(switch).lower() for switch in (self.input_feeding, self.fix_norm))
-        networks = f"encoder = {self.encoder_kind}, decoder = {self.decoder_kind}"
+        networks = f"encoder = {type(self.encoder_kind).__name__}, decoder = {type(self.decoder_kind).__name__}"
         return f"input_feeding = {feeding}, {networks}, fix_norm = {fixed}"
 
     @property
     def sites(self) -> Mapping[str, Sequence[Attention]]:
-        every: dict[str, list[Attention]] = {
-            "encoder_self": [],
-            "decoder_self": [],
+        sites = {
+            "encoder_self": self.encoder_kind.attentions(self.encoder),
+            "decoder_self": self.decoder_kind.attentions(self.cells),
             "cross": [self.attention.attention],
         }
-        for site, layers in (("encoder_self", self.encoder), ("decoder_self", self.cells)):
-            every[site] += [layer.attention for layer in layers if isinstance(layer, LSTMN)]
-        return {site: attentions for site, attentions in every.items() if attentions}
+        return {site: attentions for site, attentions in sites.items() if attentions}
 
     def annotate(
         self, embedded: Embedded, source_mask: SourceMask, watch: Watch | None = None
     ) -> tuple[Annotations, State]:
-        lengths = source_mask.sum(dim=1).cpu()
-        backwards = self.encoder_kind == "reversed"
-        order = reversed_order(lengths, embedded.shape[1]).to(embedded.device) if backwards else None
-        if order is not None:
-            embedded = embedded.gather(1, order.unsqueeze(-1).expand_as(embedded))
-        inputs = self.embedding_dropout(embedded)
+        annotations, finals = self.encoder_kind.read(
+            self.encoder,
+            embedded,
+            source_mask,
+            input_dropout=self.embedding_dropout,
+            output_dropout=self.encoder_dropout,
+            watch=watch,
+        )
         hidden, cell = [], []
-        for layer, network in enumerate(self.encoder):
-            outputs, final = annotate(network, inputs, lengths, watch and partial(watch, "encoder_self", layer))
-            inputs = self.encoder_dropout(outputs)
-            last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)
-            if not backwards:
+        for layer, final in enumerate(finals):
+            last_hidden, last_cell = (states.transpose(0, 1).flatten(1) for states in final)  # directions side by side
+            if not self.encoder_kind.hands_over_states:
                 last_hidden = torch.tanh(self.hidden_bridge[layer](last_hidden))
                 last_cell = torch.tanh(self.cell_bridge[layer](last_cell))
             hidden.append(last_hidden)
             cell.append(last_cell)
-        if order is not None:
-            inputs = inputs.gather(1, order.unsqueeze(-1).expand_as(inputs))
         nothing, start = torch.zeros_like(hidden[0]), torch.zeros_like(source_mask[:, 0], dtype=torch.long)
-        # The tapes have the dtype of the embeddings, which autocast does not change.
-        tapes = tuple(layer.start(embedded[:, 0]) for layer in self.cells if isinstance(layer, LSTMN))
-        first = State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, tapes)
-        return inputs, first
+        # The past has the dtype of the embeddings, which autocast does not change.
+        past = tuple(self.decoder_kind.start(layer, embedded[:, 0]) for layer in self.cells)
+        return annotations, State(torch.stack(hidden, dim=1), torch.stack(cell, dim=1), nothing, start, past)
 
     def advance(
         self,
@@ -183,35 +157,34 @@ class Luong(RecurrentSeq2Seq):
     ) -> tuple[Float[Tensor, "sentences beams output_dim"], State]:
         inputs = embedded.flatten(0, 1)
         if self.input_feeding:
-            inputs = torch.cat([inputs, state.attentional], dim=-1)
-        hidden, cell, tapes = self._recur(inputs, state, watch)
-        query = self.decoder_dropout(hidden[:, -1]).unflatten(0, embedded.shape[:2])
-        context = attend_to(self.attention, query, state.position, memory, watch and partial(watch, "cross", 0))
-        attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))
-        return attentional, State(hidden, cell, attentional.flatten(0, 1), state.position + 1, tapes)
-
-    def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
-        return self.output_dropout(results)
-
-    def _recur(
-        self, inputs: Float[Tensor, "rows input_dim"], state: State, watch: Watch | None
-    ) -> tuple[Tensor, Tensor, tuple[Tape, ...]]:
-        """Runs the stack for one time step.
-
-        Returns its hidden states and cells, each of shape (rows, layers, decoder_dim), and its tapes.
-        """
+            inputs = torch.cat([inputs, state.attentional], dim=-1)  # [y_{t-1}; h~_{t-1}], section 3.3
         hidden: list[Tensor] = []
         cell: list[Tensor] = []
-        tapes: list[Tape] = []
-        for layer, recur in enumerate(self.cells):
+        past: list[Any] = []
+        for layer, network in enumerate(self.cells):
             below = self.decoder_dropout(hidden[-1]) if layer else inputs
-            previous = state.hidden[:, layer], state.cell[:, layer]
-            if isinstance(recur, LSTMN):
-                watch_self = watch and partial(watch, "decoder_self", layer)
-                h, c, tape = recur.step(below, previous, state.tapes[layer], state.position, watch_self)
-                tapes.append(tape)
-            else:
-                h, c = recur(below, previous)
+            h, c, remembered = self.decoder_kind.step(
+                network,
+                below,
+                previous=(state.hidden[:, layer], state.cell[:, layer]),
+                past=state.past[layer],
+                position=state.position,
+                watch=watch and partial(watch, "decoder_self", layer),
+            )
             hidden.append(h)
             cell.append(c)
-        return torch.stack(hidden, dim=1), torch.stack(cell, dim=1), tuple(tapes)
+            past.append(remembered)
+        query = self.decoder_dropout(hidden[-1]).unflatten(0, embedded.shape[:2])  # h_t, after y_{t-1} has been read
+        # c_t, the mean of the h_s with the weights a_t(s) of equation 7
+        context = attend_to(self.attention, query, state.position, memory, watch and partial(watch, "cross", 0))
+        attentional = torch.tanh(self.combine(torch.cat([context, query], dim=-1)))  # h~_t, equation 5
+        return attentional, State(
+            hidden=torch.stack(hidden, dim=1),
+            cell=torch.stack(cell, dim=1),
+            attentional=attentional.flatten(0, 1),
+            position=state.position + 1,
+            past=tuple(past),
+        )
+
+    def read_out(self, results: Float[Tensor, "*rows output_dim"]) -> Float[Tensor, "*rows width"]:
+        return self.output_dropout(results)  # equation 6 follows in `output`: softmax(W_s h~_t)

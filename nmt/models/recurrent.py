@@ -1,23 +1,19 @@
-"""The parts that recurrent models share: a recurrent encoder, and a decoder that reads one piece at a time."""
+"""What recurrent models share: a decoder that reads one piece at a time."""
 
 import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, View
-from nmt.errors import Mistake
+from nmt.attention import KeysValues, MultiHeadAttention, SingleHeadAttention, SiteWatch, VisibleKeys
 from nmt.kernels.dropout import Dropout
-from nmt.kernels.lstm import lstm_supported
 from nmt.models.base import Annotations, Seq2Seq, SourceMask, Target, Watch
 from nmt.models.embeddings import DIRECTION_STD, with_rows_of_length
-from nmt.models.lstmn import Recurrence, WatchedRows
+from nmt.models.lstmn import WeightsByStep
 
 
 class Memory(NamedTuple):
@@ -41,17 +37,17 @@ class RecurrentSeq2Seq(Seq2Seq):
     ) -> Float[Tensor, "batch target width"]:
         embedded = self.embedding_dropout(self.target_embedding(target_input))
         state, results = self.start(memory, beams=1), []
-        rows: dict[tuple[str, int], WatchedRows] = defaultdict(WatchedRows)
+        weights_by_step: dict[tuple[str, int], WeightsByStep] = defaultdict(WeightsByStep)
 
-        def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
-            rows[site, layer](weights, view)
+        def keep(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
+            weights_by_step[site, layer](weights, visible)
 
         for piece in embedded.split(1, dim=1):
             result, state = self.advance(piece, state, memory, keep if watch else None)
             results.append(result)
         if watch:
-            for (site, layer), of_site in rows.items():
-                watch(site, layer, *of_site.joined())
+            for (site, layer), weights in weights_by_step.items():
+                watch(site, layer, *weights.joined())
         return self.read_out(torch.cat(results, dim=1))
 
     def start(self, memory: Memory, beams: int) -> Any:
@@ -63,9 +59,10 @@ class RecurrentSeq2Seq(Seq2Seq):
     def advance_features(
         self, tokens: Int[Tensor, "sentences beams"], state: Any, memory: Memory, watch: Watch | None = None
     ) -> tuple[Float[Tensor, "sentences beams width"], Any]:
-        def watch_cross(site: str, layer: int, weights: Tensor, view: View) -> None:
+        # Search observes cross attention only: a hypothesis's own past has no fixed number of keys.
+        def watch_cross(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
             if watch and site == "cross":
-                watch(site, layer, weights, view)
+                watch(site, layer, weights, visible)
 
         embedded = self.embedding_dropout(self.target_embedding(tokens))
         result, state = self.advance(embedded, state, memory, watch_cross if watch else None)
@@ -109,31 +106,6 @@ def repeat_rows(state: Any, times: int) -> Any:
     return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
-def annotate(
-    network: nn.Module,
-    embedded: Float[Tensor, "batch source embedding_dim"],
-    lengths: Int[Tensor, " batch"],
-    watch: SiteWatch | None = None,
-) -> tuple[Float[Tensor, "batch source encoder_dim"], Any]:
-    """The outputs and final states of a GRU, LSTM or Recurrence over sentences of the given lengths (a CPU tensor).
-
-    Packing lets the backward direction start at each sentence's last piece instead of its padding. If the network is an
-    LSTMN, `watch` receives its weights.
-    """
-    if isinstance(network, Recurrence):
-        return network(embedded, lengths, watch)
-    packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-    with lstm_supported(network):
-        outputs, final = network(packed)
-    return pad_packed_sequence(outputs, batch_first=True, total_length=embedded.shape[1])[0], final
-
-
-def reversed_order(lengths: Int[Tensor, " batch"], size: int) -> Int[Tensor, "batch {size}"]:
-    """Positions that reverse the pieces of each sentence; EOS and padding stay in place."""
-    positions, ends = torch.arange(size, device=lengths.device), lengths.unsqueeze(1) - 1
-    return torch.where(positions < ends, ends - 1 - positions, positions)
-
-
 def attend_to(
     attention: MultiHeadAttention | SingleHeadAttention,
     queries: Float[Tensor, "sentences beams query_dim"],
@@ -145,19 +117,3 @@ def attend_to(
     positions = position.view(queries.shape[:2])
     context: Tensor = attention(queries, memory.annotations, memory.mask[:, None, None, :], positions, watch)
     return context
-
-
-def check_kind(name: str, kind: str, kinds: Sequence[str]) -> None:
-    """Raises Mistake if `kind`, the value of the argument `name`, is not one of `kinds`."""
-    if kind not in kinds:
-        raise Mistake(f"{name} is '{kind}'; choose {', '.join(kinds[:-1])} or {kinds[-1]}.")
-
-
-def direction_dim(encoder_dim: int) -> int:
-    """The width of each direction of a bidirectional encoder whose annotations have width `encoder_dim`.
-
-    Raises Mistake if `encoder_dim` is odd.
-    """
-    if encoder_dim % 2:
-        raise Mistake(f"encoder_dim is {encoder_dim}; it must be even, because each direction gets half of it.")
-    return encoder_dim // 2

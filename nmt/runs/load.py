@@ -70,7 +70,7 @@ def context_window(settings: RunSettings) -> ContextWindow:
     return ContextWindow(
         context.sentences,
         joined=context.model is None and context.sentences > 0,
-        translations=context.model is not None and context.model.get("at") != "encoder",
+        translations=context.model is not None and context.model.get("decoder") is not None,
     )
 
 

@@ -40,7 +40,7 @@ from nmt.attention.windows import Global
 from nmt.config.direction import Direction
 from nmt.data.corpus import read_pairs
 from nmt.data.documents import check_documents, read_documents
-from nmt.models.recurrent import annotate
+from nmt.models.encoders import annotate
 from nmt.text import PAD, UNK
 from scripts.intervals import wilson
 from scripts.mistakes import report_mistakes

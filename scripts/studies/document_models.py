@@ -39,8 +39,8 @@ TRAIN = "sample:documents_train"
 SETTINGS = {
     "none": [],
     "concatenate": ["context=concatenate", "batching.batch_tokens=2048"],
-    "encoder": ["context=hierarchical", "context.model.at=encoder", "batching.batch_tokens=2048"],
-    "decoder": ["context=hierarchical", "context.model.at=decoder", "batching.batch_tokens=3072"],
+    "encoder": ["context=hierarchical_encoder", "batching.batch_tokens=2048"],
+    "decoder": ["context=hierarchical_decoder", "batching.batch_tokens=3072"],
     "both": ["context=hierarchical", "batching.batch_tokens=3072"],
     "shuffled": ["context=hierarchical", "batching.batch_tokens=3072"],
 }

@@ -66,11 +66,11 @@ def rows() -> Iterator[Row]:
         yield row(model, "normalizer=sparsemax")
     for model in ("luong", "bahdanau"):
         yield row(model, "model.num_heads=2")
-        yield row(model, "model.encoder=lstmn")
+        yield row(model, "encoder@model=lstmn")
         yield row(model, "model.fix_norm=true", "tokenizer.joint=false")
-    yield row("luong", "model.encoder=reversed")
+    yield row("luong", "encoder@model=reversed")
     yield row("luong", "model.input_feeding=false")
-    yield row("luong", "model.decoder=lstmn")
+    yield row("luong", "decoder@model=lstmn")
     yield row("luong", "context=concatenate")
     yield row("transformer", "context=hierarchical")
 

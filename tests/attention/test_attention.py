@@ -91,13 +91,13 @@ def test_the_gpu_path_keeps_the_window_and_the_normalizer(
     site = Attention(scorer, WINDOWS[window], NORMALIZERS[normalizer], query_dim=5, key_dim=5, num_heads=3).double()
     queries, keys = (torch.randn(2, 3, n, 5, dtype=torch.float64) for n in (4, 7))
     mask = lengths_to_mask(torch.tensor([7, 4]), 7)[:, None, None, :]
-    asking = windows.Asking(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
+    query_states = windows.QueryStates(torch.randn(2, 4, 15, dtype=torch.float64), torch.arange(4).unsqueeze(0))
     calls, fused = [], fused_attention.inner_product_context
     monkeypatch.setattr(fused_attention, "inner_product_context", lambda *a: calls.append(1) or fused(*a))
     monkeypatch.setattr(fused_attention, "prefers_fused", lambda *_: True)
     projected = site.project_keys(keys)
-    found = site.context(queries, projected, keys, mask, asking)
-    torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, asking)[0])
+    found = site.context(queries, projected, keys, mask, query_states)
+    torch.testing.assert_close(found, site.attend(queries, projected, keys, mask, query_states)[0])
     assert bool(calls) == (scorer is scorers.ScaledDot and normalizer == "softmax" and window != "local_p")
 
 

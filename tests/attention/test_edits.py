@@ -20,7 +20,7 @@ from nmt.attention.edits import (
 from nmt.attention.masks import causal_mask
 from nmt.attention.normalizers import Softmax, Sparsemax
 from nmt.attention.scorers import Additive, General, ScaledDot
-from nmt.attention.windows import Asking, Global, LocalP, View
+from nmt.attention.windows import Global, LocalP, QueryStates, VisibleKeys
 
 SCORES = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(3)).double()
 MASK = causal_mask(5)
@@ -37,7 +37,7 @@ CHANGES = (Off(), Uniform(), Shuffled(), Given([0.5, 0.25, 0.25]), Scaled([0, 2]
 def applied(change, scores=SCORES, mask=MASK, normalizer=None, **edit):
     """The weights of softmax or another normalizer with a change of head 1."""
     weights = (normalizer or Softmax())(scores, mask)
-    return Edit(change, **{"head": 1, **edit})(weights, View(mask), torch.arange(scores.shape[2]).unsqueeze(0))
+    return Edit(change, **{"head": 1, **edit})(weights, VisibleKeys(mask), torch.arange(scores.shape[2]).unsqueeze(0))
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=name)
@@ -148,9 +148,12 @@ def test_the_gaussian_remains_only_if_it_is_not_part_of_the_scores(renormalize):
     window = partial(LocalP, half_width=2, renormalize=renormalize)
     attention = Attention(ScaledDot, window, Softmax, query_dim=7, key_dim=7, num_heads=3).double()
     queries, keys = torch.randn(2, 3, 5, 7).double(), torch.randn(2, 3, 11, 7).double()
-    mask, asking = torch.ones(11, dtype=torch.bool), Asking(torch.randn(2, 5, 21).double(), torch.arange(5)[None])
-    view = attention.window(mask, asking)
+    mask, query_states = (
+        torch.ones(11, dtype=torch.bool),
+        QueryStates(torch.randn(2, 5, 21).double(), torch.arange(5)[None]),
+    )
+    visible = attention.window(mask, query_states)
     with with_parts(attention, edits=[Edit(Uniform(), 1)]):
-        weights = attention.attend(queries, keys, keys, mask, asking)[1][:, 1]
-    equal = (view.mask / view.mask.sum(-1, keepdim=True).double())[:, 1]
-    torch.testing.assert_close(weights, equal if renormalize else equal * view.log_prior[:, 1].exp())
+        weights = attention.attend(queries, keys, keys, mask, query_states)[1][:, 1]
+    equal = (visible.mask / visible.mask.sum(-1, keepdim=True).double())[:, 1]
+    torch.testing.assert_close(weights, equal if renormalize else equal * visible.log_prior[:, 1].exp())

@@ -20,9 +20,9 @@ def mask() -> Tensor:
 
 
 @pytest.fixture
-def asking() -> windows.Asking:
+def query_states() -> windows.QueryStates:
     torch.manual_seed(1)
-    return windows.Asking(torch.randn(2, QUERIES, STATE).double(), torch.arange(QUERIES).unsqueeze(0) * 3)
+    return windows.QueryStates(torch.randn(2, QUERIES, STATE).double(), torch.arange(QUERIES).unsqueeze(0) * 3)
 
 
 def local_p(half_width: int = 2, renormalize: bool = False) -> windows.LocalP:
@@ -30,48 +30,48 @@ def local_p(half_width: int = 2, renormalize: bool = False) -> windows.LocalP:
     return windows.LocalP(STATE, HEADS, half_width, renormalize).double()
 
 
-def test_local_m_sees_the_keys_around_the_target_position(mask: Tensor, asking: windows.Asking) -> None:
-    view = windows.LocalM(STATE, HEADS, half_width=2)(mask, asking)
-    assert view.log_prior is None
+def test_local_m_sees_the_keys_around_the_target_position(mask: Tensor, query_states: windows.QueryStates) -> None:
+    visible = windows.LocalM(STATE, HEADS, half_width=2)(mask, query_states)
+    assert visible.log_prior is None
     for b, length in enumerate(LENGTHS):
-        for i, t in enumerate(asking.positions[0].tolist()):
+        for i, t in enumerate(query_states.positions[0].tolist()):
             center = min(t, length - 1)
             expected = [abs(s - center) <= 2 and s < length for s in range(KEYS)]
-            assert view.mask[b, 0, i].tolist() == expected
+            assert visible.mask[b, 0, i].tolist() == expected
 
 
 def test_a_local_m_window_is_never_empty(mask: Tensor) -> None:
     """Even if the target is longer than source + D."""
-    far = windows.Asking(torch.zeros(2, 40, STATE), torch.arange(40).unsqueeze(0))
+    far = windows.QueryStates(torch.zeros(2, 40, STATE), torch.arange(40).unsqueeze(0))
     for half_width in (0, 1, 10):
         assert windows.LocalM(STATE, HEADS, half_width)(mask, far).mask.any(dim=-1).all()
 
 
 @torch.no_grad()
-def test_local_p_is_equations_9_and_10(mask: Tensor, asking: windows.Asking) -> None:
+def test_local_p_is_equations_9_and_10(mask: Tensor, query_states: windows.QueryStates) -> None:
     """p_t = S sigmoid(v_p . tanh(W_p h_t)), g(s) = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, by plain loops."""
     window = local_p(half_width=2)
-    view = window(mask, asking)
+    visible = window(mask, query_states)
     for b, length in enumerate(LENGTHS):
         for h in range(HEADS):
             for i in range(QUERIES):
-                place = window.place.weight[h] @ torch.tanh(window.hidden.weight @ asking.states[b, i])
+                place = window.place.weight[h] @ torch.tanh(window.hidden.weight @ query_states.states[b, i])
                 p = length / (1 + math.exp(-float(place)))
                 for s in range(KEYS):
-                    assert bool(view.mask[b, h, i, s]) == (abs(s - p) <= 2 and s < length)
-                    assert math.exp(view.log_prior[b, h, i, s]) == pytest.approx(math.exp(-((s - p) ** 2) / 2))
+                    assert bool(visible.mask[b, h, i, s]) == (abs(s - p) <= 2 and s < length)
+                    assert math.exp(visible.log_prior[b, h, i, s]) == pytest.approx(math.exp(-((s - p) ** 2) / 2))
 
 
-def test_p_t_stays_within_the_length_of_its_sentence(mask: Tensor, asking: windows.Asking) -> None:
+def test_p_t_stays_within_the_length_of_its_sentence(mask: Tensor, query_states: windows.QueryStates) -> None:
     window = local_p()
     window.place.weight.data.mul_(100)
-    centers = window.center(mask, asking)
+    centers = window.center(mask, query_states)
     for center, length in zip(centers, LENGTHS, strict=True):
         assert center.ge(0).all()
         assert center.le(length).all()
         assert center.max() > length - 1, "the test reaches the end"
     wider = torch.nn.functional.pad(mask, (0, 6), value=False)
-    assert window.center(wider, asking).equal(centers)
+    assert window.center(wider, query_states).equal(centers)
 
 
 def test_p_t_has_the_digits_of_float32_in_bfloat16() -> None:
@@ -79,7 +79,9 @@ def test_p_t_has_the_digits_of_float32_in_bfloat16() -> None:
     window, length = local_p().bfloat16(), 200
     states = torch.randn(1, QUERIES, STATE).bfloat16()
     place = window.place(torch.tanh(window.hidden(states))).double()
-    center = window.center(torch.ones(1, 1, 1, length, dtype=torch.bool), windows.Asking(states, torch.zeros(1, 1)))
+    center = window.center(
+        torch.ones(1, 1, 1, length, dtype=torch.bool), windows.QueryStates(states, torch.zeros(1, 1))
+    )
     # float32 rounds the exponential, its sum with 1, the quotient and the product.
     exact = (length * place.sigmoid()).transpose(1, 2).unsqueeze(-1)
     torch.testing.assert_close(center.double(), exact, rtol=4 * torch.finfo(torch.float32).eps, atol=0)
@@ -88,8 +90,10 @@ def test_p_t_has_the_digits_of_float32_in_bfloat16() -> None:
 @pytest.mark.parametrize("half_width", [1, 2, 10])
 def test_a_local_p_window_is_never_empty(mask: Tensor, half_width: int) -> None:
     window, extreme = local_p(half_width), torch.tensor([-30.0, -1, 0, 1, 30]).double()
-    asking = windows.Asking(extreme.view(1, 5, 1).expand(2, 5, STATE) * 9, torch.zeros(1, 5, dtype=torch.long))
-    assert window(mask, asking).mask.any(dim=-1).all()
+    query_states = windows.QueryStates(
+        extreme.view(1, 5, 1).expand(2, 5, STATE) * 9, torch.zeros(1, 5, dtype=torch.long)
+    )
+    assert window(mask, query_states).mask.any(dim=-1).all()
 
 
 def site(window: windows.Window) -> Attention:
@@ -105,50 +109,52 @@ def vectors() -> tuple[Tensor, Tensor]:
 
 
 def test_the_gaussian_multiplies_the_weights_after_the_softmax_without_renormalization(
-    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+    mask: Tensor, query_states: windows.QueryStates, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
     window = local_p()
-    view = window(mask, asking)
-    _, weights = site(window).attend(queries, keys, keys, mask, asking)
-    align = (queries @ keys.transpose(-2, -1)).masked_fill(~view.mask, -torch.inf).softmax(dim=-1)
-    torch.testing.assert_close(weights, align * view.log_prior.exp())
-    assert weights.masked_fill(view.mask, 0).eq(0).all(), "outside of the window a weight is exactly 0"
-    share = (align * view.log_prior.exp()).sum(dim=-1)
+    visible = window(mask, query_states)
+    _, weights = site(window).attend(queries, keys, keys, mask, query_states)
+    align = (queries @ keys.transpose(-2, -1)).masked_fill(~visible.mask, -torch.inf).softmax(dim=-1)
+    torch.testing.assert_close(weights, align * visible.log_prior.exp())
+    assert weights.masked_fill(visible.mask, 0).eq(0).all(), "outside of the window a weight is exactly 0"
+    share = (align * visible.log_prior.exp()).sum(dim=-1)
     torch.testing.assert_close(weights.sum(dim=-1), share)
     assert share.lt(1).all()
 
 
 def test_renormalize_adds_the_exponent_of_the_gaussian_to_the_scores(
-    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+    mask: Tensor, query_states: windows.QueryStates, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
     window = local_p(renormalize=True)
-    view = window(mask, asking)
-    _, weights = site(window).attend(queries, keys, keys, mask, asking)
-    scores = queries @ keys.transpose(-2, -1) + view.log_prior
-    torch.testing.assert_close(weights, scores.masked_fill(~view.mask, -torch.inf).softmax(dim=-1))
+    visible = window(mask, query_states)
+    _, weights = site(window).attend(queries, keys, keys, mask, query_states)
+    scores = queries @ keys.transpose(-2, -1) + visible.log_prior
+    torch.testing.assert_close(weights, scores.masked_fill(~visible.mask, -torch.inf).softmax(dim=-1))
 
 
 def test_the_gradient_reaches_the_weights_that_predict_the_position(
-    mask: Tensor, asking: windows.Asking, vectors: tuple[Tensor, Tensor]
+    mask: Tensor, query_states: windows.QueryStates, vectors: tuple[Tensor, Tensor]
 ) -> None:
     queries, keys = vectors
     window = local_p()
-    site(window).context(queries, keys, keys, mask, asking).square().sum().backward()
+    site(window).context(queries, keys, keys, mask, query_states).square().sum().backward()
     for parameter in (window.hidden.weight, window.place.weight):
         assert parameter.grad.abs().sum() > 1e-6
 
 
 @pytest.mark.parametrize("window", [windows.Global(STATE, HEADS), windows.LocalM(STATE, HEADS, 2), local_p()])
-def test_a_widened_view_blocks_the_additional_keys(window: nn.Module, mask: Tensor, asking: windows.Asking) -> None:
-    view = window(mask, asking)
-    wider = view.widened(KEYS + 3)
-    assert wider.mask[..., :KEYS].equal(view.mask)
+def test_a_widened_view_blocks_the_additional_keys(
+    window: nn.Module, mask: Tensor, query_states: windows.QueryStates
+) -> None:
+    visible = window(mask, query_states)
+    wider = visible.widened(KEYS + 3)
+    assert wider.mask[..., :KEYS].equal(visible.mask)
     assert not wider.mask[..., KEYS:].any()
-    if view.log_prior is not None:
+    if visible.log_prior is not None:
         assert wider.log_prior.shape[-1] == KEYS + 3
-        assert wider.log_prior[..., :KEYS].equal(view.log_prior)
+        assert wider.log_prior[..., :KEYS].equal(visible.log_prior)
 
 
 @pytest.mark.parametrize(

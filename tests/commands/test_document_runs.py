@@ -216,19 +216,18 @@ def test_a_loaded_run_translates_documents(inside: Path) -> None:
             {**HIERARCHICAL, "context__sentences": 5000},
             "context.sentences is 5000; it must be a whole number from 0 to",
         ),
-        ({**HIERARCHICAL, "context__model__at": "middle"}, "context.model.at is 'middle'; choose encoder, decoder or"),
         ({**HIERARCHICAL, "data__concat_prob": 0.1}, "data.concat_prob joins unrelated pairs, which share no document"),
         (
             {**HIERARCHICAL, "context__sentences": 9, "batching__batch_tokens": 101},
             "tokens, more than batching.batch_tokens=101: raise batching.batch_tokens to ",
         ),
         (
-            {**HIERARCHICAL, "context__model__at": "encoder", "scorer@decoder_words": "dot"},
+            {**HIERARCHICAL, "context": "hierarchical_encoder", "scorer@decoder_words": "dot"},
             "scorer@decoder_words has no effect, because this model has no attention at decoder_words; leave it out, "
-            "or add context.model.at=both.",
+            "or add context=hierarchical.",
         ),
         (
-            {**HIERARCHICAL, "context__model__at": "encoder", "start_from": "hierarchical"},
+            {**HIERARCHICAL, "context": "hierarchical_encoder", "start_from": "hierarchical"},
             "start_from=hierarchical was trained with different context settings: leave out context= and its settings",
         ),
         (

@@ -29,11 +29,12 @@ def test_every_site_is_explained_with_its_parts(model: str) -> None:
         assert made.queries[name] in " ".join(text.split())
 
 
-@pytest.mark.parametrize("at", ["encoder", "decoder", "both"])
-def test_the_sites_of_a_document_model_are_explained_too(at: str, capsys: pytest.CaptureFixture[str]) -> None:
-    explain(job_of("explain", configuration("explain", ["context=hierarchical", f"context.model.at={at}"])))
+@pytest.mark.parametrize("context", ["hierarchical", "hierarchical_encoder", "hierarchical_decoder"])
+def test_the_sites_of_a_document_model_are_explained_too(context: str, capsys: pytest.CaptureFixture[str]) -> None:
+    explain(job_of("explain", configuration("explain", [f"context={context}"])))
     text = " ".join(capsys.readouterr().out.split())
-    sides = ("encoder", "decoder") if at == "both" else (at,)
+    at = context.removeprefix("hierarchical").strip("_")
+    sides = (at,) if at else ("encoder", "decoder")
     expected = [f"{side}_{level}" for level in ("words", "sentences") for side in sides]
     assert re.findall(r"(\w+): \d+ layers?, \d+ heads?", text)[3:] == expected
     assert ("weights 4 x S x C x S" in text) == (at != "decoder")

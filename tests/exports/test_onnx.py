@@ -20,7 +20,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import Attention, View, normalizers, scorers, windows
+from nmt.attention import Attention, VisibleKeys, normalizers, scorers, windows
 from nmt.config.schema import ContextSettings
 from nmt.data.batch import context_sentences, pad_source
 from nmt.decoding.beam import BeamSearch
@@ -33,7 +33,9 @@ from nmt.exports.onnx import write_onnx
 from nmt.exports.onnx_model import OnnxModel
 from nmt.files import locked
 from nmt.models import Bahdanau, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models.decoders import LSTMDecoder, LSTMNDecoder
 from nmt.models.embeddings import with_plain_weights
+from nmt.models.encoders import Bidirectional, LSTMNEncoder, Reversed
 from nmt.models.norms import LayerNorm, ScaleNorm
 from nmt.runs.load import LoadedRun, load_run
 from nmt.runs.search import build_translator
@@ -65,14 +67,17 @@ RENORMALIZED = partial(windows.LocalP, half_width=3, renormalize=True)
 LOCATION = partial(scorers.Location, max_length=40)
 
 
-def luong(cross: Cross, own: Cross | None = None, **changes: Any) -> Callable[..., Seq2Seq]:
+BIDIRECTIONAL, LSTM = Bidirectional(), LSTMDecoder()
+
+
+def luong(cross: Cross, encoder: Any = BIDIRECTIONAL, decoder: Any = LSTM, **changes: Any) -> Callable[..., Seq2Seq]:
     sizes = {"embedding_dim": 10, "encoder_dim": 12, "decoder_dim": 12, "num_layers": 1, "num_heads": 1}
-    return partial(Luong, cross, own, own, **{**sizes, "input_feeding": True, **changes})
+    return partial(Luong, cross, encoder, decoder, **{**sizes, "input_feeding": True, **changes})
 
 
-def bahdanau(cross: Cross, **changes: Any) -> Callable[..., Seq2Seq]:
+def bahdanau(cross: Cross, encoder: Any = BIDIRECTIONAL, **changes: Any) -> Callable[..., Seq2Seq]:
     sizes = {"embedding_dim": 10, "encoder_dim": 12, "decoder_dim": 12, "maxout_dim": 6, "num_heads": 1}
-    return partial(Bahdanau, cross, **{**sizes, **changes})
+    return partial(Bahdanau, cross, encoder, **{**sizes, **changes})
 
 
 def transformer(encoder: Cross, decoder: Cross, cross: Cross, norm: Any = LayerNorm, **changes: Any) -> Any:
@@ -84,10 +89,10 @@ SPARSE = normalizers.Sparsemax
 MODELS: dict[str, Callable[..., Seq2Seq]] = {
     "luong": luong(site(scorers.General)),
     "luong_reversed": luong(
-        site(scorers.Additive, LOCAL_P, SPARSE), encoder="reversed", num_layers=2, input_feeding=False, fix_norm=True
+        site(scorers.Additive, LOCAL_P, SPARSE), Reversed(), num_layers=2, input_feeding=False, fix_norm=True
     ),
     "luong_lstmn": luong(
-        site(scorers.Concat, RENORMALIZED), site(scorers.Dot), decoder="lstmn", num_heads=2, encoder_dim=8
+        site(scorers.Concat, RENORMALIZED), decoder=LSTMNDecoder(site(scorers.Dot)), num_heads=2, encoder_dim=8
     ),
     "bahdanau": bahdanau(site(LOCATION, LOCAL_M, SPARSE), num_heads=3, fix_norm=True),
     "transformer": transformer(*3 * [site(scorers.ScaledDot)], num_layers=2, fix_norm=True),
@@ -174,7 +179,7 @@ def watched(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: Sequence[Tenso
     """log p and the cross attention weights (layers, sentences, heads, beams, source) of each step of a torch model."""
     found: list[Tensor] = []
 
-    def keep(site: str, layer: int, weights: Tensor, view: View) -> None:
+    def keep(site: str, layer: int, weights: Tensor, visible: VisibleKeys) -> None:
         if site == "cross":
             found.append(weights)
 
@@ -407,12 +412,12 @@ def test_what_onnx_does_not_support_is_refused(base: LoadedRun, tmp_path: Path) 
     joined = base.settings.model_copy(update={"context": ContextSettings(sentences=2)})
     refused("onnx supports only models that read one sentence.*context=none.", base._replace(settings=joined))
     reads_itself = (
-        f"onnx does not support model.encoder=lstmn, which {path} uses, because it attends to its own past at "
-        "every source piece: export a run with another model.encoder, or use engine=torch."
+        f"onnx does not support encoder@model=lstmn, which {path} uses, because it attends to its own past at "
+        "every source piece: export a run with another encoder, or use engine=torch."
     )
     dot = site(scorers.Dot)
-    refused(reads_itself, with_model(base, luong(dot, dot, encoder="lstmn")))
-    refused(reads_itself, with_model(base, bahdanau(dot, encoder_self=dot, encoder="lstmn")))
+    refused(reads_itself, with_model(base, luong(dot, LSTMNEncoder(dot))))
+    refused(reads_itself, with_model(base, bahdanau(dot, LSTMNEncoder(dot))))
     refused(
         "encoder.onnx cannot be written, because torch.onnx cannot express the class Peeking \\(.*\\); use operations "
         "that torch.export can trace for every size, or one of nmt's own classes.",

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.attention import View
+from nmt.attention import VisibleKeys
 from nmt.errors import Mistake
 from nmt.maps.attention_map import SentenceMaps
 from nmt.maps.recorder import Recorder
 
 SOURCE, TARGET = ["▁a", "b", "▁c"], ["▁x"]
-EVERYTHING = View(torch.ones(1, 1, 1, 1, dtype=torch.bool))
+EVERYTHING = VisibleKeys(torch.ones(1, 1, 1, 1, dtype=torch.bool))
 
 
 def recorded() -> tuple[Recorder, dict[tuple[str, int], torch.Tensor]]:
@@ -48,7 +48,7 @@ def test_a_local_window_is_recorded_with_center_mask_and_gaussian() -> None:
     recorder = Recorder()
     weights, mask = torch.rand(2, 3, 7, 5), torch.rand(2, 3, 7, 5) > 0.5
     center, log_prior = torch.rand(2, 3, 7, 1) * 4, -torch.rand(2, 3, 7, 5)
-    recorder("cross", 0, weights, View(mask, center, log_prior))
+    recorder("cross", 0, weights, VisibleKeys(mask, center, log_prior))
     [item] = recorder.sentence(1, SOURCE, TARGET)
     assert item.local is not None
     np.testing.assert_array_equal(item.local.center[0], center[1, :, :2, 0])
@@ -59,7 +59,7 @@ def test_a_local_window_is_recorded_with_center_mask_and_gaussian() -> None:
 def test_a_window_without_a_gaussian_has_none_and_one_center_serves_all_heads() -> None:
     recorder = Recorder()
     mask, center = torch.rand(1, 1, 2, 4) > 0.5, torch.tensor([0, 1]).view(1, 1, 2, 1)
-    recorder("cross", 0, torch.rand(1, 3, 2, 4), View(mask, center))
+    recorder("cross", 0, torch.rand(1, 3, 2, 4), VisibleKeys(mask, center))
     [item] = recorder.sentence(0, SOURCE, TARGET)
     assert item.local is not None
     assert item.local.prior is None

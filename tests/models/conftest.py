@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, normalizers, windows
 from nmt.config.nodes import CONFIGS, make
 from nmt.models import Bahdanau, DocumentModel, Luong, Seq2Seq, Transformer, VocabularySizes
+from nmt.models.hierarchical import HierarchicalAttention
 from nmt.models.norms import LayerNorm, ScaleNorm
 
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
@@ -17,6 +19,15 @@ PAPER_SCORERS = {"bahdanau": "additive", "luong": "general", "transformer": "sca
 SCORERS = {
     path.stem: make(yaml.safe_load(path.read_text())["scorer"]) for path in sorted((CONFIGS / "scorer").glob("*.yaml"))
 }
+
+
+ENCODERS = sorted(path.stem for path in (CONFIGS / "encoder").glob("*.yaml"))
+
+
+def network(group: str, name: str, attention: Callable[..., Attention]) -> Any:
+    """A choice of the group encoder or decoder; one that attends to its own past does so with this attention."""
+    node = yaml.safe_load((CONFIGS / group / f"{name}.yaml").read_text())[group]
+    return make(node | {"attention": None}, attention=attention) if "attention" in node else make(node)
 
 
 def build(
@@ -52,10 +63,10 @@ def build(
         sizes = {"dim": 12, "ffn_dim": 17, "num_heads": 3, "num_layers": 2}
         made = Transformer(own, own, cross, norm, norm_first=norm_first, fix_norm=fix_norm, **sizes, **shared)
     elif model == "luong":
-        luongs = {"num_layers": 2, "input_feeding": input_feeding, "encoder": encoder, "decoder": decoder}
-        made = Luong(cross, own, own, **luongs, **recurrent, **shared)
+        networks = network("encoder", encoder, own), network("decoder", decoder, own)
+        made = Luong(cross, *networks, num_layers=2, input_feeding=input_feeding, **recurrent, **shared)
     else:
-        made = Bahdanau(cross, own, encoder=encoder, maxout_dim=7, **recurrent, **shared)
+        made = Bahdanau(cross, network("encoder", encoder, own), maxout_dim=7, **recurrent, **shared)
     return made.double().eval()
 
 
@@ -70,7 +81,9 @@ def build_document_model(
     torch.manual_seed(7)
     attention = partial(Attention, SCORERS[scorer or "scaled_dot"], windows.Global, normalizer)
     heads = {"transformer": 3, "luong": 2, "bahdanau": 7 if at == "decoder" else 1}[model]
-    made = DocumentModel(sentence, *[attention] * 4, at=at, ffn_dim=13, num_heads=heads, dropout=0.3)
+    context = partial(HierarchicalAttention, attention, attention)
+    contexts = {side: context if at in (side, "both") else None for side in ("encoder", "decoder")}
+    made = DocumentModel(sentence, **contexts, ffn_dim=13, num_heads=heads, dropout=0.3)
     return made.double().eval()
 
 
@@ -91,7 +104,6 @@ def scorers() -> dict[str, Callable[..., nn.Module]]:
 
 ROWS = {f"{model}-{scorer}": partial(build, model, scorer) for model in MODELS for scorer in SCORERS} | {
     "luong-general-without feeding": partial(build, "luong", "general", input_feeding=False),
-    "luong-general-reversed": partial(build, "luong", "general", encoder="reversed"),
     "transformer-scaled_dot-post-norm": partial(build, "transformer", "scaled_dot", norm_first=False),
     "transformer-scaled_dot-scale_norm": partial(build, "transformer", "scaled_dot", norm=ScaleNorm),
 }
@@ -104,6 +116,11 @@ ROWS |= {
     f"{model}-general-{name}": partial(build, model, "general", window=window, num_heads=1 if model == "luong" else 2)
     for model in MODELS
     for name, window in WINDOWS.items()
+}
+ROWS |= {
+    f"{model}-general-{encoder}": partial(build, model, "general", encoder=encoder)
+    for model in ("bahdanau", "luong")
+    for encoder in ENCODERS
 }
 LSTMN = partial(build, encoder="lstmn")
 ROWS |= {f"bahdanau-{scorer}-lstmn": partial(LSTMN, "bahdanau", scorer) for scorer in SCORERS}

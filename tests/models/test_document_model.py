@@ -83,7 +83,7 @@ def test_only_the_side_that_is_read_matters(model):
         changed = EXAMPLES[2]._replace(earlier=[tuple(pair) for pair in pairs])
         same = torch.equal(logits(model, [EXAMPLES[2]]), logits(model, [changed]))
         # The decoder's states of earlier targets attend to their sources too.
-        expected = model.at == "encoder" if side == 1 else False
+        expected = model.decoder_context is None if side == 1 else False
         assert same == expected, reads
 
 
@@ -162,19 +162,19 @@ def test_both_levels_by_loops(scorers):
 def test_the_watched_weights_of_each_level_sum_to_one(model):
     batch, seen = collate(EXAMPLES), {}
 
-    def watch(site, layer, weights, view):
+    def watch(site, layer, weights, visible):
         seen[site] = weights
-        assert not weights[~view.mask.expand_as(weights)].any()
+        assert not weights[~visible.mask.expand_as(weights)].any()
 
     plain = logits(model, EXAMPLES)
     watched = model(batch.source, batch.source_mask, batch.target_input, watch, batch.context)
     torch.testing.assert_close(watched, plain)
-    places = {"both": ("encoder", "decoder")}.get(model.at, (model.at,))
-    for place in places:
-        for level in ("words", "sentences"):
-            sums = seen[f"{place}_{level}"].sum(dim=-1)
-            torch.testing.assert_close(sums[1:], torch.ones_like(sums[1:]))
-            assert not sums[0].any()
+    of_document = [site for site in model.sites if site not in model.sentence_sites]
+    assert of_document
+    for site in of_document:
+        sums = seen[site].sum(dim=-1)
+        torch.testing.assert_close(sums[1:], torch.ones_like(sums[1:]))
+        assert not sums[0].any()
     assert set(seen) <= set(model.sites)
 
 
@@ -196,11 +196,6 @@ def test_a_sentence_model_refuses_context(make_model):
     batch = collate(EXAMPLES)
     with pytest.raises(Mistake, match="Transformer reads single sentences; use a DocumentModel for documents"):
         make_model("transformer", "dot").encode(batch.source, batch.source_mask, context=batch.context)
-
-
-def test_an_unknown_place_is_refused(document_model):
-    with pytest.raises(Mistake, match=r"context\.model\.at is 'middle'; choose encoder, decoder or both"):
-        document_model(at="middle")
 
 
 def test_the_projected_words_of_a_missing_sentence_are_masked(scorers):

@@ -258,15 +258,15 @@ def test_maps_of_a_prefix_are_the_first_rows(model, sentences, close):
 def test_a_view_contains_the_blocked_keys_and_the_gaussian(model, sentences, close):
     source, mask, target = sentences
     seen = []
-    model(source, mask, target, watch=lambda site, layer, weights, view: seen.append((site, weights, view)))
-    for site, weights, view in seen:
-        assert weights.masked_fill(view.mask, 0).eq(0).all(), "weight on what the window blocks"
+    model(source, mask, target, watch=lambda site, layer, weights, visible: seen.append((site, weights, visible)))
+    for site, weights, visible in seen:
+        assert weights.masked_fill(visible.mask, 0).eq(0).all(), "weight on what the window blocks"
         with_keys = weights[:, :, 1:] if site in own_past(model) else weights
         assert with_keys.gt(0).any(dim=-1).all()
         local = any(isinstance(m, (LocalM, LocalP)) for m in model.modules())
-        assert (view.center is not None) == (local and site == "cross")
-        if view.log_prior is not None and not view.renormalized:
-            shares = (weights / view.log_prior.exp()).sum(dim=-1)
+        assert (visible.center is not None) == (local and site == "cross")
+        if visible.log_prior is not None and not visible.renormalized:
+            shares = (weights / visible.log_prior.exp()).sum(dim=-1)
             close(shares, torch.ones_like(shares))
 
 

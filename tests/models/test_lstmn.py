@@ -9,8 +9,7 @@ from nmt.attention import Attention, windows
 from nmt.attention.edits import Change, Edit, with_parts
 from nmt.attention.normalizers import Softmax
 from nmt.attention.scorers import Additive
-from nmt.errors import Mistake
-from nmt.models.lstmn import LSTMN, given_site
+from nmt.models.lstmn import LSTMN
 from nmt.runs.precision import with_precision
 
 LENGTHS = torch.tensor([7, 3, 5])
@@ -19,9 +18,9 @@ LENGTHS = torch.tensor([7, 3, 5])
 class OnThePrevious(Change):
     """All weight on the last allowed key."""
 
-    def __call__(self, weights, view):
+    def __call__(self, weights, visible):
         places = torch.arange(weights.shape[-1])
-        last = view.mask.sum(dim=-1, keepdim=True) - 1
+        last = visible.mask.sum(dim=-1, keepdim=True) - 1
         return (places == last).to(weights.dtype).expand(weights.shape)
 
 
@@ -76,13 +75,13 @@ def test_the_equations_of_the_paper(lstmn, inputs, close):
 
 def test_the_map_is_strictly_below_the_diagonal_and_blank_at_padding(lstmn, inputs):
     seen = []
-    lstmn(inputs, LENGTHS, lambda weights, view: seen.append((weights, view)))
-    ((weights, view),) = seen
+    lstmn(inputs, LENGTHS, lambda weights, visible: seen.append((weights, visible)))
+    ((weights, visible),) = seen
     assert weights.shape == (3, 1, 7, 7)
     positions = torch.arange(7)
     for row, length in enumerate(LENGTHS):
         past = (positions < positions[:, None]) & (positions < length)
-        assert view.mask[row, 0].equal(past)
+        assert visible.mask[row, 0].equal(past)
         assert weights[row, 0].gt(0).equal(past)
 
 
@@ -97,13 +96,13 @@ def test_nothing_later_reaches_an_earlier_state(lstmn, inputs):
 def test_an_initial_state_replaces_the_missing_past(lstmn, inputs):
     h, c = (torch.randn(3, 6, dtype=torch.float64) for _ in range(2))
     position = torch.zeros(3, dtype=torch.long)
-    hidden, cell, tape = lstmn.step(inputs[:, 0], (h, c), lstmn.start(h), position)
+    hidden, cell, past = lstmn.step(inputs[:, 0], (h, c), lstmn.start(h), position)
     expected = lstmn.cell(inputs[:, 0], (h, c))
     assert hidden.equal(expected[0])
     assert cell.equal(expected[1])
     assert tape.summary.equal(h)
-    again = lstmn.step(inputs[:, 1], (h, c), tape, position + 1)[0]
-    unused = lstmn.step(inputs[:, 1], (h + 1, c + 1), tape, position + 1)[0]
+    again = lstmn.step(inputs[:, 1], (h, c), past, position + 1)[0]
+    unused = lstmn.step(inputs[:, 1], (h + 1, c + 1), past, position + 1)[0]
     assert again.equal(unused), "only the first position reads it"
 
 
@@ -122,7 +121,7 @@ def test_a_decoder_keeps_its_past_in_float32_under_autocast(make_model, sentence
         model(source, mask, target).float().square().mean().backward()
         memory = model.encode(source, mask)
         _, state = model.step(target[:, :1], model.start(memory, beams=1), memory)
-    assert {part.dtype for tape in state.tapes for part in tape} == {torch.float32}
+    assert {part.dtype for past in state.past for part in past} == {torch.float32}
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
@@ -142,8 +141,3 @@ def test_the_choice_of_networks_decides_which_sites_there_are(make_model):
     both = make_model("luong", "general", encoder="lstmn", decoder="lstmn").sites
     assert {site: len(layers) for site, layers in both.items()} == {"encoder_self": 2, "decoder_self": 2, "cross": 1}
     assert [*make_model("bahdanau", "general", encoder="lstmn").sites] == ["encoder_self", "cross"]
-
-
-def test_a_network_without_its_attention_is_refused():
-    with pytest.raises(Mistake, match=r"^model\.encoder=lstmn needs an attention, but model\.encoder_self is null; re"):
-        given_site(None, "model.encoder=lstmn", "encoder_self")

@@ -72,12 +72,12 @@ def test_a_choice_for_a_site_that_the_model_lacks_is_refused() -> None:
     with pytest.raises(
         Mistake,
         match=r"^scorer@encoder_self has no effect, because this model has no attention at encoder_self; leave it out, "
-        r"or add model\.encoder=lstmn\.$",
+        r"or add encoder@model=lstmn\.$",
     ):
         check_buildable(run_settings("model=luong", "scorer@encoder_self=dot"))
-    with pytest.raises(Mistake, match=r"^normalizer@decoder_self has no effect, .* model\.decoder=lstmn\.$"):
+    with pytest.raises(Mistake, match=r"^normalizer@decoder_self has no effect, .* decoder@model=lstmn\.$"):
         check_buildable(run_settings("model=luong", "normalizer@decoder_self=sparsemax"))
-    check_buildable(run_settings("model=luong", "model.encoder=lstmn", "scorer@encoder_self=dot"))
+    check_buildable(run_settings("model=luong", "encoder@model=lstmn", "scorer@encoder_self=dot"))
     check_buildable(run_settings("model=transformer", "scorer@encoder_self=dot"))
 
 
