@@ -5,8 +5,9 @@ from typing import get_args
 import pytest
 
 from nmt.cli.compose import configuration
+from nmt.commands.explain_settings import ExplainSettings
 from nmt.config.nodes import make
-from nmt.config.schema import ExplainSettings, RunSettings
+from nmt.config.schema import RunSettings
 from nmt.models import VocabularySizes
 from nmt.serving.questions import Site as LabSite
 from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES, SITES

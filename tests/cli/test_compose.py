@@ -196,7 +196,11 @@ def test_a_sweep_runs_every_combination(compose: Compose) -> None:
         (["seed=abc"], "seed is abc; it must be a whole number of at least 0."),
         (["optimizer.lr=fast"], "optimizer.lr is fast; it must be a number above 0, such as 0.001."),
         (["search.beam_size=99999999999999999999"], "search.beam_size is 99999999999999999999; it must be at most"),
-        (["model.norm=scale_norm"], "model.norm must be a group of settings, not 'scale_norm'"),
+        (
+            ["model=luong", "model.encoder=lstmn"],
+            "'model.encoder=lstmn' chooses a part of model. Write encoder@model=lstmn.",
+        ),
+        (["model.norm=scale_norm"], "'model.norm=scale_norm' chooses a part of model. Write norm@model=scale_norm."),
         (["data=files", "data.valid=A"], "data.train is missing. Add data.train=VALUE to the command."),
         (
             ["data=files"],
