@@ -66,7 +66,7 @@ TINY = [
 ]
 
 # The folders in which the annotations are checked at every call; see check_annotations.
-CHECKED = {"attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "training"}
+CHECKED = {"attention", "data", "decoding", "evaluation", "kernels", "maps", "models", "pages", "training"}
 
 jaxtyping.config.update("jaxtyping_disable", True)
 

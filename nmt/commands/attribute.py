@@ -12,6 +12,7 @@ from nmt.insight.forced_maps import MakeMaps
 from nmt.insight.map_export import export_maps, map_files
 from nmt.insight.provenance import described_attribution
 from nmt.maps.drawing import Drawing
+from nmt.pages.viewer import draw_formats
 from nmt.runs.load import load_run
 
 
@@ -42,4 +43,6 @@ def attribute(job: Job[AttributeSettings]) -> None:
     whole = DrawingSettings(**look, site=next(iter(sites)), layer=None, head=None, grid=False, row="predicts")
     drawing = Drawing(whole, sites)
     made_by = {"method": settings.method, "contrast": settings.contrast, "steps": settings.steps}
-    export_maps(run, files, settings, drawing, make_maps, made_by)
+    folder = export_maps(run, files, settings, drawing, make_maps, made_by)
+    for line in draw_formats(folder, drawing, files.out):
+        print(line)

@@ -6,9 +6,9 @@ from nmt.commands.draw_attention_settings import DrawAttentionSettings
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.files import check_writable, folder_to_write
-from nmt.maps.drawing import Drawing, draw
+from nmt.maps.drawing import Drawing
 from nmt.maps.map_files import MANIFEST, MapFolder, map_folders
-from nmt.maps.viewer import viewed_runs, write_viewer
+from nmt.pages.viewer import draw_formats, viewed_runs, write_viewer
 
 
 def draw_attention(job: Job[DrawAttentionSettings]) -> None:
@@ -26,7 +26,7 @@ def draw_attention(job: Job[DrawAttentionSettings]) -> None:
             out = folders[0].path
         else:
             out = _folder_without_other_maps(settings.out, folders[0].path)
-        for line in draw(folders[0], drawing, out, settings.lines):
+        for line in draw_formats(folders[0], drawing, out, settings.lines):
             print(line)
         return
     if settings.formats != ["viewer"]:

@@ -9,6 +9,7 @@ from nmt.insight.forced_maps import forced_maps
 from nmt.insight.map_export import export_encoder_maps, export_maps, map_files
 from nmt.insight.provenance import described_sites
 from nmt.maps.drawing import Drawing
+from nmt.pages.viewer import draw_formats
 from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import load_encoder
 from nmt.runs.load import load_run
@@ -33,8 +34,11 @@ def export_attention(job: Job[ExportAttentionSettings]) -> None:
         elif "alignments" in formats:
             raise Mistake(f"formats includes alignments, but {settings.run_dir} has no targets: leave alignments out.")
         settings = settings.model_copy(update={"site": site, "formats": formats})
-        export_encoder_maps(encoder, files, settings, Drawing(settings, described_sites(encoder.model)))
-        return
-    run = load_run(Path(settings.run_dir), settings.device)
-    drawing = Drawing(settings, described_sites(run.model))
-    export_maps(run, files, settings, drawing, forced_maps)
+        drawing = Drawing(settings, described_sites(encoder.model))
+        folder = export_encoder_maps(encoder, files, settings, drawing)
+    else:
+        run = load_run(Path(settings.run_dir), settings.device)
+        drawing = Drawing(settings, described_sites(run.model))
+        folder = export_maps(run, files, settings, drawing, forced_maps)
+    for line in draw_formats(folder, drawing, files.out):
+        print(line)

@@ -12,12 +12,12 @@ from nmt.config.schema import RunSettings, TrainSettings
 from nmt.errors import CheckFailed
 from nmt.models import Seq2Seq
 from nmt.models.embeddings import with_plain_weights
+from nmt.pages.film import write_film
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import LoadedRun, choose_device
 from nmt.runs.precision import with_precision
 from nmt.runs.record import peak_memory_mib, print_run
 from nmt.scoring.run_scores import score_test_split
-from nmt.training.attention_probes import write_film
 from nmt.training.begin import begin
 from nmt.training.loop import run_training
 from nmt.training.prepared import Prepared
@@ -52,5 +52,5 @@ def score(prepared: Prepared[RunSettings, Seq2Seq], found: Config, in_sweep: boo
         ) from error
     test = {"test": [score.record() for score in scores]} if scores else {}
     run.write_metrics({**prepared.record, **found, "finished": True, "scores": test, "peak_memory_mib": memory})
-    write_film(run)
+    write_film(run.path / "probes")
     print_run(run.path, scores)

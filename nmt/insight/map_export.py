@@ -1,4 +1,4 @@
-"""Writes the maps of each line of a file to a folder, with pictures, tables and a page."""
+"""Writes the maps of each line of a file to a folder."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from nmt.insight.encoder_maps import encoder_maps
 from nmt.insight.forced_maps import IdPair, MakeMaps, first_ranked
 from nmt.insight.provenance import described_files, described_run
 from nmt.maps.attention_map import SentenceMaps
-from nmt.maps.drawing import LEFT_OUT, Drawing, clear, draw
+from nmt.maps.drawing import LEFT_OUT, Drawing, clear
 from nmt.maps.map_files import MANIFEST, MapFolder, write_maps
 from nmt.pace import Pace
 from nmt.runs.encoder import LoadedEncoder
@@ -61,8 +61,8 @@ def export_maps(
     drawing: Drawing,
     make_maps: MakeMaps,
     made_by: Mapping[str, Any] | None = None,
-) -> None:
-    """Writes the maps that `make_maps` makes for each line, then draws them, and prints the paths of all files.
+) -> MapFolder:
+    """Writes the maps that `make_maps` makes for each line, and prints the path of their manifest.
 
     The targets are the lines of the target file or the hypotheses of the search. `made_by` is added to the manifest's
     `made_from`. Raises Mistake if no line has maps.
@@ -84,12 +84,12 @@ def export_maps(
         **described_files(source, target),
         "search": None if target else search_config(run.settings.search, settings.search),
     }
-    _write_and_draw(
+    return _written(
         files, pairs, limits, settings, drawing, made_from, lambda some: make_maps(run, some, settings.batch_tokens)
     )
 
 
-def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> None:
+def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> MapFolder:
     """Like `export_maps`, for a pretrained encoder, which reads source lines without targets.
 
     Raises Mistake if a target file is given, or if no line has maps.
@@ -107,7 +107,7 @@ def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFi
     }
     pairs = first_ranked(lines, [[]] * len(lines))
     limits = {"source": encoder.model.max_source}
-    _write_and_draw(
+    return _written(
         files,
         pairs,
         limits,
@@ -118,7 +118,7 @@ def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFi
     )
 
 
-def _write_and_draw(
+def _written(
     files: MapFiles,
     pairs: Sequence[IdPair],
     limits: Mapping[str, int | None],
@@ -126,8 +126,8 @@ def _write_and_draw(
     drawing: Drawing,
     made_from: Mapping[str, Any],
     make_maps: Callable[[Sequence[IdPair]], Iterator[SentenceMaps]],
-) -> None:
-    """Writes and draws the maps of all readable pairs; `limits` gives the longest input of the model for each side."""
+) -> MapFolder:
+    """Writes the maps of all readable pairs; `limits` gives the longest input of the model for each side."""
     source, _, out = files
     reasons = [_why_left_out(pair, limits, settings.max_tokens) for pair in pairs]
     readable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
@@ -158,8 +158,7 @@ def _write_and_draw(
             left_out[0][0].line,
             left_out[0][1],
         )
-    for line in draw(folder, drawing, out):
-        print(line)
+    return folder
 
 
 def _check_free(out: Path, *, overwrite: bool) -> None:

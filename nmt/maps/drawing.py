@@ -1,4 +1,4 @@
-"""Makes pictures, tables, alignments, diagnostics and the viewer's page from a folder of attention maps."""
+"""Makes pictures, tables, alignments and diagnostics from a folder of attention maps."""
 
 import csv
 import logging
@@ -18,7 +18,6 @@ from nmt.maps.links import Choice, chosen_map
 from nmt.maps.map_files import MapFolder, file_stem
 from nmt.maps.plots import Look, heat_map, heat_map_grid
 from nmt.maps.symmetrization import LINKS, all_links, pharaoh
-from nmt.maps.viewer import viewed_runs, write_viewer
 from nmt.maps.words import LabeledMap, labeled, spaced
 from nmt.pace import Pace
 from nmt.tables import Table
@@ -97,29 +96,22 @@ class Drawing:
         return Look(title, rows, columns, self.settings.width, self.settings.max_weight)
 
 
-def draw(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
-    """Writes the chosen formats for all lines or the given ones, and yields the text to print: the paths and a table.
+def draw_tables(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    """Writes tables, alignments and diagnostics, if chosen, and yields the text to print: the paths and a table.
 
-    Alignments always cover all lines. Raises Mistake if a line has no maps, and if no picture can be drawn.
+    Alignments always cover all lines. Raises Mistake if a line has no maps.
     """
-    wanted = folder.lines if lines is None else lines
     formats = drawing.settings.formats
     if "csv" in formats:
-        yield from _tables(folder, drawing, out / "csv", wanted)
+        yield from _tables(folder, drawing, out / "csv", lines)
     if "alignments" in formats:
         yield from _alignments(folder, drawing, out / "alignments")
     if "diagnostics" in formats:
-        yield from _diagnostics(folder, drawing, out, wanted)
-    if "viewer" in formats:
-        write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
-        yield str(out / "viewer.html")
-    # Pictures come last, because drawing them fails if the width is too small for every picture.
-    if kinds := [kind for kind in PICTURES if kind in formats]:
-        yield from _pictures(folder, drawing, out / "pictures", wanted, kinds)
+        yield from _diagnostics(folder, drawing, out, lines)
 
 
 def clear(out: Path) -> None:
-    """Deletes the files that `draw` makes, recognized by their names, and folders left empty; nothing else."""
+    """Deletes the files that are made from maps, recognized by their names, and folders left empty; nothing else."""
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
     for name, pattern in _FOLDERS.items():
@@ -130,10 +122,15 @@ def clear(out: Path) -> None:
             (out / name).rmdir()
 
 
-def _pictures(
-    folder: MapFolder, drawing: Drawing, target: Path, lines: Sequence[int], kinds: Sequence[str]
-) -> Iterator[str]:
-    """Draws every sentence that fits; some lines of a file may be too long for the width."""
+def draw_pictures(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int]) -> Iterator[str]:
+    """Draws the chosen kinds of pictures of every sentence that fits, and yields their paths.
+
+    Some lines of a file may be too long for the width. Raises Mistake if no picture can be drawn.
+    """
+    kinds = [kind for kind in PICTURES if kind in drawing.settings.formats]
+    if not kinds:
+        return
+    target = out / "pictures"
     target.mkdir(exist_ok=True)
     pace, total = Pace("sentences drawn"), folder.number(lines)
     drawn, refused = 0, ""

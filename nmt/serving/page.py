@@ -5,8 +5,10 @@ from pathlib import Path
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse
 
-_OWN = Path(__file__).with_name("page")
-_SHARED = Path(__file__).parents[1] / "maps" / "viewer_page"
+from nmt import pages
+
+_OWN = Path(pages.__file__).with_name("lab_page")
+_SHARED = Path(pages.__file__).with_name("viewer_page")
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 FILES = {
     **{path.name: path for path in sorted(_OWN.iterdir()) if path.suffix in _KINDS},

@@ -1,6 +1,5 @@
-"""Attention probes: maps of the same sentences at each validation, and the page that plays them as a film."""
+"""Attention probes: maps of the same sentences at each validation."""
 
-import logging
 import shutil
 from collections.abc import Sequence
 from itertools import islice
@@ -11,15 +10,10 @@ from lightning.pytorch.callbacks import Callback
 
 from nmt.data.batch import Example
 from nmt.data.corpus import file_pair
-from nmt.errors import Mistake
 from nmt.insight.forced_maps import IdPair, forced_maps
 from nmt.insight.provenance import described_files, described_run, described_sites
-from nmt.maps.map_files import MapFolder, map_folders, write_maps
-from nmt.maps.viewer import viewed_runs, write_viewer
-from nmt.runs.directory import RunDirectory
+from nmt.maps.map_files import write_maps
 from nmt.runs.load import LoadedRun
-
-logger = logging.getLogger(__name__)
 
 # Maps of longer sentences are not readable.
 _MOST_PIECES = 60
@@ -63,16 +57,3 @@ def thin_out(steps: list[Path]) -> None:
     if len(steps) > _MOST_STEPS:
         for folder in steps[1:-1:2]:
             shutil.rmtree(folder)
-
-
-def write_film(run: RunDirectory) -> None:
-    """Writes the page that plays the probes of all steps, if there are any."""
-    path = run.path / _FOLDER
-    try:
-        # A folder without a manifest was left by a process that was stopped while writing.
-        folders = [MapFolder(folder) for folder in map_folders(path) if folder != path]
-        if folders:
-            write_viewer(path / "viewer.html", viewed_runs(folders))
-    except (OSError, Mistake) as error:
-        # A finished run must not fail because of a picture.
-        logger.warning("The film of the probes in %s could not be written: %s", path, error)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, SentenceMaps
-from nmt.maps.viewer import ViewedRun, write_viewer
+from nmt.pages.viewer import ViewedRun, write_viewer
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SHOWN = "document.querySelector('#heat').toDataURL()"

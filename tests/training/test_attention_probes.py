@@ -1,23 +1,20 @@
 """The probes of a training, and their film."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from attention_runs import export, job
+from attention_runs import export
 from jobs import job_of
 
 from nmt.cli.compose import configuration
-from nmt.commands.draw_attention import draw_attention
 from nmt.commands.train import train
 from nmt.data.batch import Example
 from nmt.insight.forced_maps import IdPair
 from nmt.maps.map_files import MapFolder
-from nmt.runs.directory import RunDirectory
-from nmt.training.attention_probes import probe_pairs, thin_out, write_film
+from nmt.training.attention_probes import probe_pairs, thin_out
 
 
 def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run: str) -> None:
@@ -36,25 +33,6 @@ def test_a_training_leaves_the_same_sentences_at_each_validation_and_a_film(run:
     page = (Path(run) / "probes" / "viewer.html").read_text(encoding="utf-8")
     assert "step 2" in page
     assert "step 4" in page
-
-
-def test_the_probes_of_a_run_are_drawn_together(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    probes = ["maps_luong/probes", "maps_bahdanau/probes/step_0000004"]
-    draw_attention(job("draw_attention", maps=probes, formats=["viewer"], out=str(tmp_path)))
-    page = (tmp_path / "viewer.html").read_text(encoding="utf-8")
-    assert "step 4 (maps_luong/probes/step_0000004)" in page
-    assert "step 4 (maps_bahdanau/probes/step_0000004)" in page
-    assert '"step 2"' in page
-
-
-def test_a_probe_that_was_not_finished_is_no_part_of_the_film(here: Path) -> None:
-    run = RunDirectory(here / "maps_luong")
-    (run.path / "probes" / "step_0000003" / "maps").mkdir(parents=True)
-    write_film(run)
-    page = (run.path / "probes" / "viewer.html").read_text(encoding="utf-8")
-    shutil.rmtree(run.path / "probes" / "step_0000003")
-    assert '"step 2"' in page
-    assert '"step 3"' not in page
 
 
 @pytest.mark.parametrize("name", ["maps_luong", "maps_averaged"])
@@ -82,19 +60,6 @@ def test_of_many_steps_every_second_one_is_deleted_but_not_the_ends(tmp_path: Pa
     thin_out(steps)
     left = sorted(int(path.name.removeprefix("step_")) for path in tmp_path.iterdir())
     assert left == list(range(0, 101, 2))
-
-
-def test_a_damaged_probe_costs_the_film_and_not_the_run(here: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = RunDirectory(here / "maps_luong")
-    file = next((run.path / "probes" / "step_0000002" / "maps").iterdir())
-    whole = file.read_bytes()
-    file.write_bytes(b"")
-    write_film(run)
-    file.write_bytes(whole)
-    assert (
-        f"film of the probes in {run.path / 'probes'} could not be written: {file} is missing or differs from its "
-        "manifest" in caplog.text
-    )
 
 
 def test_the_probes_are_the_first_validation_pairs_that_are_short_enough() -> None:

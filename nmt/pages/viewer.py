@@ -7,7 +7,7 @@ import re
 import textwrap
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -18,6 +18,7 @@ from nmt.errors import Mistake
 from nmt.files import atomic_write
 from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
+from nmt.maps.drawing import Drawing, draw_pictures, draw_tables
 from nmt.maps.map_files import MapFolder
 from nmt.maps.words import merge_pieces, text_of
 
@@ -72,6 +73,20 @@ def viewed_runs(folders: Sequence[MapFolder], lines: Sequence[int] | None = None
         ViewedRun(f"{name} ({folder.path})" if count[name] > 1 else name, folder.sentences(lines))
         for name, folder in zip(names, folders, strict=True)
     ]
+
+
+def draw_formats(folder: MapFolder, drawing: Drawing, out: Path, lines: Sequence[int] | None = None) -> Iterator[str]:
+    """Writes the chosen formats for all lines or the given ones, and yields the text to print: the paths and a table.
+
+    Alignments always cover all lines. Raises Mistake if a line has no maps, and if no picture can be drawn.
+    """
+    wanted = folder.lines if lines is None else lines
+    yield from draw_tables(folder, drawing, out, wanted)
+    if "viewer" in drawing.settings.formats:
+        write_viewer(out / "viewer.html", viewed_runs([folder], wanted))
+        yield str(out / "viewer.html")
+    # Pictures come last, because drawing them fails if the width is too small for every picture.
+    yield from draw_pictures(folder, drawing, out, wanted)
 
 
 def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:

@@ -19,6 +19,9 @@ from nmt.maps.links import rates
 from nmt.maps.words import labeled
 from nmt.serving.page import FILES
 
+# Checking annotations would slow down the server, which runs in this process.
+pytestmark = pytest.mark.unchecked
+
 TEXT = "one two three."
 EVERYTHING = (
     "run=maps_transformer&second=maps_luong&text=one two three.&unit=words&layer=0&head=1&row=1&column=2"

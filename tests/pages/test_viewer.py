@@ -16,7 +16,7 @@ from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, 
 from nmt.errors import Mistake
 from nmt.maps.attention_map import BOS, EOS, LocalWindow, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
-from nmt.maps.viewer import ViewedRun, write_viewer
+from nmt.pages.viewer import ViewedRun, write_viewer
 
 
 def index_of(page: str) -> dict[str, Any]:

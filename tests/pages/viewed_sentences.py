@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nmt.maps.attention_map import BOS, EOS, AttentionMap, LocalWindow, SentenceMaps
-from nmt.maps.viewer import ViewedRun, write_viewer
+from nmt.pages.viewer import ViewedRun, write_viewer
 
 SOURCE = ["▁These", "▁ca", "ts", "▁are", "▁asleep", "."]
 TARGET = ["▁Những", "▁con", "▁mè", "o", "▁này", "▁đang", "▁ngủ", "."]

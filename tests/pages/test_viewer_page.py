@@ -11,7 +11,7 @@ import pytest
 from viewed_sentences import EVIL_SOURCE, HEADS, LAYERS, SOURCE, TARGET, cross, peak, peaky, sentence
 
 from nmt.maps.attention_map import BOS, EOS, SentenceMaps
-from nmt.maps.viewer import ViewedRun, write_viewer
+from nmt.pages.viewer import ViewedRun, write_viewer
 
 Open = Callable[..., Any]
 

@@ -1,0 +1,69 @@
+"""Fixtures: a server of the tiny runs, called in this process."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+
+from nmt.serving.application import application
+from nmt.serving.batcher import Batcher
+from nmt.serving.gallery import Gallery
+from nmt.serving.service import Access, Limits, Service
+
+LIMITS = Limits(characters=200, sentences=10, alternatives=3, body_bytes=5000, seconds=60.0)
+Serve = Callable[..., TestClient]
+
+
+@pytest.fixture(scope="module")
+def gallery(folder: Path) -> Gallery:
+    """The runs maps_luong and maps_transformer; one of them fits into memory."""
+    return Gallery([folder / "maps_luong", folder / "maps_transformer"], "cpu", "float32", max_models=1)
+
+
+@pytest.fixture
+def serve(gallery: Gallery) -> Iterator[Serve]:
+    """Starts a server, with changed limits or access."""
+    clients: list[TestClient] = []
+
+    def start(
+        limits: Limits = LIMITS,
+        keys: frozenset[str] = frozenset(),
+        metrics_token: str | None = None,
+        origins: tuple[str, ...] = (),
+        max_waiting: int = 100,
+    ) -> TestClient:
+        batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=max_waiting)
+        access = Access(keys, metrics_token, origins)
+        client = TestClient(application(Service(gallery, batcher, limits, access)), raise_server_exceptions=False)
+        clients.append(client.__enter__())
+        return client
+
+    yield start
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def client(serve: Serve) -> TestClient:
+    """A server as it is by default."""
+    return serve()
+
+
+@pytest.fixture(scope="module")
+def address(gallery: Gallery) -> Iterator[str]:
+    """The address of a server in a thread, for clients that need a real connection."""
+    limits = replace(LIMITS, characters=1000, body_bytes=100_000)
+    batcher = Batcher(gallery, batch_tokens=400, batch_window=0.0, max_waiting=100)
+    app = application(Service(gallery, batcher, limits, Access(frozenset(), None, ())))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.05)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
