@@ -50,6 +50,7 @@ lint: .venv/installed-dev
 	$(VENV) ruff format --check
 	$(VENV) ruff check
 	$(VENV) mypy
+	@scripts/lint_pages/run
 
 soak: .venv/installed-dev
 	FUZZ=soak OMP_NUM_THREADS=1 $(VENV) pytest -n auto --maxprocesses=4 --hypothesis-show-statistics tests/test_fuzz.py

@@ -3,7 +3,6 @@
 import base64
 import json
 import logging
-import re
 import textwrap
 import zlib
 from collections import Counter
@@ -20,14 +19,11 @@ from nmt.maps.attention_map import AttentionMap, SentenceMaps
 from nmt.maps.diagnostics import head_entropies
 from nmt.maps.drawing import Drawing, draw_pictures, draw_tables
 from nmt.maps.map_files import MapFolder
-from nmt.maps.words import merge_pieces, text_of
+from nmt.maps.words import text_of
+from nmt.pages.bundle import WEB, bundle
 
 logger = logging.getLogger(__name__)
 
-_PAGE = Path(__file__).with_name("viewer_page")
-# The scripts share one scope; this is the order in which a browser reads them. The first three are modules that the
-# lab's page also uses.
-_SCRIPTS = ("matrix", "pieces", "colors", "data", "view", "panel", "heat_map", "controls", "start")
 _STYLE_HERE, _SCRIPT_HERE, _DATA_HERE = "<!-- STYLE -->", "<!-- SCRIPT -->", "<!-- DATA -->"
 _STEPS = 255
 # Rounding in bfloat16 or over a long sum can raise a weight above 1.
@@ -99,11 +95,9 @@ def write_viewer(path: Path, runs: Sequence[ViewedRun]) -> None:
     """
     if not runs:
         raise Mistake("There are no runs to view; pass at least one run with its sentences.")
-    template = (_PAGE / "page.html").read_text(encoding="utf-8")
-    template = template.replace(_STYLE_HERE, (_PAGE / "style.css").read_text(encoding="utf-8"))
-    scripts = "\n".join((_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    scripts = re.sub("^export ", "", scripts, flags=re.MULTILINE)
-    before, after = template.replace(_SCRIPT_HERE, scripts).split(_DATA_HERE)
+    template = (WEB / "viewer.html").read_text(encoding="utf-8")
+    template = template.replace(_STYLE_HERE, (WEB / "style.css").read_text(encoding="utf-8"))
+    before, after = template.replace(_SCRIPT_HERE, bundle("viewer.js")).split(_DATA_HERE)
     with atomic_write(path) as part, part.open("w", encoding="utf-8") as page:
         page.write(before)
         index = {"runs": [_write_run(page, number, run) for number, run in enumerate(runs)]}
@@ -176,7 +170,7 @@ def _entry(sentence: SentenceMaps) -> dict[str, Any]:
         "rank": sentence.rank,
         "score": sentence.score,
         "label": f"{sentence.line}{rank}: {text}",
-        "sequences": [{"pieces": labels, "words": merge_pieces(labels)} for labels in sequences],
+        "sequences": sequences,
         "sites": sites,
     }
 

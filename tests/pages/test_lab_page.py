@@ -198,9 +198,9 @@ def test_the_keyboard_moves_the_cell(page: Any) -> None:
 
 
 def test_every_label_is_there_in_both_languages(page: Any, address: str) -> None:
-    names = page.evaluate("import('/page/text.js').then((text) => text.labelNames)")
+    names = page.evaluate("import('/page/i18n.js').then((module) => module.labelNames)")
     assert names["en"] == names["vi"]
-    used = "".join(path.read_text(encoding="utf-8") for name, path in FILES.items() if name != "text.js")
+    used = "".join(path.read_text(encoding="utf-8") for name, path in FILES.items() if name != "i18n.js")
     assert [name for name in names["en"] if f'"{name}"' not in used] == []
     page.goto(f"{address}/?lang=vi")
     page.locator("#run option").first.wait_for(state="attached")

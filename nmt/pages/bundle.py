@@ -1,0 +1,50 @@
+"""Turns a page's ES modules into one module, for a page that opens from disk: browsers load no modules from there."""
+
+import re
+from pathlib import Path
+
+WEB = Path(__file__).with_name("web")
+"""The folder of the modules, style sheets and templates."""
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]*)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async function|function|const|class) (\w+))", re.MULTILINE)
+_UNSAFE = re.compile(r"</script|<!--", re.IGNORECASE)
+
+
+def bundle(entry: str) -> str:
+    """The entry module and everything that it imports, as one module.
+
+    Each module becomes a function that runs once and returns its exports, so modules may use the same names. The
+    modules import by relative paths and without `as`, export only functions, classes and single constants by name,
+    and import each other in no circle. Raises ValueError otherwise, and if a module cannot stand inside <script>.
+    """
+    parts: list[str] = []
+    exports: dict[Path, list[str]] = {}
+
+    def add(path: Path, importers: tuple[Path, ...]) -> None:
+        if path in importers:
+            raise ValueError(f"{path.name} imports itself through {importers[-1].name}.")
+        if path in exports:
+            return
+        text = path.read_text(encoding="utf-8")
+        for names, source in _IMPORT.findall(text):
+            imported = (path.parent / source).resolve()
+            add(imported, (*importers, path))
+            if missing := set(re.findall(r"\w+", names)) - set(exports[imported]):
+                raise ValueError(f"{path.name} imports {sorted(missing)[0]}, which {imported.name} does not export.")
+        body = _IMPORT.sub(lambda match: f"const {match[1]} = {_variable((path.parent / match[2]).resolve())};\n", text)
+        exports[path] = [name for _, name in _EXPORT.findall(text)]
+        body = _EXPORT.sub(r"\1", body)
+        if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
+            raise ValueError(f"{path.name} has a form of import or export that cannot be bundled: {left[0]}")
+        if _UNSAFE.search(body):
+            raise ValueError(f"{path.name} has a text that ends a script; split it.")
+        result = f"return {{ {', '.join(exports[path])} }};\n" if exports[path] else ""
+        parts.append(f"const {_variable(path)} = (() => {{\n{body}{result}}})();\n")
+
+    add(WEB / entry, ())
+    return "\n".join(parts)
+
+
+def _variable(path: Path) -> str:
+    return "$" + re.sub(r"\W", "_", str(path.relative_to(WEB).with_suffix("")))

@@ -1,0 +1,68 @@
+// @ts-check
+// Elements of a page.
+
+/**
+ * An element that has an id in the page, with the properties of fields, boxes and tables.
+ * @typedef {HTMLElement & { value: any } & Pick<HTMLInputElement,
+ *   "checked" | "disabled" | "max" | "placeholder" | "reportValidity" | "type">
+ *   & Pick<HTMLDetailsElement, "open"> & Pick<HTMLSelectElement, "options"> & Pick<HTMLTableElement, "rows">
+ *   & Pick<HTMLAnchorElement, "href">} PageElement
+ * @typedef {Record<string, string | number | boolean>} Attributes
+ * @typedef {{ ctrlKey: boolean, metaKey: boolean, altKey: boolean }} Modifiers
+ */
+
+/** The elements of the page by their ids. @type {Record<string, PageElement>} */
+export const element = Object.fromEntries([...document.querySelectorAll("[id]:not(script)")].map((item) => [item.id, /** @type {any} */ (item)]));
+
+/**
+ * The descendant that a selector names. It must exist.
+ * @param {ParentNode} root @param {string} selector @returns {HTMLElement}
+ */
+export const part = (root, selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+
+/** The element under a pointer or with the focus that matches a selector. @param {Event} event @param {string} selector */
+export const hit = (event, selector) => /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(selector));
+
+/**
+ * @template {Element} E
+ * @param {E} item @param {Attributes} attributes @param {(Node | string)[]} children
+ */
+export function filled(item, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) item.setAttribute(name, String(value));
+  item.append(...children);
+  return item;
+}
+
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag @param {Attributes} attributes @param {(Node | string)[]} children
+ */
+export const make = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
+
+/** @param {string} text @param {() => void} act */
+export function button(text, act) {
+  const item = make("button", { type: "button" }, text);
+  item.addEventListener("click", act);
+  return item;
+}
+
+/** A table whose first row and first column are headers. @param {HTMLElement} table @param {string[][]} rows */
+export function fillTable(table, rows) {
+  table.replaceChildren(...rows.map((cells, r) => make("tr", {}, ...cells.map((text, c) =>
+    (r === 0 || c === 0) && text ? make("th", { scope: r === 0 ? "col" : "row" }, text) : make("td", {}, text)))));
+}
+
+/** @param {PageElement} select @param {(string | number)[][]} choices value and text of each @param {string | number} chosen */
+export function fillSelect(select, choices, chosen) {
+  select.replaceChildren(...choices.map(([value, text]) => new Option(String(text), String(value), false, String(value) === String(chosen))));
+  select.disabled = choices.length < 2;
+}
+
+/** @param {number} value @param {number} most */
+export const clamp = (value, most, least = 0) => Math.min(Math.max(value, least), most);
+
+/** Whether a key belongs to a shortcut of the browser. @param {Modifiers} event */
+export const hasModifier = (event) => event.ctrlKey || event.metaKey || event.altKey;
+
+/** The move of an arrow key: rows down and columns to the right. @type {Record<string, [number, number]>} */
+export const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

@@ -1,0 +1,58 @@
+// @ts-check
+// The engine that asks the server which serves the page.
+
+import { Unreachable } from "./interface.js";
+
+const key = new URLSearchParams(location.search).get("api_key");
+
+/** @template T @param {Promise<T>} promise @returns {Promise<T>} */
+async function reached(promise) {
+  try { return await promise; } catch (error) {
+    throw error instanceof DOMException && error.name === "AbortError" ? error : new Unreachable(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Sends a question, and returns the answer if it is no error. @param {string} path @param {AbortSignal} signal @param {object} [question] */
+async function send(path, signal, question) {
+  const headers = { ...key ? { authorization: `Bearer ${key}` } : {}, ...question ? { "content-type": "application/json" } : {} };
+  const answer = await reached(fetch(`/v1/${path}`, { ...question ? { method: "POST", body: JSON.stringify(question) } : {}, headers, signal }));
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer;
+}
+
+/** @param {string} path @param {AbortSignal} signal @param {object} [question] */
+const answered = async (path, signal, question) => (await send(path, signal, question)).json();
+
+/** Reads server-sent events: `beams` after each step, then `done` or `error`. @type {import("./interface.js").Engine["translate"]} */
+async function translate(question, signal, tell) {
+  const { body } = await send("translate/stream", signal, question);
+  const reader = /** @type {ReadableStream<any>} */ (body).pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Unreachable("the stream ended early");
+    const blocks = (waiting + value).split("\n\n");
+    waiting = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const [name, data] = block.split("\n").map((line) => line.slice(line.indexOf(": ") + 2));
+      const content = JSON.parse(data);
+      if (name === "error") throw new Error(content.error);
+      if (name === "done") return content;
+      tell(content);
+    }
+  }
+}
+
+/** @type {import("./interface.js").Engine} */
+export const http = {
+  runs: (signal) => answered("runs", signal),
+  describe: (run, signal) => answered(`runs/${encodeURIComponent(run)}`, signal),
+  examples: (run, signal) => answered(`examples?run=${encodeURIComponent(run)}`, signal),
+  translate,
+  attend: (question, signal) => answered("attend", signal, question),
+  intervene: (question, signal) => answered("intervene", signal, question),
+  alternatives: (question, signal) => answered("alternatives", signal, question),
+  explain: (question, signal) => answered("explain", signal, question),
+  attribute: (question, signal) => answered("attribute", signal, question),
+  align: (question, signal) => answered("align", signal, question),
+};

@@ -1,0 +1,96 @@
+// @ts-check
+// What computes behind the lab's page. `http.js` asks a server; whatever else has these methods can take its place.
+
+/**
+ * Every method takes a signal, and stops computing once that is aborted. Its promise is then rejected with an
+ * `AbortError`; with `Unreachable` if the engine does not answer; and with an Error that has a sentence for the user if
+ * the question cannot be answered.
+ * @typedef {object} Engine
+ * @property {(signal: AbortSignal) => Promise<Run[]>} runs the runs that can be asked; at least one
+ * @property {(run: string, signal: AbortSignal) => Promise<Description>} describe
+ * @property {(run: string, signal: AbortSignal) => Promise<Pair[]>} examples
+ *   sentences in the languages of the run whose alignment is known; an empty list if there are none
+ * @property {(question: Question & Partial<Location>, signal: AbortSignal, tell: (step: Step) => void) => Promise<Found>} translate
+ *   searches, and calls `tell` after each step; a step has a map if the question has a site
+ * @property {(question: Question, signal: AbortSignal) => Promise<Translation>} attend
+ *   forces the target, by default the run's own translation, and returns its attention
+ * @property {(question: Question & { changes: Change[] }, signal: AbortSignal) => Promise<Intervention>} intervene
+ * @property {(question: Question & { number: number }, signal: AbortSignal) => Promise<{ alternatives: Alternative[][] }>} alternatives
+ *   the most likely pieces at each position
+ * @property {(question: Question & Location & { row: number }, signal: AbortSignal) => Promise<Cells>} explain
+ *   one row of a map with every number behind it
+ * @property {(question: Question & { method: string, contrast?: string }, signal: AbortSignal) => Promise<Attribution>} attribute
+ *   what each piece of the target depends on
+ * @property {(question: Question & Omit<Location, "site"> & { guess: number[][] }, signal: AbortSignal) => Promise<Alignment>} align
+ *   compares the known alignment of an example with a guess, the model's and the diagonal
+ */
+
+/** @typedef {{ name: string, source: string, target: string }} Run languages as codes, such as en */
+/** @typedef {{ source: string, target: string }} Pair */
+/** @typedef {{ site: string, layer: number | null, head: number | null }} Location null: all, or their mean */
+/**
+ * @typedef {object} Description
+ * @property {Record<string, { layers: number, heads: number }>} sites
+ * @property {{ beam_size: number | null, length_penalty: number | null }} search null if it cannot be set
+ */
+/**
+ * @typedef {object} Question about a sentence, and a translation of it
+ * @property {string} run
+ * @property {string} text the source
+ * @property {string} [target] the translation
+ * @property {number[]} [target_ids] the translation as piece ids
+ * @property {number[]} [prefix_ids] what the translation begins with
+ * @property {number | null} [beam_size] null: as the run's configuration says
+ * @property {number | null} [length_penalty]
+ */
+/** @typedef {{ pieces: string[], log_prob: number }} Hypothesis log_prob in nats */
+/** @typedef {{ text: string, beams: Hypothesis[], map?: SiteMaps }} Step the unfinished hypotheses, best first, and the map of the first */
+/** @typedef {{ ids: number[], score: number }} Found the translation, and the score that the search ranks it by */
+/**
+ * @typedef {object} SiteMaps
+ * @property {string[]} outputs the pieces that the rows predict
+ * @property {string[]} columns
+ * @property {number[][][][]} weights by layer, head, row and column
+ */
+/**
+ * @typedef {object} Translation
+ * @property {string} text
+ * @property {number[]} ids
+ * @property {string[]} pieces including the end
+ * @property {number[]} log_probs of each piece in nats
+ * @property {number} log_prob
+ * @property {Record<string, SiteMaps>} maps by site
+ */
+/**
+ * @typedef {{ site: string, layer?: number | null, head?: number | null, steps?: number[], [key: string]: unknown }} Change
+ *   what /v1/intervene accepts: `way` with its values, or the `temperature`, `normalizer` or `half_width` of a layer
+ */
+/** @typedef {{ intact: Translation, forced: Translation, changed: Translation }} Intervention `forced` has the pieces of `intact`, scored with the changes; `changed` is what the search finds with them */
+/** @typedef {{ piece: string, id: number, log_prob: number }} Alternative */
+/**
+ * @typedef {object} Cells scores[i] = score(query, keys[i]), weights = normalizer(scores), context = sum of weights[i] values[i]
+ * @property {string} scorer the name of its class
+ * @property {string} normalizer
+ * @property {string[]} columns
+ * @property {number[]} query after the scorer's projection
+ * @property {number[][]} keys
+ * @property {number[] | null} vector v of an additive score
+ * @property {number[]} scores
+ * @property {boolean[]} allowed
+ * @property {number[] | null} log_prior of a local-p window
+ * @property {number[]} weights
+ * @property {number[][]} values
+ * @property {number[]} context
+ */
+/** @typedef {{ outputs: string[], columns: string[], attribution: number[][] }} Attribution */
+/**
+ * @typedef {object} Alignment links are [source word, target word]
+ * @property {number[][]} weights by target word and source word
+ * @property {number[][]} sure
+ * @property {number[][]} possible
+ * @property {Record<string, number[][]>} links of `model`, `diagonal` and, if there is one, `guess`
+ * @property {Record<string, Record<"aer" | "precision" | "recall", number>>} rates
+ */
+
+/** The engine does not answer. */
+export class Unreachable extends Error {}

@@ -1,0 +1,191 @@
+// @ts-check
+// A map as a heat map: rows are the target, columns the source.
+
+import { colorOf, colorOfDifference, css } from "./colors.js";
+import { clamp, hit } from "./dom.js";
+import { listen, marked, measured, picture, replace, short, svg, widthOf } from "./draw.js";
+
+/** @typedef {import("./draw.js").Cell} Cell */
+/** @typedef {import("./map.js").AttentionMap} AttentionMap */
+/**
+ * @typedef {object} Layout sizes and positions in pixels, and the labels as far as there is room
+ * @property {number} cell the side of a cell
+ * @property {number} font
+ * @property {string[]} rows
+ * @property {string[]} columns
+ * @property {number} left where the cells begin
+ * @property {number} top
+ * @property {number} width
+ * @property {number} height
+ * @property {number} [legend] where the color scale begins, if the drawing has one
+ */
+/**
+ * @typedef {object} Look
+ * @property {number} most the weight with the last color
+ * @property {Cell | null} selection
+ * @property {string} [name] what a screen reader says; without it, the drawing is skipped by the keyboard
+ * @property {boolean} [signed] whether weights may be negative, as in a difference
+ * @property {(cell: Cell) => void} [choose] called with the cell that is clicked or reached by the arrow keys
+ * @property {(row: number, column: number) => string} [tip]
+ * @property {(cell: { row: number, column: number, weight: number, done: boolean }) => void} [drag]
+ *   called while a cell is dragged up or down, and with `done` when it is released
+ */
+
+const GAP = 1, DRAG_PIXELS = 120, LEGEND = 34, LONGEST_LABEL = 130;
+
+/** The layout with the names of the axes and a legend. @param {HTMLElement} place @param {AttentionMap} map @returns {Layout} */
+export function annotatedLayout(place, { rows, columns }) {
+  const left = Math.max(...rows.map((text) => widthOf(text)), 40), slant = Math.max(...columns.map((text) => widthOf(text))) * Math.SQRT1_2;
+  const room = /** @type {HTMLElement} */ (place.parentElement).clientWidth - left - slant;
+  const cell = clamp(Math.floor(room / columns.length), 44, 20), top = slant + 28, bottom = top + cell * rows.length;
+  return {
+    cell, font: 13, rows: rows.map((text) => short(text)), columns: columns.map((text) => short(text)), left, top,
+    width: left + Math.max(cell * columns.length, 160) + slant, height: bottom + LEGEND, legend: bottom + 12,
+  };
+}
+
+/**
+ * The layout without names and legend. Cells are as large as the width allows, but never too small to read.
+ * @param {HTMLElement} place @param {AttentionMap} map @returns {Layout}
+ */
+export function bareLayout(place, { rows, columns }) {
+  const room = place.clientWidth;
+  const guess = Math.max(...rows.map((text) => measured(text, 14)), 20);
+  const cell = clamp(Math.floor((room - Math.min(guess, LONGEST_LABEL) - 46) / columns.length), 34, 15);
+  const font = clamp(Math.round(cell * 0.62), 14, 11);
+  const clipped = (/** @type {string} */ text) => {
+    let end = text.length;
+    const cut = () => end < text.length ? `${text.slice(0, end)}…` : text;
+    while (end > 1 && measured(cut(), font) > LONGEST_LABEL) end--;
+    return cut();
+  };
+  const shown = { rows: rows.map(clipped), columns: columns.map(clipped) };
+  const widths = shown.columns.map((text) => measured(text, font));
+  const left = Math.ceil(Math.max(...shown.rows.map((text) => measured(text, font)))) + 9;
+  const top = Math.ceil(Math.max(...widths) * Math.SQRT1_2 + font);
+  const over = Math.max(...widths.map((width, i) => (width + font) * Math.SQRT1_2 - (columns.length - i - 0.5) * cell), 2);
+  return { cell, font, ...shown, left, top, width: left + cell * columns.length + Math.ceil(over), height: top + cell * rows.length + 3 };
+}
+
+/**
+ * Draws a map. The result marks another selection without drawing everything again.
+ * @param {HTMLElement} place @param {AttentionMap} map @param {Layout} layout @param {Look} look
+ * @returns {(selection: Cell | null) => void}
+ */
+export function drawHeatMap(place, map, layout, { most, selection, name, signed = false, choose, tip, drag }) {
+  const { cell, font, left, top } = layout;
+  const wide = cell * map.columns.length, high = cell * map.rows.length;
+  const root = picture(layout.width, layout.height, name);
+  if (font !== 13) root.style.fontSize = `${font}px`;
+  const paint = (/** @type {number} */ weight) => css((signed ? colorOfDifference : colorOf)(most > 0 ? weight / most : 0));
+  root.append(svg("rect", { class: "grid", fill: "#ddd", x: left - GAP, y: top - GAP, width: wide + GAP, height: high + GAP }));
+  if (map.names) {
+    root.append(svg("text", { class: "axis", x: left, y: 12 }, `${map.names[1]} →`), svg("text", { class: "axis", x: 0, y: top - 6 }, `${map.names[0]} ↓`));
+  }
+  // The whole strip of a label can be hit, not only its letters.
+  const label = (/** @type {string} */ text, /** @type {string} */ full, /** @type {object} */ data, /** @type {object} */ at, /** @type {object} */ strip) => root.append(
+    svg("rect", { class: "hit", fill: "none", ...data, ...strip }),
+    svg("text", { class: "label", ...data, ...at }, ...marked(text), svg("title", {}, full)),
+  );
+  const below = font * 0.35; // from the middle of a line to its baseline
+  layout.columns.forEach((text, column) => {
+    const transform = `translate(${left + (column + 0.5) * cell + below / 2} ${top - 5}) rotate(-45)`;
+    label(text, map.columns[column], { "data-column": column }, { transform }, { transform, x: 0, y: -0.75 * font, width: top * Math.SQRT2, height: font });
+  });
+  layout.rows.forEach((text, row) => {
+    const y = top + row * cell;
+    label(text, map.rows[row], { "data-row": row }, { x: left - 8, y: y + cell / 2 + below, "text-anchor": "end" }, { x: 0, y, width: left, height: cell });
+    map.columns.forEach((_, column) => {
+      const x = left + column * cell, blocked = map.isBlocked?.(row, column) ?? false;
+      root.append(svg("rect", {
+        class: blocked ? "cell blocked" : "cell", x, y, width: cell - GAP, height: cell - GAP,
+        fill: paint(map.weights[row][column]), "data-row": row, "data-column": column,
+      }, ...tip ? [svg("title", {}, tip(row, column))] : []));
+      if (blocked) root.append(svg("path", { class: "cross", d: `M${x + 4} ${y + cell - 5}L${x + cell - 5} ${y + 4}` }));
+    });
+    const center = map.centers?.[row];
+    for (const [kind, width] of /** @type {[string, number][]} */ (center == null ? [] : [["halo", 5], ["center-line", 2]])) {
+      root.append(svg("rect", { class: kind, x: left + (/** @type {number} */ (center) + 0.5) * cell - width / 2, y, width, height: cell - GAP }));
+    }
+  });
+  if (layout.legend) root.append(...legend(left, layout.legend, most, signed, paint));
+  const select = (/** @type {Cell | null} */ chosen) => mark(root, map, layout, chosen);
+  select(selection);
+  if (choose) listen(root, map, selection, choose);
+  if (drag) listenToDrag(root, map, drag, paint);
+  replace(place, root);
+  return select;
+}
+
+/**
+ * The color scale, from 0 (or the most negative difference) to the largest weight on the page.
+ * @param {number} x @param {number} y @param {number} most @param {boolean} signed @param {(weight: number) => string} paint
+ */
+function legend(x, y, most, signed, paint) {
+  const steps = 24, from = signed ? -most : 0, width = 100 / steps;
+  const shown = (/** @type {number} */ value) => (most < 0.1 && value ? value.toPrecision(2) : value.toFixed(2)).replace("-", "−");
+  return [
+    svg("text", { class: "axis", x: x - 6, y: y + 10, "text-anchor": "end" }, shown(from)),
+    ...[...Array(steps).keys()].map((step) => svg("rect", {
+      x: x + step * width, y, width: width + 0.5, height: 10, fill: paint(from + (most - from) * step / (steps - 1)),
+    })),
+    svg("text", { class: "axis", x: x + 106, y: y + 10 }, shown(most)),
+  ];
+}
+
+/**
+ * Outlines the selected row or column and the selected cell, and marks their labels.
+ * @param {SVGElement} root @param {AttentionMap} map @param {Layout} layout @param {Cell | null} selection
+ */
+function mark(root, map, { left, top, cell }, selection) {
+  const { row, column } = selection ?? { row: null, column: null };
+  for (const old of root.querySelectorAll(".outline, .cursor")) old.remove();
+  for (const label of /** @type {NodeListOf<SVGElement>} */ (root.querySelectorAll(".label"))) {
+    label.classList.toggle("chosen", label.dataset.row === String(row) || label.dataset.column === String(column));
+  }
+  const box = (/** @type {string} */ kind, /** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ columns, /** @type {number} */ rows) => root.append(svg("rect", {
+    class: kind, x: left + x * cell - 1, y: top + y * cell - 1, width: cell * columns + 1, height: cell * rows + 1,
+  }));
+  const hasColumn = column !== null && column < map.columns.length;
+  if (row !== null && row < map.rows.length) {
+    box("outline", 0, row, map.columns.length, 1);
+    if (hasColumn) box("cursor", column, row, 1, 1);
+  } else if (hasColumn) box("outline", column, 0, 1, map.rows.length);
+}
+
+/**
+ * Dragging a cell up raises its weight, and dragging it down lowers it. A touch scrolls instead.
+ * @param {SVGElement} root @param {AttentionMap} map @param {NonNullable<Look["drag"]>} drag
+ * @param {(weight: number) => string} paint
+ */
+function listenToDrag(root, map, drag, paint) {
+  /** @type {{ cell: HTMLElement, row: number, column: number, y: number, weight: number | null } | null} */
+  let held = null;
+  const number = root.appendChild(svg("text", { class: "dragged" }));
+  root.addEventListener("pointerdown", (event) => {
+    const cell = hit(event, ".cell:not(.blocked)");
+    if (event.pointerType === "touch" || event.button !== 0 || !cell) return;
+    held = { cell, row: Number(cell.dataset.row), column: Number(cell.dataset.column), y: event.clientY, weight: null };
+    root.setPointerCapture(event.pointerId);
+  });
+  root.addEventListener("pointermove", (event) => {
+    if (!held || (held.weight === null && Math.abs(event.clientY - held.y) < 4)) return;
+    const { cell, row, column } = held;
+    held.weight = clamp(map.weights[row][column] + (held.y - event.clientY) / DRAG_PIXELS, 1);
+    cell.setAttribute("fill", paint(held.weight));
+    number.textContent = held.weight.toFixed(2);
+    number.setAttribute("x", String(Number(cell.getAttribute("x")) + 4));
+    number.setAttribute("y", String(Number(cell.getAttribute("y")) - 4));
+    drag({ row, column, weight: held.weight, done: false });
+  });
+  root.addEventListener("pointercancel", () => { held = null; });
+  root.addEventListener("pointerup", () => {
+    const released = held;
+    held = null;
+    if (!released) return;
+    const { cell, row, column, weight } = released;
+    if (weight !== null) drag({ row, column, weight, done: true });
+    // The pointer was captured, so the root receives the click that follows.
+    else cell.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  });
+}

@@ -1,0 +1,515 @@
+// @ts-check
+// The lab's page from top to bottom: it asks for a sentence's translation, shows it with its maps, and asks again after
+// each change.
+
+import { darkness } from "./colors.js";
+import { button, clamp, element, fillSelect, hasModifier, make, part } from "./dom.js";
+import { annotatedLayout, drawHeatMap } from "./heat_map.js";
+import { fillLabels, label, language } from "./i18n.js";
+import { drawAttribution, fitAttribution, listenToAttribution, showAttribution, shownAttribution } from "./lab/attribution.js";
+import { engine, isOutdated, latest, sentenceOf } from "./lab/asking.js";
+import { drawBeam } from "./lab/beam.js";
+import { drawGuess, listenToGuess, setPairs } from "./lab/guess.js";
+import { chooseForLayer, chosenForLayer, drawInspector, setWeight } from "./lab/inspector.js";
+import { selectedMap, tipOf } from "./lab/maps.js";
+import { pictureOf, pngFile, save, svgFile } from "./lab/save.js";
+import { readAddress, selectedPlace, state, writeAddress } from "./lab/state.js";
+import { quoted, signed } from "./lab/wording.js";
+import { drawLines } from "./lines.js";
+import { MEAN, SITES, choicesOf, differenceOf } from "./map.js";
+
+/** @typedef {import("./engine/interface.js").Translation} Translation */
+/** @typedef {import("./engine/interface.js").Description} Description */
+/** @typedef {import("./engine/interface.js").Question} Question */
+/** @typedef {import("./lab/maps.js").LabMap} LabMap */
+/** @typedef {import("./draw.js").Cell} Cell */
+/** @typedef {import("./map.js").Choice} Choice */
+/** @typedef {HTMLElement} Section with a heading, a verdict and a map */
+
+// Sentences unlike those of the embedded corpus: models trained on that corpus fail on them.
+/** @type {Record<string, string>} */
+const OUTSIDE = {
+  en: "The parliament passed the new budget on Tuesday.",
+  vi: "Quốc hội đã thông qua ngân sách mới hôm thứ Ba.",
+};
+
+/** @type {import("./engine/interface.js").Run[]} */
+let runs = [];
+/**
+ * The engine's answers to the latest question.
+ * @typedef {object} Answers
+ * @property {Translation | null} intact the run's own translation
+ * @property {Translation | null} forced its pieces with changed attention
+ * @property {Translation | null} changed the translation that the search finds with changed attention
+ * @property {Translation | null} other the second run's own translation
+ * @property {Translation | null} reading the second run's maps for the text of `intact`
+ * @property {Translation | null} original the translation without the kept beginning
+ */
+/** @type {Answers} */
+const NONE = { intact: null, forced: null, changed: null, other: null, reading: null, original: null };
+let answers = NONE;
+// The runs and the sentence that they belong to.
+let subject = { run: "", source: "", second: "" };
+/** The search for the question `asked`. @typedef {{ asked: string, steps: import("./engine/interface.js").Hypothesis[][], ids: number[], score: number }} Search */
+/** @type {Search} */
+const NO_SEARCH = { asked: "", steps: [], ids: [], score: 0 };
+let beam = NO_SEARCH;
+
+const runNamed = (/** @type {string} */ name) => runs.find((run) => run.name === name);
+/** @param {Translation | null} translation */
+const shownMap = (translation, layer = state.layer, head = state.head) => translation ? selectedMap(translation.maps[state.site], layer, head) : null;
+const mapOfSecond = (/** @type {Translation | null} */ translation) => shownMap(translation, state.otherLayer, state.otherHead);
+
+// ---------------------------------------------------------------- asking
+
+let turn = 0;
+
+/** Asks for everything that the page shows. A later call supersedes this one. */
+async function refresh() {
+  const mine = ++turn;
+  /** @template T @param {Promise<T>} promise */
+  const current = async (promise) => {
+    const answer = await promise;
+    if (mine !== turn) throw new DOMException("A later call has begun.", "AbortError");
+    return answer;
+  };
+  /** @param {string} kind @param {Question} question */
+  const attend = (kind, question) => latest(kind, (signal) => engine.attend(question, signal));
+  writeAddress();
+  element.results.ariaBusy = "true";
+  if (!isCurrent()) showAttribution(null);
+  element.status.classList.remove("error");
+  element.status.textContent = label(state.text.trim() ? "waiting" : "empty");
+  try {
+    await current(fitChoices());
+    const { run, second, text: source, prefix } = state;
+    if (!source.trim()) { forget(); return; }
+    const search = { beam_size: state.beamSize, length_penalty: state.lengthPenalty };
+    const question = { run, text: source, prefix_ids: prefix, ...search };
+    const asked = JSON.stringify(question);
+    if (beam.asked !== asked || !state.changes.length) beam = { asked, ...await current(watched(question, () => mine === turn)) };
+    const changes = state.changes.flatMap((edit) => edit.changes), given = { ...question, target_ids: beam.ids };
+    const first = changes.length ? await current(latest("intervene", (signal) => engine.intervene({ ...given, changes }, signal)))
+      : { intact: await current(attend("attend", given)), forced: null, changed: null };
+    const original = prefix.length ? await current(attend("whole", { run, text: source, ...search })) : null;
+    const asSecond = { run: second, text: source, ...search };
+    const [other, reading] = second ? await current(Promise.all([
+      attend("own", asSecond), first.intact.text ? attend("reading", { ...asSecond, target: first.intact.text }) : null,
+    ])) : [null, null];
+    // Assign all at once, so that the page never mixes answers to different questions.
+    answers = { ...first, original, other, reading };
+    subject = { run, source, second };
+    element.status.textContent = "";
+    show();
+    element.results.ariaBusy = "false";
+  } catch (error) { report(error); }
+}
+
+/** Whether the answers belong to the selected run and sentence. */
+const isCurrent = () => answers.intact !== null && subject.run === state.run && subject.source === state.text;
+
+/**
+ * Runs the search. If there are no changes, the translation appears piece by piece with its map.
+ * @param {Question} question @param {() => boolean} isLatest
+ */
+async function watched(question, isLatest) {
+  /** @type {Search["steps"]} */
+  const steps = [];
+  const paragraph = part(element.intact, ".translation"), growing = !state.changes.length;
+  if (growing) {
+    element.intact.hidden = false;
+    showNames();
+    showVerdict(element.intact, "");
+  }
+  const { ids, score } = await latest("translate", (signal) => engine.translate({ ...question, ...growing ? selectedPlace() : {} }, signal, ({ text, beams, map }) => {
+    steps.push(beams);
+    if (!map || !isLatest()) return;
+    paragraph.textContent = text;
+    // The answer contains only the selected map.
+    const shown = selectedMap(map, 0, 0);
+    drawMap(element.intact, shown, shown.most, null, () => {});
+  }));
+  return { steps, ids, score };
+}
+
+/** @type {Map<string, Description>} */
+const descriptions = new Map();
+
+/** @param {string} run */
+async function describe(run) {
+  const description = descriptions.get(run) ?? await latest(`describe ${run}`, (signal) => engine.describe(run, signal));
+  descriptions.set(run, description);
+  return description;
+}
+
+/** Replaces a selected site, layer or head that the runs lack with one that they have, and fills the controls. */
+async function fitChoices() {
+  const { run, second } = state, { sites, search } = await describe(run);
+  if (run !== state.run) return; // a later call fits the choices to the new run
+  if (!sites[state.site]) state.site = "cross";
+  /** @param {"layer" | "head" | "otherLayer" | "otherHead"} key @param {number} count @param {import("./dom.js").PageElement} select */
+  const fit = (key, count, select) => {
+    const choice = state[key];
+    state[key] = count === 1 ? 0 : choice !== MEAN && choice < count ? choice : MEAN;
+    fillSelect(select, choicesOf(count).map((number) => [number, number === MEAN ? label("mean") : number]), state[key]);
+  };
+  fillSelect(element.site, SITES.filter((site) => sites[site]).map((site) => [site, label(site)]), state.site);
+  fit("layer", sites[state.site].layers, element.layer);
+  fit("head", sites[state.site].heads, element.head);
+  const ofSecond = second ? (await describe(second)).sites[state.site] : null;
+  if (second !== state.second) return;
+  for (const item of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".of-second"))) item.hidden = !ofSecond;
+  if (ofSecond) {
+    fit("otherLayer", ofSecond.layers, element["other-layer"]);
+    fit("otherHead", ofSecond.heads, element["other-head"]);
+  }
+  element.unit.value = state.unit;
+  element.view.value = state.view;
+  element.difference.checked = state.difference;
+  for (const { field, chosen, configured } of [
+    { field: element["beam-size"], chosen: state.beamSize, configured: search.beam_size },
+    { field: element["length-penalty"], chosen: state.lengthPenalty, configured: search.length_penalty },
+  ]) {
+    field.value = chosen ?? "";
+    field.placeholder = String(configured ?? "");
+    field.disabled = configured === null;
+  }
+  element["layer-box"].hidden = false;
+  element["half-width-box"].hidden = state.site !== "cross";
+  element.temperature.value = chosenForLayer("temperature") ?? 1;
+  fillSelect(element.normalizer, [["", label("asTrained")], ["softmax", "softmax"], ["sparsemax", "sparsemax"]], String(chosenForLayer("normalizer") ?? ""));
+  element["half-width"].value = chosenForLayer("half_width") ?? "";
+  writeAddress();
+}
+
+/** Shows an error, and removes results that do not belong to the selected runs and sentence. @param {unknown} error */
+function report(error) {
+  if (isOutdated(error)) return;
+  if (!isCurrent() || subject.second !== state.second) forget();
+  element.results.ariaBusy = "false";
+  element.status.classList.add("error");
+  element.status.textContent = sentenceOf(error);
+}
+
+function forget() {
+  answers = NONE;
+  beam = NO_SEARCH;
+  draw();
+  showAttribution(null);
+  element["beam-box"].hidden = true;
+  element.results.ariaBusy = "false";
+}
+
+// ---------------------------------------------------------------- showing
+
+function show() {
+  const { intact, forced, changed, other, original } = answers;
+  if (!intact) return;
+  showNames();
+  showTranslation(element.intact, state.run, intact, changed);
+  showVerdict(element.intact, original ? label("without", original.text, signed(original.log_prob)) : logProb(intact));
+  if (changed && forced) {
+    showTranslation(element.changed, state.run, changed, intact);
+    showVerdict(element.changed, `${label(changed.text === intact.text ? "same" : "another")} ${mattered(intact, forced)}`);
+  }
+  if (other) {
+    showTranslation(element.other, state.second, other, intact);
+    showVerdict(element.other, logProb(other));
+  }
+  element["beam-box"].hidden = beam.steps.length === 0;
+  showBeam();
+  draw();
+  showAttribution({ ...subject, ids: intact.ids });
+  if (changed) part(element.changed, ".verdict").scrollIntoView({ block: "nearest" });
+  if (state.revealed) drawGuess(report);
+}
+
+function showNames() {
+  element["intact-name"].textContent = label(state.prefix.length ? "continued" : "translation", state.run);
+  element["changed-name"].textContent = label("withChanges", state.run);
+  element["other-name"].textContent = label("translation", state.second);
+}
+
+/**
+ * Shows the translation, and underlines the words that the other translation does not contain.
+ * @param {Section} section @param {string} run @param {Translation} translation @param {Translation | null} compared
+ */
+function showTranslation(section, run, translation, compared) {
+  const paragraph = part(section, ".translation");
+  paragraph.lang = runNamed(run)?.target ?? "";
+  const words = translation.text.split(" "), others = new Set(compared?.text.split(" ") ?? words);
+  paragraph.replaceChildren(...words.flatMap((word, i) => [...i ? [" "] : [], make("span", { class: others.has(word) ? "" : "differs" }, word)]));
+}
+
+/** @param {Section} section @param {string} text */
+function showVerdict(section, text) {
+  part(section, ".verdict").textContent = text;
+}
+
+const logProb = (/** @type {Translation} */ { log_prob, pieces }) => label("logProb", signed(log_prob), signed(log_prob / pieces.length));
+
+/** How log p of the first translation changes, and which of its pieces changes most. @param {Translation} intact @param {Translation} forced */
+function mattered(intact, forced) {
+  const differences = forced.log_probs.map((value, i) => value - intact.log_probs[i]);
+  const worst = differences.reduce((best, value, i) => Math.abs(value) > Math.abs(differences[best]) ? i : best, 0);
+  const [total, most] = [signed(forced.log_prob - intact.log_prob), signed(differences[worst])];
+  return total === "0.00" && most === "0.00" ? label("didNotMatter") : label("mattered", total, quoted(intact.pieces[worst]), most);
+}
+
+/** Draws the beam if its box is open. */
+function showBeam() {
+  const { intact } = answers;
+  if (!intact || !beam.steps.length || !element["beam-box"].open) return;
+  drawBeam(element.beam, beam.steps, intact);
+  element["beam-hint"].textContent = label("beamHint", signed(beam.score));
+}
+
+/** @returns {Record<string, LabMap | null>} */
+const shownMaps = () => ({ intact: shownMap(answers.intact), changed: shownMap(answers.changed), other: mapOfSecond(answers.other) });
+
+/** Draws all maps of weights with one color scale. */
+function draw() {
+  const maps = shownMaps(), most = Math.max(...Object.values(maps).map((map) => map?.most ?? 0));
+  for (const [name, map] of Object.entries(maps)) element[name].hidden = !map;
+  const minus = differenceShown(maps.intact);
+  // Set the layout first, because the width of a section determines the size of its cells.
+  element.results.classList.toggle("several", Object.values(maps).filter(Boolean).length > 1);
+  for (const [name, map] of Object.entries(maps)) {
+    const choose = (/** @type {Cell} */ cell) => select(cell, name);
+    if (map) drawMap(element[name], map, most, state.of === name ? selection() : null, choose, name === "intact" ? drag : undefined);
+  }
+  if (minus) {
+    const place = part(element.minus, ".map");
+    drawHeatMap(place, minus, annotatedLayout(place, minus), {
+      most: minus.most, selection: state.of === "intact" ? selection() : null, name: element["minus-name"].textContent ?? "",
+      choose: (cell) => select(cell, "intact"), signed: true, tip: tipOf(minus),
+    });
+  }
+  for (const kind of Object.keys(FILES)) element[`save-${kind}`].disabled = !answers.intact;
+  inspect();
+}
+
+/**
+ * @param {Section} section @param {LabMap} map @param {number} most @param {Cell | null} selected
+ * @param {(cell: Cell) => void} choose @param {import("./heat_map.js").Look["drag"]} [dragged]
+ */
+function drawMap(section, map, most, selected, choose, dragged) {
+  const place = part(section, ".map"), name = `${part(section, "h2").textContent}: ${label(state.site)}`;
+  const look = { most, selection: selected, name, choose, drag: dragged, tip: tipOf(map) };
+  if (state.view === "lines") drawLines(place, map, look);
+  else drawHeatMap(place, map, annotatedLayout(place, map), look);
+}
+
+/** The difference between two maps with the same rows: after and before a change, or of two runs for one translation. @param {LabMap | null} first */
+function differenceShown(first) {
+  const { intact, forced, reading } = answers, compared = forced ?? reading;
+  element["difference-box"].hidden = !compared;
+  element.minus.hidden = !compared || !state.difference || !first;
+  if (element.minus.hidden || !intact) return null;
+  const [one, two] = forced ? [shownMap(forced), first] : [first, mapOfSecond(reading)];
+  const names = forced ? [label("yourChange"), label("original")] : [state.run, state.second];
+  const difference = differenceOf(one, two);
+  element["minus-name"].textContent = label("minus", ...names);
+  showVerdict(element.minus, difference ? label("minusHint", ...names, intact.text) : label("otherWords"));
+  if (!difference) part(element.minus, ".map").replaceChildren();
+  return difference;
+}
+
+// ---------------------------------------------------------------- choosing
+
+const selection = () => state.row === null && state.column === null ? null : { row: state.row, column: state.column };
+
+/** @param {Cell} cell @param {string} of the map that contains it */
+function select({ row, column }, of) {
+  Object.assign(state, { row, column, of });
+  draw();
+  writeAddress();
+}
+
+function inspect() {
+  drawInspector(shownMaps()[state.of], shownMap(answers.forced), answers.intact, { refresh, report });
+}
+
+/** @type {NonNullable<import("./heat_map.js").Look["drag"]>} */
+function drag({ row, column, weight, done }) {
+  Object.assign(state, { row, column, of: "intact" });
+  element["weight-value"].textContent = element.weight.value = weight.toFixed(2);
+  if (done) weigh(weight);
+}
+
+/** Gives the selected cell this weight. @param {number} weight */
+function weigh(weight) {
+  const map = shownMap(answers.forced ?? answers.intact), { row, column } = state;
+  if (!map || state.of !== "intact" || row === null || column === null || map.isBlocked(row, column)) return;
+  setWeight(map, row, column, weight);
+  refresh();
+}
+
+/** @typedef {import("./engine/interface.js").Run} Run */
+
+function fillRuns() {
+  const direction = (/** @type {Run} */ { source, target }) => `${source} → ${target}`;
+  fillSelect(element.run, runs.map((run) => [run.name, `${run.name} (${direction(run)})`]), state.run);
+  const current = /** @type {Run} */ (runNamed(state.run));
+  const others = runs.filter((run) => run !== current && direction(run) === direction(current));
+  if (!others.some(({ name }) => name === state.second)) state.second = "";
+  element["second-box"].hidden = others.length === 0;
+  fillSelect(element.second, [["", label("none")], ...others.map(({ name }) => [name, name])], state.second);
+  element.text.lang = current.source;
+}
+
+async function fillExamples() {
+  const { run } = state, outside = OUTSIDE[runNamed(run)?.source ?? ""];
+  /** @type {import("./engine/interface.js").Pair[]} */
+  let examples = [];
+  try { examples = await latest("examples", (signal) => engine.examples(run, signal)); } catch (error) { report(error); }
+  const example = (/** @type {string} */ text, name = text) => button(name, () => { element.text.value = text; begin(text); });
+  const buttons = examples.slice(0, 6).map((pair) => example(pair.source));
+  if (outside) buttons.splice(3, 0, example(outside, `${outside} (${label("outside")})`));
+  element.examples.replaceChildren(...buttons);
+  setPairs(examples, report);
+}
+
+/** Starts with a new sentence, and drops the changes, which belong to the old one. @param {string} text */
+function begin(text) {
+  Object.assign(state, { text, changes: [], prefix: [], row: null, column: null, of: "intact" });
+  writeAddress(true);
+  refresh();
+}
+
+// ---------------------------------------------------------------- files
+
+/** The maps on the page as CSV; the attribution comes last. */
+function csv() {
+  /** @type {(string | number)[][]} */
+  const lines = [];
+  const attribution = shownAttribution();
+  /** @param {string} name @param {{ rows: string[], columns: string[], weights: number[][] }} map */
+  const add = (name, { rows, columns, weights }) => rows.forEach((row, r) => columns.forEach((column, c) => lines.push([name, row, column, weights[r][c]])));
+  for (const [name, map] of Object.entries(shownMaps())) if (map) add(name, map);
+  if (attribution) add(state.method, { rows: attribution.outputs, columns: attribution.columns, weights: attribution.attribution });
+  const written = (/** @type {string | number} */ cell) => typeof cell === "string" ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return ["map,target,source,weight", ...lines.map((line) => line.map(written).join(",")), ""].join("\n");
+}
+
+const drawn = () => pictureOf([...document.querySelectorAll(".result:not([hidden])")].filter((section) => section.querySelector("svg")));
+
+function json() {
+  const { intact, forced, changed, other } = answers;
+  return JSON.stringify({ state, intact: { ...intact, ...subject }, forced, changed, other, beam, attribution: shownAttribution() }, null, 1);
+}
+
+/** @type {Record<string, () => Blob | Promise<Blob>>} */
+const FILES = {
+  svg: () => svgFile(drawn()),
+  png: () => pngFile(drawn()),
+  json: () => new Blob([json()], { type: "application/json" }),
+  csv: () => new Blob([csv()], { type: "text/csv" }),
+};
+
+// ---------------------------------------------------------------- start
+
+function listenToChoices() {
+  const on = (/** @type {string} */ id, /** @type {(field: import("./dom.js").PageElement) => void} */ act) => element[id].addEventListener("change", () => act(element[id]));
+  on("run", ({ value }) => {
+    // A run with only one layer or head leaves no choice, so it must not determine the choice for the next run.
+    const site = descriptions.get(state.run)?.sites[state.site];
+    if (site?.layers === 1) state.layer = MEAN;
+    if (site?.heads === 1) state.head = MEAN;
+    state.run = value;
+    fillRuns();
+    fillExamples();
+    begin(element.text.value);
+  });
+  on("second", ({ value }) => { Object.assign(state, { second: value, of: "intact" }); refresh(); });
+  const redraw = () => { fitChoices().then(() => { draw(); if (state.revealed) drawGuess(report); }).catch(report); };
+  const unselected = { row: null, column: null, of: "intact" };
+  const choice = (/** @type {string} */ value) => value === MEAN ? MEAN : Number(value);
+  on("site", ({ value }) => { Object.assign(state, { site: value, ...unselected }); redraw(); });
+  on("unit", ({ value }) => { Object.assign(state, { unit: value, ...unselected }); redraw(); });
+  on("layer", ({ value }) => { Object.assign(state, { layer: choice(value), ...unselected }); redraw(); });
+  on("head", ({ value }) => { Object.assign(state, { head: choice(value), ...unselected }); redraw(); });
+  on("view", ({ value }) => { state.view = value; redraw(); });
+  on("other-layer", ({ value }) => { state.otherLayer = choice(value); redraw(); });
+  on("other-head", ({ value }) => { state.otherHead = choice(value); redraw(); });
+  on("difference", ({ checked }) => { state.difference = checked; draw(); writeAddress(); });
+  on("weight", ({ value }) => weigh(Number(value)));
+  element.weight.addEventListener("input", () => { element["weight-value"].textContent = Number(element.weight.value).toFixed(2); });
+  const number = (/** @type {string} */ id, /** @type {"beamSize" | "lengthPenalty"} */ key) => on(id, (field) => {
+    if (!field.reportValidity()) return;
+    state[key] = field.value === "" ? null : Number(field.value);
+    refresh();
+  });
+  number("beam-size", "beamSize");
+  number("length-penalty", "lengthPenalty");
+  const ofLayer = (/** @type {string} */ id, /** @type {string} */ what, /** @type {string | number} */ trained) => on(id, (field) => {
+    if (!field.reportValidity()) return;
+    const value = field.type === "number" && field.value ? Number(field.value) : field.value;
+    chooseForLayer(what, value === trained || value === "" ? null : value);
+    refresh();
+  });
+  ofLayer("temperature", "temperature", 1);
+  ofLayer("normalizer", "normalizer", "");
+  ofLayer("half-width", "half_width", "");
+}
+
+function listenToPage() {
+  element.ask.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (element.text.value === state.text) refresh();
+    else begin(element.text.value);
+  });
+  element.explanation.addEventListener("toggle", () => { if (answers.intact) inspect(); });
+  element["beam-box"].addEventListener("toggle", showBeam);
+  for (const [kind, file] of Object.entries(FILES)) {
+    element[`save-${kind}`].addEventListener("click", async () => save(`attention-${state.run.replaceAll("/", "-")}-${state.site}.${kind}`, await file()));
+  }
+  element["copy-link"].addEventListener("click", async () => {
+    element.status.classList.remove("error");
+    // A page loaded from another machine without TLS has no access to the clipboard.
+    const copying = navigator.clipboard ? navigator.clipboard.writeText(location.href) : Promise.reject();
+    element.status.textContent = label(await copying.then(() => "copied", () => "copyFailed"));
+  });
+  darkness.addEventListener("change", () => { draw(); drawAttribution(); drawGuess(report); });
+  addEventListener("resize", () => { draw(); drawAttribution(); });
+  addEventListener("hashchange", restore);
+  document.addEventListener("keydown", (event) => {
+    if (hasModifier(event)) return;
+    const { key } = event, { row, column } = state;
+    if (key === "Escape" && answers.intact) select({ row: null, column: null }, "intact");
+    const now = row === null || column === null ? undefined : shownMap(answers.forced ?? answers.intact)?.weights[row]?.[column];
+    const isOnMap = event.target instanceof Element && event.target.closest("#intact");
+    if ((key === "+" || key === "-") && isOnMap && now !== undefined) weigh(clamp(now + (key === "+" ? 0.1 : -0.1), 1));
+  });
+}
+
+/** Shows what the address says. */
+async function restore() {
+  readAddress(runs.map(({ name }) => name));
+  fitAttribution();
+  fillRuns();
+  element.text.value = state.text;
+  await refresh();
+  if (!state.text && !element.status.classList.contains("error")) element.status.textContent = "";
+  await fillExamples();
+}
+
+async function start() {
+  fillLabels();
+  const groups = {
+    examples: "sentence", choices: "site", actions: "changes", alternatives: "alternatives",
+    "numbers-box": "numbers", "beam-scroll": "beam",
+  };
+  for (const [id, name] of Object.entries(groups)) element[id].setAttribute("aria-label", label(name));
+  element.language.textContent = label("other");
+  element.language.lang = language === "vi" ? "en" : "vi";
+  element.beam.dataset.name = label("beam");
+  try { runs = await latest("runs", (signal) => engine.runs(signal)); } catch (error) { report(error); return; }
+  listenToPage();
+  listenToChoices();
+  listenToAttribution();
+  listenToGuess(report);
+  await restore();
+}
+
+start();

@@ -1,0 +1,38 @@
+// @ts-check
+// Questions to the engine. A new question of a kind aborts an earlier one that is not answered yet.
+
+import { http } from "../engine/http.js";
+import { Unreachable } from "../engine/interface.js";
+import { label } from "../i18n.js";
+
+/** What computes. @type {import("../engine/interface.js").Engine} */
+export const engine = http;
+
+/** @type {Map<string, AbortController>} */
+const pending = new Map();
+
+/**
+ * @template T
+ * @param {string} kind @param {(signal: AbortSignal) => Promise<T>} ask
+ */
+export function latest(kind, ask) {
+  stop(kind);
+  const controller = new AbortController();
+  pending.set(kind, controller);
+  return ask(controller.signal);
+}
+
+/** Aborts the pending question of a kind, so that the engine stops computing the answer. @param {string} kind */
+export function stop(kind) {
+  pending.get(kind)?.abort();
+  pending.delete(kind);
+}
+
+/** Whether an error only means that a later question was asked. @param {unknown} error */
+export const isOutdated = (error) => error instanceof DOMException && error.name === "AbortError";
+
+/** What the page says about an error. @param {unknown} error */
+export function sentenceOf(error) {
+  const message = error instanceof Error ? error.message : String(error);
+  return error instanceof Unreachable ? label("failed", message) : message;
+}

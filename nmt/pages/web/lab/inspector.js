@@ -1,0 +1,220 @@
+// @ts-check
+// The selection in a map, and the actions on it: change weights, take another piece, see the numbers.
+
+import { button, element, fillTable, make, part } from "../dom.js";
+import { label } from "../i18n.js";
+import { MEAN, reweighted, strongest } from "../map.js";
+import { engine, latest } from "./asking.js";
+import { equations, numbers, written } from "./equation.js";
+import { selectedPlace, state } from "./state.js";
+import { quoted } from "./wording.js";
+
+/** @typedef {import("../engine/interface.js").Translation} Translation */
+/** @typedef {import("../engine/interface.js").Change} Change */
+/** @typedef {import("./maps.js").LabMap} LabMap */
+/** @typedef {import("./state.js").Location} Location */
+/** @typedef {import("./state.js").Edit} Edit */
+/** @typedef {{ refresh: () => void, report: (error: unknown) => void }} Page `refresh` shows the changed state, `report` an error */
+
+const range = (/** @type {[number, number]} */ [from, to]) => Array.from({ length: to - from }, (_, i) => from + i);
+const spoken = (/** @type {LabMap} */ map, /** @type {number} */ row, /** @type {number} */ column) => `${quoted(map.rows[row])} → ${quoted(map.columns[column])}`;
+
+/** The name of a site, layer and head in the language of the page. */
+export function placeName({ site, layer, head } = selectedPlace()) {
+  const heads = head === null ? (layer === null ? "" : label("everyHead")) : `${label("head")} ${head}`;
+  const layers = layer === null ? (head === null ? label("allHeads") : "") : `${label("layer")} ${layer}`;
+  return [label(site), layers, heads].filter(Boolean).join(", ");
+}
+
+const textOf = (/** @type {Edit} */ { says: [name, ...values], place }) => `${label(String(name), ...values)} · ${placeName(place)}`;
+const keyOf = (/** @type {string} */ kind, /** @type {Location} */ { site, layer, head }) => [kind, site, layer, head].join(" ");
+
+/**
+ * Adds an edit, replacing one of the same kind at the same place. New weights for a row also replace edits of its cells.
+ * @param {string} kind @param {Edit["says"]} says @param {Change[]} changes
+ */
+function edit(kind, says, changes, place = selectedPlace()) {
+  const key = keyOf(kind, place), cells = `${kind.replace("row", "cell")} `;
+  const isReplaced = (/** @type {string} */ old) => old === key || (kind.startsWith("row") && old.startsWith(cells) && old.endsWith(keyOf("", place)));
+  state.changes = [...state.changes.filter((old) => !isReplaced(old.key)), { key, says, place, changes }];
+}
+
+/**
+ * Gives a cell this weight in each selected layer and head; the other cells of its row share the rest in proportion to
+ * their weights. `map` already includes all changes so far, so this becomes the row's only change. A word stands for all
+ * its pieces.
+ * @param {LabMap} map @param {number} row @param {number} column @param {number} weight
+ */
+export function setWeight(map, row, column, weight) {
+  const columns = range(map.columnSpans[column]);
+  const changes = range(map.rowSpans[row]).flatMap((step) => map.rowsOf(step).map(({ layer, head, weights }) => ({
+    site: state.site, layer, head, steps: [step], way: "weights",
+    weights: reweighted(weights, columns, weight).map((value) => Number(value.toFixed(6))),
+  })));
+  edit(`row ${map.rowSpans[row].join("-")}`, ["isWeight", spoken(map, row, column), weight.toFixed(2)], changes);
+}
+
+const wholeLayer = () => ({ ...selectedPlace(), head: null });
+
+/** The value chosen for all heads of the selected layers. @param {string} what temperature, normalizer or half_width */
+export const chosenForLayer = (what) => state.changes.find(({ key }) => key === keyOf(what, wholeLayer()))?.changes[0][what];
+
+/** Sets that value; null restores the trained one. @param {string} what @param {string | number | null} value */
+export function chooseForLayer(what, value) {
+  if (value === null) state.changes = state.changes.filter(({ key }) => key !== keyOf(what, wholeLayer()));
+  else edit(what, ["isSetting", label(what), value], [{ ...wholeLayer(), [what]: value }], wholeLayer());
+}
+
+/**
+ * @param {LabMap | null} map the map that contains the selection
+ * @param {LabMap | null} changed the same rows after the changes, if there are any
+ * @param {Translation | null} intact the run's own translation
+ * @param {Page} page
+ */
+export function drawInspector(map, changed, intact, page) {
+  const focused = element.inspector.contains(document.activeElement);
+  const isOwn = state.of === "intact", { row, column } = withinMap(map);
+  const isFree = isOwn && map !== null && row !== null && column !== null && !map.isBlocked(row, column);
+  element.selection.textContent = describe(map, row, column, isOwn ? changed : null);
+  element["weight-box"].hidden = !isFree;
+  if (isFree) {
+    const weight = Math.min((changed ?? map).weights[row][column], 1);
+    element.weight.value = weight;
+    element["weight-value"].textContent = weight.toFixed(2);
+  }
+  element.actions.replaceChildren(...map && isOwn ? actionsOn(map, row, column, isFree ? changed ?? map : null, intact, page) : []);
+  drawEdits(intact, page);
+  for (const note of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".unchanged"))) note.hidden = state.changes.length === 0;
+  // The button that was pressed is gone, so move the focus to the map, where the arrow keys work.
+  if (focused && document.activeElement === document.body) /** @type {SVGElement | null} */ (element.intact.querySelector(".map svg"))?.focus({ preventScroll: true });
+  const steps = map && isOwn && row !== null ? range(map.rowSpans[row]) : null;
+  drawAlternatives(steps, intact, page);
+  drawExplanation(steps, map && column !== null ? map.columnSpans[column][0] : null, intact, page);
+}
+
+/** The selection as far as it is in the map. @param {LabMap | null} map */
+const withinMap = (map) => ({
+  row: map && state.row !== null && state.row < map.rows.length ? state.row : null,
+  column: map && state.column !== null && state.column < map.columns.length ? state.column : null,
+});
+
+/**
+ * The buttons that change the selected cell, row, column or head. `free` is the map with the cell's present weight; null
+ * if no cell is selected, or its weight cannot change.
+ * @param {LabMap} map @param {number | null} row @param {number | null} column @param {LabMap | null} free
+ * @param {Translation | null} intact @param {Page} page
+ */
+function actionsOn(map, row, column, free, intact, { refresh }) {
+  /** @param {string} name @param {string} kind @param {Edit["says"]} says @param {object} change */
+  const act = (name, kind, says, change, text = label(name)) => button(text, () => { edit(kind, says, [{ ...selectedPlace(), ...change }]); refresh(); });
+  const actions = [];
+  const steps = row === null ? [] : range(map.rowSpans[row]), columns = column === null ? [] : range(map.columnSpans[column]);
+  const [rowKey, columnKey] = [row === null ? "" : map.rowSpans[row].join("-"), column === null ? "" : map.columnSpans[column].join("-")];
+  if (free && row !== null && column !== null) {
+    const cell = spoken(map, row, column);
+    actions.push(
+      act("blockCell", `cell ${rowKey} ${columnKey}`, ["isWeight", cell, 0], { way: "scale", columns, factor: 0, steps }),
+      act("boost", `cell ${rowKey} ${columnKey}`, ["isTimes", cell, 3], { way: "scale", columns, factor: 3, steps }),
+      button(label("oneHot"), () => { setWeight(free, row, column, 1); refresh(); }),
+    );
+  }
+  if (row !== null) {
+    actions.push(
+      act("uniform", `row ${rowKey}`, ["isUniform", quoted(map.rows[row])], { way: "uniform", steps }),
+      act("shuffle", `row ${rowKey}`, ["isShuffled", quoted(map.rows[row])], { way: "shuffled", steps }),
+    );
+    if (intact && state.site !== "encoder_self" && steps[0] > 0) {
+      actions.push(button(label("lock"), () => { state.prefix = intact.ids.slice(0, steps[0]); refresh(); }));
+    }
+  }
+  if (column !== null) {
+    const text = `${label("blockWord")} (${placeName()})`;
+    actions.push(act("blockWord", `column ${columnKey}`, ["isBlocked", quoted(map.columns[column])], { way: "scale", columns, factor: 0 }, text));
+  }
+  return [...actions, act("off", "off", ["isOff"], { way: "off" }, `${label("off")} (${placeName()})`)];
+}
+
+/** Lists the edits and the kept beginning, each with a button that removes it. @param {Translation | null} intact @param {Page} page */
+function drawEdits(intact, { refresh }) {
+  /** @type {[string, () => void][]} */
+  const items = state.changes.map((item, i) => [textOf(item), () => { state.changes.splice(i, 1); }]);
+  if (state.prefix.length) {
+    const kept = intact ? intact.pieces.slice(0, state.prefix.length).join("").replaceAll("\u2581", " ").trim() : "";
+    items.push([label("locked", kept), () => { state.prefix = []; }]);
+  }
+  element["changes-box"].hidden = items.length === 0;
+  element.changes.replaceChildren(...items.map(([text, drop]) => {
+    const remove = button("×", () => { drop(); refresh(); });
+    remove.setAttribute("aria-label", `${label("remove")}: ${text}`);
+    return make("li", {}, text, remove);
+  }));
+  if (items.length > 1) {
+    element.changes.append(make("li", { class: "all" }, button(label("removeAll"), () => { Object.assign(state, { changes: [], prefix: [] }); refresh(); })));
+  }
+}
+
+/** @param {LabMap | null} map @param {number | null} row @param {number | null} column @param {LabMap | null} changed */
+function describe(map, row, column, changed) {
+  if (!map) return "";
+  const predicts = state.site !== "encoder_self";
+  if (row !== null && column !== null) {
+    if (map.isBlocked(row, column)) return label("blocked", quoted(map.rows[row]), quoted(map.columns[column]));
+    const weight = label(predicts ? "weightPredicting" : "weight", quoted(map.rows[row]), quoted(map.columns[column]), map.weights[row][column].toFixed(3));
+    return changed ? `${weight} ${label("now", changed.weights[row][column].toFixed(3))}` : weight;
+  }
+  if (row !== null) {
+    const list = strongest(map.weights[row], map.columns, 4, 0.01).map(([text, weight]) => `${quoted(text)} ${weight.toFixed(2)}`);
+    return label(predicts ? "rowPredicting" : "row", quoted(map.rows[row]), list.join(", "));
+  }
+  return column === null ? label("hint") : label("column", quoted(map.columns[column]));
+}
+
+// One answer covers all positions of a translation.
+/** @type {WeakMap<Translation, import("../engine/interface.js").Alternative[][]>} */
+const alternativesOf = new WeakMap();
+
+/** @param {number[] | null} steps @param {Translation | null} intact @param {Page} page */
+async function drawAlternatives(steps, intact, { refresh, report }) {
+  element["alternatives-box"].hidden = steps === null || state.site === "encoder_self";
+  if (!intact || !steps || state.site === "encoder_self") return;
+  try {
+    if (!alternativesOf.has(intact)) {
+      const question = { run: state.run, text: state.text, target_ids: intact.ids, number: 6 };
+      alternativesOf.set(intact, (await latest("alternatives", (signal) => engine.alternatives(question, signal))).alternatives);
+    }
+    const choices = alternativesOf.get(intact)?.[steps[0]] ?? [];
+    element.alternatives.replaceChildren(...choices.map(({ piece, id, log_prob }) => {
+      const taken = button(`${piece.replaceAll("\u2581", "␣")} ${(100 * Math.exp(log_prob)).toFixed(1)} %`, () => {
+        state.prefix = [...intact.ids.slice(0, steps[0]), id];
+        refresh();
+      });
+      taken.disabled = id < 4 || intact.ids[steps[0]] === id;
+      taken.title = label("taken");
+      return taken;
+    }));
+  } catch (error) { report(error); }
+}
+
+/**
+ * Explains the row of the first selected piece, and works out the score of the selected column (by default, the column
+ * with the largest weight).
+ * @param {number[] | null} steps @param {number | null} column @param {Translation | null} intact @param {Page} page
+ */
+async function drawExplanation(steps, column, intact, { report }) {
+  element.explanation.hidden = steps === null || state.layer === MEAN || state.head === MEAN;
+  if (!intact || !steps || element.explanation.hidden || !element.explanation.open) return;
+  try {
+    const question = { run: state.run, text: state.text, target_ids: intact.ids, ...selectedPlace(), row: steps[0] };
+    const cells = await latest("explain", (signal) => engine.explain(question, signal)), { log_prior: prior } = cells;
+    const shown = column ?? cells.weights.indexOf(Math.max(...cells.weights));
+    element.equation.replaceChildren(
+      ...equations(cells, shown), make("p", {}, label("query", numbers(cells.query))), make("p", {}, label("context", numbers(cells.context))),
+    );
+    const heads = ["", label("weights"), label("score"), label("allowed"), ...prior ? ["log g"] : [], label("key"), label("value")];
+    fillTable(element.numbers, [heads, ...cells.columns.map((piece, i) => [
+      piece, cells.weights[i].toFixed(4), written(cells.scores[i], 3), label(cells.allowed[i] ? "yes" : "no"),
+      ...prior ? [written(prior[i], 3)] : [], numbers(cells.keys[i]), numbers(cells.values[i]),
+    ])]);
+    part(element.numbers, `tr:nth-child(${shown + 2})`).classList.add("shown");
+  } catch (error) { report(error); }
+}

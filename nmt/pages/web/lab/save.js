@@ -1,0 +1,61 @@
+// @ts-check
+// The drawings of the page as one file, for print and projectors.
+
+import { svg, widthOf } from "../draw.js";
+import { part } from "../dom.js";
+
+/**
+ * Puts all drawings with their titles side by side into one picture. A picture has no style sheet, so this sets its
+ * fonts and colors.
+ * @param {Element[]} sections
+ */
+export function pictureOf(sections) {
+  const style = getComputedStyle(document.documentElement);
+  const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const root = svg("svg", { xmlns: "http://www.w3.org/2000/svg" });
+  const place = (/** @type {Element} */ item, /** @type {Record<string, string | number>} */ values) => {
+    for (const [name, value] of Object.entries(values)) item.setAttribute(name, String(value));
+  };
+  let x = 12, high = 0;
+  for (const section of sections) {
+    const copy = /** @type {Element} */ (part(section, "svg").cloneNode(true));
+    const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
+    for (const extra of copy.querySelectorAll(".outline, .cursor, .dragged, .hit")) extra.remove();
+    const title = part(section, "h2").textContent ?? "", words = section.querySelector(".translation")?.textContent ?? "";
+    root.append(svg("text", { x, y: 20, "font-weight": "bold" }, title), svg("text", { x, y: 40 }, words));
+    place(copy, { x, y: 52 });
+    root.append(copy);
+    x += Math.max(width, widthOf(title, 60), widthOf(words, 200)) + 24;
+    high = Math.max(high, height);
+  }
+  for (const text of root.querySelectorAll("text")) {
+    const isAxis = text.matches(".axis");
+    place(text, { "font-family": "sans-serif", "font-size": isAxis ? 11 : 13, fill: color(isAxis ? "--muted" : "--ink") });
+  }
+  for (const line of root.querySelectorAll("path")) place(line, { fill: "none", stroke: color(line.matches(".cross") ? "--rule" : "--weight") });
+  const width = Math.ceil(x), height = Math.ceil(high + 64);
+  place(root, { width, height, viewBox: `0 0 ${width} ${height}` });
+  root.prepend(svg("rect", { width: "100%", height: "100%", fill: color("--paper") }));
+  return root;
+}
+
+/** @param {SVGElement} drawing */
+export const svgFile = (drawing) => new Blob([new XMLSerializer().serializeToString(drawing)], { type: "image/svg+xml" });
+
+/** Twice the size on the screen. @param {SVGElement} drawing @returns {Promise<Blob>} */
+export async function pngFile(drawing) {
+  const image = new Image(), address = URL.createObjectURL(svgFile(drawing));
+  image.src = address;
+  await image.decode();
+  URL.revokeObjectURL(address);
+  const canvas = Object.assign(document.createElement("canvas"), { width: 2 * image.width, height: 2 * image.height });
+  /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => { canvas.toBlob((blob) => blob ? resolve(blob) : reject(new Error("The picture is too large.")), "image/png"); });
+}
+
+/** @param {string} name @param {Blob} file */
+export function save(name, file) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,100 @@
+// @ts-check
+// What the lab shows. The address keeps it, so a link opens the same view.
+
+import { readAnchor, writeAnchor } from "../address.js";
+import { element } from "../dom.js";
+import { language } from "../i18n.js";
+import { MEAN } from "../map.js";
+
+/** @typedef {import("../map.js").Choice} Choice */
+/** @typedef {import("../engine/interface.js").Location} Location */
+/**
+ * @typedef {object} Edit a change that the user made
+ * @property {string} key edits with the same key replace each other
+ * @property {(string | number)[]} says the name of its label, and the label's values
+ * @property {Location} place
+ * @property {import("../engine/interface.js").Change[]} changes what the engine is asked for
+ */
+/**
+ * @typedef {object} State
+ * @property {string} run
+ * @property {string} second the run to compare with, or ""
+ * @property {string} text
+ * @property {string} site
+ * @property {Choice} layer
+ * @property {Choice} head
+ * @property {Choice} otherLayer of the second run
+ * @property {Choice} otherHead
+ * @property {import("../words.js").Unit} unit
+ * @property {string} view heat or lines
+ * @property {boolean} difference
+ * @property {number | null} beamSize
+ * @property {number | null} lengthPenalty
+ * @property {Edit[]} changes
+ * @property {number[]} prefix the piece ids that the translation begins with
+ * @property {number | null} row
+ * @property {number | null} column
+ * @property {string} of the map in which row and column are selected
+ * @property {string} method of the attribution, if it is open
+ * @property {string} contrast
+ * @property {string} pair the sentence of the guessing game
+ * @property {number[][]} guess
+ * @property {boolean} revealed
+ */
+
+/** @type {State} */
+const DEFAULTS = {
+  run: "", second: "", text: "",
+  site: "cross", layer: MEAN, head: MEAN, otherLayer: MEAN, otherHead: MEAN,
+  unit: "pieces", view: "heat", difference: false,
+  beamSize: null, lengthPenalty: null,
+  changes: [], prefix: [], row: null, column: null, of: "intact",
+  method: "", contrast: "",
+  pair: "", guess: [], revealed: false,
+};
+export const state = structuredClone(DEFAULTS);
+
+const chosen = (/** @type {Choice} */ choice) => choice === MEAN ? null : choice;
+
+/** The selected site, layer and head. @returns {Location} */
+export const selectedPlace = () => ({ site: state.site, layer: chosen(state.layer), head: chosen(state.head) });
+
+/** With `isNew`, the browser's Back button returns to the previous address. */
+export function writeAddress(isNew = false) {
+  const anchor = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    const text = JSON.stringify(value);
+    if (text !== JSON.stringify(DEFAULTS[/** @type {keyof State} */ (key)])) anchor.set(key, typeof value === "string" ? value : text);
+  }
+  writeAnchor(anchor, isNew);
+  const query = new URLSearchParams(location.search);
+  query.set("lang", language === "vi" ? "en" : "vi");
+  element.language.href = `?${query}#${anchor}`;
+}
+
+/** Takes the state from the address. A value that cannot be read is replaced by its default. @param {string[]} runs their names */
+export function readAddress(runs) {
+  const anchor = readAnchor();
+  Object.assign(state, structuredClone(DEFAULTS));
+  for (const [key, fallback] of Object.entries(DEFAULTS)) {
+    const text = anchor.get(key);
+    if (text === null) continue;
+    const value = typeof fallback === "string" && fallback !== MEAN || text === MEAN ? text : parsed(text);
+    const fits = typeof fallback === "string" && fallback !== MEAN ? true
+      : Array.isArray(fallback) ? Array.isArray(value)
+      : typeof fallback === "boolean" ? typeof value === "boolean"
+      : value === fallback || (key === "lengthPenalty" ? typeof value === "number" && value >= 0 : Number.isInteger(value) && value >= 0);
+    if (fits) Object.assign(state, { [key]: value });
+  }
+  if (!runs.includes(state.run)) state.run = runs[0];
+  if (!runs.includes(state.second)) state.second = "";
+  if (!["intact", "changed", "other"].includes(state.of)) state.of = "intact";
+  state.changes = state.changes.filter((edit) => Array.isArray(edit?.says) && edit.place?.site && Array.isArray(edit.changes));
+  state.prefix = state.prefix.filter(Number.isInteger);
+  state.guess = state.guess.filter((link) => Array.isArray(link) && link.length === 2 && link.every(Number.isInteger));
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}

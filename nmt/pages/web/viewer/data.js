@@ -1,0 +1,61 @@
+// @ts-check
+// The runs of the page: its index, and the weights, which are unpacked when they are shown.
+
+import { part } from "../dom.js";
+
+/**
+ * @typedef {object} Site the maps of a sentence; its labels are numbers of sequences, which the sites share
+ * @property {number} layers
+ * @property {number} heads
+ * @property {number} inputs the pieces that the rows read
+ * @property {number} outputs the pieces that the rows predict
+ * @property {number} columns
+ * @property {(number | null)[][]} entropy of each layer and head in nats
+ * @property {number[][][] | null} center of the local window, by layer, head and row
+ *
+ * @typedef {object} Sentence
+ * @property {number} line
+ * @property {number} rank
+ * @property {number | null} score
+ * @property {string} label
+ * @property {string[][]} sequences lists of pieces
+ * @property {Record<string, Site>} sites
+ *
+ * @typedef {{ name: string, sentences: Sentence[] }} Run
+ */
+
+/** @type {Run[]} */
+export const runs = JSON.parse(part(document, "#index").textContent ?? "").runs;
+// Maps from several steps of one training run are played as a film.
+export const kind = runs.every((run) => /^step \d+$/.test(run.name)) ? "step" : "run";
+export const STEPS = 255;
+// The number of maps kept in memory: enough for two panels, and to replay a film of 48 frames.
+const KEPT = 48;
+
+/** @param {{ line: number, rank: number }} sentence */
+export const keyOf = (sentence) => `${sentence.line}.${sentence.rank}`;
+
+/** Every sentence of any run. */
+export const pairs = [...new Map(runs.flatMap((run) => run.sentences).reverse().map((sentence) => [keyOf(sentence), sentence])).values()];
+pairs.sort((one, other) => one.line - other.line || one.rank - other.rank);
+
+// A Map keeps the order of insertion, so the first is the least recently used.
+/** @type {Map<string, Promise<Uint8Array>>} */
+const inflated = new Map();
+
+/** The weights of a sentence in steps of 1/255, in the order layers, heads, rows, columns. @param {number} run @param {number} index @param {string} site */
+export function weightsOf(run, index, site) {
+  const id = `weights-${run}-${index}-${site}`;
+  const weights = inflated.get(id) ?? inflate(document.getElementById(id)?.textContent ?? "");
+  inflated.delete(id);
+  inflated.set(id, weights);
+  if (inflated.size > KEPT) inflated.delete(/** @type {string} */ (inflated.keys().next().value));
+  return weights;
+}
+
+/** @param {string} base64 */
+async function inflate(base64) {
+  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
