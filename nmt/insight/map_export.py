@@ -89,7 +89,9 @@ def export_maps(
     )
 
 
-def export_encoder_maps(encoder: LoadedEncoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing) -> MapFolder:
+def export_encoder_maps(
+    encoder: LoadedEncoder, files: MapFiles, settings: MapFileSettings, drawing: Drawing
+) -> MapFolder:
     """Like `export_maps`, for a pretrained encoder, which reads source lines without targets.
 
     Raises Mistake if a target file is given, or if no line has maps.
