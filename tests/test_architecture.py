@@ -37,7 +37,17 @@ EDGES: dict[str, set[str]] = {
 ONLY_TORCH = {"kernels", "attention", "models"}
 STANDARD = {"abc", "collections", "contextlib", "copy", "dataclasses", "functools", "math", "typing", "warnings"}
 TENSOR_LIBRARIES = {"torch", "jaxtyping", "entmax"} | STANDARD
-SEES_ARRAYS = {"plots", "viewer", "film", "attention_map", "map_files", "words", "links", "symmetrization", "diagnostics"}
+SEES_ARRAYS = {
+    "plots",
+    "viewer",
+    "film",
+    "attention_map",
+    "map_files",
+    "words",
+    "links",
+    "symmetrization",
+    "diagnostics",
+}
 HYDRA = {PACKAGE / "config" / "nodes.py", *(PACKAGE / "cli").glob("*.py")}
 
 
