@@ -81,10 +81,10 @@ class Shuffled(Change):
         prior = _prior(visible)
         if prior is not None:
             weights = torch.where(allowed, weights / prior, 0)
-        places = torch.arange(keys, device=weights.device)
+        positions = torch.arange(keys, device=weights.device)
         # Blocked keys sort last in both orders. The random number drawn for a position does not depend on the number of
         # keys.
-        ascending = torch.where(allowed, places, keys).argsort(dim=-1)
+        ascending = torch.where(allowed, positions, keys).argsort(dim=-1)
         shuffled = torch.where(allowed, _random_numbers(keys).to(weights.device), 2.0).argsort(dim=-1)
         return _with_prior(torch.zeros_like(weights).scatter(-1, ascending, weights.gather(-1, shuffled)), visible)
 
@@ -112,8 +112,8 @@ class Scaled(Change):
     factor: float
 
     def __call__(self, weights: Weights, visible: VisibleKeys) -> Weights:
-        places = torch.arange(weights.shape[-1], device=weights.device)
-        chosen = torch.isin(places, torch.tensor(list(self.keys), device=weights.device))
+        positions = torch.arange(weights.shape[-1], device=weights.device)
+        chosen = torch.isin(positions, torch.tensor(list(self.keys), device=weights.device))
         scaled = torch.where(chosen, weights * self.factor, weights)
         allowed = (visible.mask & ~(chosen & (self.factor == 0))).expand(weights.shape)
         scaled = torch.where(scaled.sum(dim=-1, keepdim=True) > 0, scaled, allowed.to(weights.dtype))
@@ -200,13 +200,13 @@ def with_parts(
     edits: Sequence[Edit] = (),
 ) -> Iterator[None]:
     """Replaces parts of `attention` inside the block and adds `edits`, which are applied to its weights in order."""
-    own = attention.scorer, attention.window, attention.normalizer, attention.edits
-    attention.scorer, attention.window = scorer or own[0], window or own[1]
-    attention.normalizer, attention.edits = normalizer or own[2], (*own[3], *edits)
+    before = attention.scorer, attention.window, attention.normalizer, attention.edits
+    attention.scorer, attention.window = scorer or attention.scorer, window or attention.window
+    attention.normalizer, attention.edits = normalizer or attention.normalizer, (*attention.edits, *edits)
     try:
         yield
     finally:
-        attention.scorer, attention.window, attention.normalizer, attention.edits = own
+        attention.scorer, attention.window, attention.normalizer, attention.edits = before
 
 
 def _prior(visible: VisibleKeys) -> Tensor | None:

@@ -46,8 +46,8 @@ class AdditiveScore(torch.autograd.Function):
             grad_queries[sentences, :, steps] = (weights @ hidden).squeeze(-2)
             grad_keys[sentences] += hidden.mul_(weights.transpose(-2, -1)).sum(dim=2)
         slope = 4 * v[:, None]
-        found = grad_queries.mul_(slope), grad_keys.mul_(slope), grad_vector
-        return tuple(g.to(x.dtype) for g, x in zip(found, ctx.saved_tensors, strict=True))  # type: ignore[return-value]
+        gradients = grad_queries.mul_(slope), grad_keys.mul_(slope), grad_vector
+        return tuple(g.to(x.dtype) for g, x in zip(gradients, ctx.saved_tensors, strict=True))  # type: ignore[return-value]
 
 
 def blocks(

@@ -136,7 +136,7 @@ def pack_weights(model: nn.Module) -> None:
         kind = kinds.get(type(layer))
         if kind is None or not name or layer._forward_hooks or layer._forward_pre_hooks:
             continue
-        matrices = [each for each in layer.parameters() if each.dim() == 2]
+        matrices = [parameter for parameter in layer.parameters() if parameter.dim() == 2]
         if layer not in packed and all(PackedWeight.can_pack(matrix) for matrix in matrices):
             packed[layer] = kind(layer)
         if layer in packed:

@@ -131,13 +131,13 @@ class LinearLoss(torch.autograd.Function):
             logits = [torch.mm(x, columns, out=some[: len(y)]) for x, some in zip(inputs, rounded, strict=True)]
             for first in range(0, len(y), block):
                 some = [of_pass[first : first + block] for of_pass in logits]
-                found = _exact(some, exact, bias)
-                losses = rule(found, y[first : first + block])
+                exact_logits = _exact(some, exact, bias)
+                losses = rule(exact_logits, y[first : first + block])  # leaves the gradients in exact_logits
                 # Not a product with 0: the loss of padding could be infinite.
                 left_out = None if kept is None else ~kept[start + first : start + first + len(losses)]
                 loss += (losses if left_out is None else losses.masked_fill(left_out, 0)).sum()
                 if wanted:
-                    _keep(found, some, left_out, grad_bias)
+                    _keep(exact_logits, some, left_out, grad_bias)
             # `logits` holds the gradients now.
             if wanted:
                 for x, gradient, grad_features in zip(inputs, logits, grad_passes, strict=True):
@@ -150,17 +150,17 @@ class LinearLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # autograd casts each gradient to the dtype of its input.
-        scaled = (None if found is None else found * grads[0] for found in ctx.saved_tensors)
+        scaled = (None if saved is None else saved * grads[0] for saved in ctx.saved_tensors)
         return None, None, None, None, None, *scaled
 
 
 def _exact(logits: Sequence[Logits], memory: Sequence[Tensor], bias: Tensor | None) -> list[Logits]:
     """logits + bias, written to `memory` in its dtype."""
-    found = [some[: len(rows)].copy_(rows) for some, rows in zip(memory, logits, strict=True)]
+    exact = [some[: len(rows)].copy_(rows) for some, rows in zip(memory, logits, strict=True)]
     if bias is not None:
-        for rows in found:
+        for rows in exact:
             rows += bias
-    return found
+    return exact
 
 
 def _keep(

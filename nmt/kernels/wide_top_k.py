@@ -19,8 +19,8 @@ def wide_top_k(x: Float[Tensor, "rows columns"], k: int) -> tuple[Float[Tensor, 
     rows, columns = x.shape
     chunks = columns // CHUNK
     if x.device.type != "cpu" or chunks < 2 * k:
-        values, found = x.topk(k)
-        return values, found
+        values, indices = x.topk(k)
+        return values, indices
     whole = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK))
     best = whole.amax(dim=2).topk(k, sorted=False).indices[:, :, None]
     index = (best * CHUNK + torch.arange(CHUNK)).flatten(1)

@@ -14,8 +14,8 @@ def dropout_rates(places: Sequence[str], dropout: Any, at: Mapping[str, Any] | N
     for name in at or ():
         if name not in places:
             raise Mistake(f"model.dropout_at has no place '{name}'; choose from {', '.join(places)}.")
-    own = {place: rate for place, rate in (at or {}).items() if rate is not None}
-    for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in own.items()}}.items():
+    overrides = {place: rate for place, rate in (at or {}).items() if rate is not None}
+    for key, rate in {"dropout": dropout, **{f"dropout_at.{place}": rate for place, rate in overrides.items()}}.items():
         if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
             raise Mistake(f"model.{key} is {rate}; it must be a number of at least 0 and below 1, such as 0.1.")
-    return {place: own.get(place, dropout) for place in places}
+    return {place: overrides.get(place, dropout) for place in places}

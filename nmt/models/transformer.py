@@ -47,6 +47,9 @@ class Transformer(Seq2Seq):
     E are the embeddings (section 3.4) and PE the sinusoidal position encodings (section 3.5). The output layer shares
     its weights with the target embeddings and, if the vocabulary is joint, with the source embeddings (section 3.4).
 
+    The paper's d_model is `dim`, d_ff `ffn_dim`, h `num_heads` and N `num_layers`; W_i^Q, W_i^K, W_i^V and W^O are
+    `query`, `key`, `value` and `output` of each attention; W_1 and W_2 are `inner` and `outer` of each feed-forward net.
+
     `norm` is the paper's layer norm or another norm from nmt.models.norms. The paper uses post-norm; `norm_first`
     selects pre-norm, with an extra norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the
     output layer too (Nguyen & Salazar 2019). Deviations that most implementations share: the projections of the heads
@@ -125,7 +128,7 @@ class Transformer(Seq2Seq):
         positions = torch.arange(size, device=target_input.device).unsqueeze(0)
         x = self._with_positions(self.target_embedding(target_input), positions)
         causal, source_mask = causal_mask(size, x.device), memory.mask[:, None, None, :]
-        for index, layer in enumerate(self.decoder):
+        for index, layer in enumerate(self.decoder):  # section 3.1, the three sub-layers of a decoder layer
             watch_self, watch_cross = (watch and partial(watch, site, index) for site in ("decoder_self", "cross"))
             inputs = layer.around_attention.before(x)
             x = layer.self_attend(x, inputs, layer.keys_values(inputs), causal, watch_self)
@@ -135,6 +138,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory, beams: int) -> State:
         rows = memory.mask.shape[0] * beams
+        # Projecting no positions gives empty keys and values of the right widths for every scorer.
         nothing = self.target_embedding.weight.new_zeros(rows, 0, self.dim)
         position = torch.zeros(rows, dtype=torch.long, device=nothing.device)
         return State(tuple(layer.keys_values(nothing) for layer in self.decoder), position)
@@ -159,12 +163,13 @@ class Transformer(Seq2Seq):
             row = x.view(sentences * beams, 1, self.dim)
             inputs = layer.around_attention.before(row)
             new = layer.keys_values(inputs)
-            kept = KeysValues(*(append(*each, state.position, longest) for each in zip(past, new, strict=True)))
-            row = layer.self_attend(row, inputs, KeysValues(*(in_use(part, longest) for part in kept)), seen)
+            # The cache grows in blocks, so only its first positions are in use.
+            keys, values = (append(old, added, state.position, longest) for old, added in zip(past, new, strict=True))
+            row = layer.self_attend(row, inputs, KeysValues(in_use(keys, longest), in_use(values, longest)), seen)
             watch_cross = watch and partial(watch, "cross", index)
             x = layer.cross_attend(row.view(sentences, beams, self.dim), cross, source_mask, positions, watch_cross)
             x = layer.apply_feed_forward(x)
-            self_attention.append(kept)
+            self_attention.append(KeysValues(keys, values))
         return self.decoder_norm(x), State(tuple(self_attention), state.position + 1)
 
     def _with_positions(
