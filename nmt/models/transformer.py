@@ -48,7 +48,8 @@ class Transformer(Seq2Seq):
     its weights with the target embeddings and, if the vocabulary is joint, with the source embeddings (section 3.4).
 
     The paper's d_model is `dim`, d_ff `ffn_dim`, h `num_heads` and N `num_layers`; W_i^Q, W_i^K, W_i^V and W^O are
-    `query`, `key`, `value` and `output` of each attention; W_1 and W_2 are `inner` and `outer` of each feed-forward net.
+    `query`, `key`, `value` and `output` of each attention; W_1 and W_2 are `inner` and `outer` of each feed-forward
+    net.
 
     `norm` is the paper's layer norm or another norm from nmt.models.norms. The paper uses post-norm; `norm_first`
     selects pre-norm, with an extra norm at the end of each stack. With `fix_norm`, embeddings are unit vectors, in the
