@@ -38,7 +38,7 @@ class _File(NamedTuple):
 def download(job: Job[DownloadSettings]) -> None:
     """Downloads the files and prints their paths; the license and citation of each known corpus are logged.
 
-    Raises Mistake for an unknown corpus or a URL that is not https, FileNotFoundError if a file is missing from the
+    Raises Mistake for an unknown corpus or a URL that is not https, or if a file is missing from the
     folder `from`, and CheckFailed if a download fails.
     """
     settings = job.settings
@@ -121,7 +121,7 @@ def _fetched(file: _File, limits: Limits) -> list[Path]:
 def _copied(file: _File, folder: Path) -> Path:
     """Copies a file, unless it exists, from a folder that has it under its local name or its path at the source.
 
-    Raises Mistake if the folder has neither, and ValueError if a file differs from the published one.
+    Raises Mistake if the folder has neither, and if a file differs from the published one.
     """
     places = [folder / file.path.name, folder / file.published]
     found = next((place for place in places if place.is_file()), None)

@@ -84,8 +84,8 @@ def text_lines(file: ByteStream, name: str) -> Iterator[str]:
 def iter_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, unchanged except for line ends (LF or CRLF) and a byte order mark at the start.
 
-    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises FileNotFoundError
-    for a missing file, ValueError for an empty file, and whatever `text_lines` raises.
+    Only a line feed ends a line: a lone carriage return, NUL or U+2028 stays inside its line. Raises Mistake
+    for a missing or an empty file, and whatever `text_lines` raises.
     """
     if not path.is_file():
         raise Mistake(f"There is no file {path}; check the path.")
@@ -106,7 +106,7 @@ def read_lines(path: Path) -> list[str]:
 def iter_parallel(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
     """Yields the unchanged lines of two files as pairs.
 
-    Raises whatever `iter_lines` raises, and ValueError after the last pair if one file has more lines.
+    Raises whatever `iter_lines` raises, and Mistake after the last pair if one file has more lines.
     """
     source, target = iter_lines(source_path), iter_lines(target_path)
     for number, (source_line, target_line) in enumerate(zip_longest(source, target)):

@@ -119,7 +119,7 @@ def training_dataset(
     read where it exists. Pairs of a corpus that has one are dropped as duplicates or overlap only together with their
     whole document, or if one of their sides is in a held-out corpus without document boundaries. The result is cached
     under `cache_dir`, keyed by the contents of all files, the tokenizers and the filters.
-    Raises whatever `iter_pairs` raises, and ValueError if no pair is left.
+    Raises whatever `iter_pairs` raises, and Mistake if no pair is left.
     """
     files = [path for prefix in (*prefixes, *exclude) for path in corpus_files(prefix, direction)]
     if documents:

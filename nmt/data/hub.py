@@ -40,7 +40,7 @@ def write_splits(name: str, config: str | None, languages: Direction, folder: Pa
 
     Each row is a pair: either its column 'translation' maps languages to texts, or it has one column per language. Line
     ends inside a text become spaces. Existing files are kept. Raises DownloadFailed if the dataset cannot be loaded,
-    and ValueError if it lacks the configuration or a language, or has two validation splits.
+    and Mistake if it lacks the configuration or a language, or has two validation splits.
     """
     codes = [languages.source, languages.target]
     found = _loaded(name, config)

@@ -56,7 +56,7 @@ def split_lines(
     """Splits text files into lines for training and lines for validation.
 
     Without `valid` files, the last `number` lines of each training file are used for validation. Reads every file
-    once to count its lines. Raises whatever `iter_lines` raises, and ValueError if a training file has fewer than
+    once to count its lines. Raises whatever `iter_lines` raises, and Mistake if a training file has fewer than
     2 x `number` lines.
     """
     lengths = {path: sum(1 for _ in iter_lines(path)) for path in dict.fromkeys([*train, *(valid or []), *exclude])}
@@ -97,7 +97,7 @@ def training_lines(
     """The tokenized training lines, as pairs without a target, and a report on them.
 
     The result is cached under `cache_dir`, keyed by the contents of all files, the tokenizer and the filters. Raises
-    whatever `iter_lines` raises, and ValueError if no line is left.
+    whatever `iter_lines` raises, and Mistake if no line is left.
     """
     parts = [[(file_digest(part.file), part.start, part.end) for part in lines] for lines in split]
     key = content_key(["lines", _FORMAT, parts, tokenizer.model, filters])

@@ -37,7 +37,7 @@ def split_corpus(
     held-out document. The folder appears only when it is complete.
 
     Raises Mistake if the folder exists already, whatever `iter_pairs` and `check_documents` raise, and
-    ValueError if an alignment file has a different number of lines or the corpus cannot provide enough held-out pairs.
+    if an alignment file has a different number of lines or the corpus cannot provide enough held-out pairs.
     """
     if folder.exists():
         raise Mistake(f"{folder} exists; choose a new folder with split.out=, or delete it.")
@@ -69,7 +69,7 @@ def assign_parts(hashes: UInt64[np.ndarray, "pairs 2"], valid: int, test: int) -
 
     A held-out pair shares neither its source nor its target with any other pair, except duplicates of itself. The hash
     of a pair decides whether it is held out, so most of the choice stays the same when a corpus grows. Raises
-    ValueError if there are too few such pairs.
+    Mistake if there are too few such pairs.
     """
     source, target = hashes.T
     pair = source * np.uint64(0x9E3779B97F4A7C15) + target

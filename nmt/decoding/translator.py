@@ -124,7 +124,7 @@ class Translator:
 
         Each translation is a single line and begins with the line's prefix, which must consist of whole words. A line
         longer than `max_source_tokens` is translated in parts, which are joined by spaces; a warning is logged. Raises
-        ValueError if `lines` or `prefixes` is a single string, or if their lengths differ.
+        Mistake if `lines` or `prefixes` is a single string, or if their lengths differ.
         """
         if isinstance(lines, str):
             raise Mistake("translate takes a list of lines, not a string; write translate([line]).")

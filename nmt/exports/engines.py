@@ -26,7 +26,7 @@ def load_with_engine(
     """The runs in these folders, and the engine that translates in place of torch; None for torch itself.
 
     An engine's export is kept in RUN/exports. It is made if it is missing or damaged, or if the run has changed. Raises
-    whatever `load_runs` and `export_run` raise, and ValueError for options that the engine does not support.
+    whatever `load_runs` and `export_run` raise, and Mistake for options that the engine does not support.
     """
     if engine == "torch":
         return load_runs(paths, device, precision), None

@@ -41,7 +41,7 @@ class Folded(NamedTuple):
 def require_plain_transformer(trained: LoadedRun, format: str) -> Transformer:
     """The run's model, if its attention can be folded at every site.
 
-    Otherwise raises a ValueError that names the unsupported choice, its site and a format that supports it.
+    Otherwise raises a Mistake that names the unsupported choice, its site and a format that supports it.
     """
     model = trained.model
     require_no_context(trained, format)

@@ -19,7 +19,7 @@ class Choice(NamedTuple):
 def alternatives(run: LoadedRun, source: list[int], target: list[int], number: int) -> list[list[Choice]]:
     """The `number` most likely pieces at each position of a target, EOS included, best first.
 
-    Source and target are ids without BOS and EOS. Raises whatever `forced_log_probs` raises, and ValueError
+    Source and target are ids without BOS and EOS. Raises whatever `forced_log_probs` raises, and Mistake
     if `number` is below 1.
     """
     if number < 1:

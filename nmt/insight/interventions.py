@@ -114,7 +114,7 @@ def intervene(
     """Translates a sentence with and without interventions; `target` replaces the translation found without them.
 
     Source, target and prefix are ids without BOS and EOS. Both translations begin with `prefix`. `observe` receives
-    every step of a beam search. Raises whatever `intervened` raises, and ValueError if the source or the target is
+    every step of a beam search. Raises whatever `intervened` raises, and Mistake if the source or the target is
     empty or too long for the model.
     """
     with intervened(run.model, interventions):  # a mistake is reported before anything is computed

@@ -40,7 +40,7 @@ class MapFiles(NamedTuple):
 def map_files(settings: MapFileSettings, given: Sequence[str]) -> MapFiles:
     """The files that the settings name; `given` are the keys that were set on the command line.
 
-    Raises Mistake for a missing file, FileExistsError for maps that must not be replaced, and ValueError if
+    Raises Mistake for a missing file, for maps that must not be replaced, and if
     both a target and search settings are given.
     """
     source = existing_file("input", settings.input)
@@ -164,7 +164,7 @@ def _written(
 
 
 def _check_free(out: Path, *, overwrite: bool) -> None:
-    """Raises Mistake for maps that must not be replaced, and ValueError for a damaged or foreign manifest."""
+    """Raises Mistake for maps that must not be replaced, and for a damaged or foreign manifest."""
     if not (out / MANIFEST).exists():
         return
     try:

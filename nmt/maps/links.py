@@ -60,7 +60,7 @@ def read_alignments(path: Path, *, flip: bool = False) -> list[Alignment]:
     """Reads a Pharaoh file: links 'i-j' (sure) and 'i?j' (possible) on each line, source word first, from 0.
 
     `flip` swaps source and target, for a file of the opposite direction. Raises Mistake if it does not exist,
-    and a ValueError that names the file and line of an invalid link.
+    and one that names the file and line of an invalid link.
     """
     return [_parse(line, flip, f"{path}, line {number}") for number, line in enumerate(read_lines(path), 1)]
 

@@ -111,7 +111,7 @@ def heat_map_grid(
     """Draws the maps of all heads of a site: a row of maps for each layer, with one color scale.
 
     The maps in the first row and in the first column are labeled, unless the given width is too small for that. Raises
-    ValueError if the labels do not fit the maps, if the maps are empty, or if the width is too small.
+    Mistake if the labels do not fit the maps, if the maps are empty, or if the width is too small.
     """
     _check_labels(weights.shape[2:], source_labels, target_labels)
     labels = source_labels, target_labels

@@ -51,7 +51,7 @@ def small(model: Attending, dim: int) -> None:
 
     This is the variance that Glorot & Bengio give for a feed-forward net with 4 dim hidden units; here all layers use
     it. Biases become 0. Embeddings, output layers tied to them, and weights under FixNorm are not changed. Raises
-    ValueError if `dim` is not positive.
+    Mistake if `dim` is not positive.
     """
     _check_positive("dim", float(dim))
     _without_biases(model)

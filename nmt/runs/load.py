@@ -78,7 +78,7 @@ def documents_to_read(run: LoadedRun, documents: str | None, lines: int) -> list
     """The document number of each line, read from the file `documents`; None if there is no file.
 
     `lines` is the number of lines that the file must have. Raises Mistake for a missing file, and
-    ValueError for a run without context and for a file that does not fit the lines.
+    for a run without context and for a file that does not fit the lines.
     """
     if documents is None:
         return None
@@ -149,7 +149,7 @@ def system_errors(path: Path) -> Iterator[None]:
 def load_runs(paths: Sequence[str | Path], device: str, precision: str = "float32") -> list[LoadedRun]:
     """The finished runs in these folders, which translate as an ensemble if there are several.
 
-    Raises whatever `load_run` raises, and ValueError if there are no folders, or if the runs' directions, vocabularies
+    Raises whatever `load_run` raises, and Mistake if there are no folders, or if the runs' directions, vocabularies
     or contexts differ.
     """
     runs = [load_run(Path(path), device, precision) for path in paths]

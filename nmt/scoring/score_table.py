@@ -59,7 +59,7 @@ def run_system(
 ) -> tuple[System, list[list[str]]]:
     """A run as a system, and its references. The run is evaluated unless its scores are up to date.
 
-    Raises whatever `load_run` raises, and ValueError if the run's references differ from the given ones.
+    Raises whatever `load_run` raises, and Mistake if the run's references differ from the given ones.
     """
     run = load_run(path, device)
     test_set = split_test_set(run, split)
@@ -81,7 +81,7 @@ def run_system(
 def file_systems(outputs: Sequence[str], references: Sequence[str]) -> tuple[list[System], list[list[str]]]:
     """Scores files of translations against one or more reference files; returns the systems and the references.
 
-    Raises Mistake if a file is missing, and ValueError if a file and a reference have different numbers of
+    Raises Mistake if a file is missing, and if a file and a reference have different numbers of
     lines.
     """
     files = [existing_file("reference", name) for name in references]

@@ -48,7 +48,7 @@ class Gallery:
     end of its path, just long enough to distinguish all runs. `engine` names the translation engine; see
     nmt.exports.engines.
 
-    Raises Mistake if a folder contains no finished run, and ValueError if `max_models` is below 1.
+    Raises Mistake if a folder contains no finished run, and if `max_models` is below 1.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Reads a model file. Raises Mistake if it does not exist, and ValueError if it is not a model."""
+        """Reads a model file. Raises Mistake if it does not exist, and if it is not a model."""
         if not path.is_file():
             raise Mistake(f"There is no tokenizer model at {path}; use a model that nmt.train wrote.")
         try:
@@ -132,7 +132,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: str, size: int | None, seed: 
     kind: 'unigram' (Kudo 2018) or 'bpe' (Sennrich et al. 2016). Unseen characters become bytes. If there are more than
     two million lines, the model is learned from two million of them, drawn with `seed`. Without a size, the model has
     8,000 pieces, or as many as the text supports if that is fewer. Raises whatever iterating over `lines` raises,
-    and ValueError for an unknown kind, no text, or a size that the text does not support.
+    and Mistake for an unknown kind, no text, or a size that the text does not support.
     """
     if kind not in KINDS:
         raise Mistake(f"Unknown kind of tokenizer '{kind}'; choose one of {', '.join(KINDS)}.")

@@ -121,7 +121,7 @@ class PretrainingText(NamedTuple):
 def read_text(settings: EncoderSettings) -> PretrainingText:
     """Finds the text files of a run and splits their lines.
 
-    Raises Mistake for a missing file, and ValueError for one that is not text or has too few lines.
+    Raises Mistake for a missing file, and for one that is not text or has too few lines.
     """
     data = settings.data
     names = {"train": data.train, "valid": data.valid or [], "exclude": data.exclude, "vocabulary": data.vocabulary}

@@ -122,7 +122,7 @@ def stored_run(
 ) -> Stored[SettingsT]:
     """Reads and checks the run; `kind` is the class of its settings.
 
-    Raises Mistake if there is no run, and ValueError if it cannot be used or the command line changes a
+    Raises Mistake if there is no run, and if it cannot be used or the command line changes a
     setting that must stay the same.
     """
     if not run.started:
