@@ -131,7 +131,7 @@ def _unreadable(name: str, argument: str, parser: OverridesParser) -> str:
         try:
             _check(name, override, sweep=False)
             _composed(name, [override])
-        except ValueError as error:
+        except Mistake as error:
             return str(error)
     return f"Cannot read '{argument}'. Quote the value, as in 'key=\"a, b\"'."
 

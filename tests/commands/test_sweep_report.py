@@ -6,6 +6,7 @@ import pytest
 
 from nmt.commands.sweep_report import sweep_report, varying_overrides
 from nmt.config.job import JobRecord
+from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
 
 
@@ -45,7 +46,7 @@ def test_runs_are_compared_on_the_device_on_which_they_were_scored(
 
     def compared(path: Path, device: str, *_: object) -> None:
         asked.append(device)
-        raise ValueError
+        raise Mistake
 
     monkeypatch.setattr("nmt.commands.sweep_report.run_system", compared)
     run = RunDirectory(trained)

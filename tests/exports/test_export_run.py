@@ -149,7 +149,7 @@ def test_an_export_with_a_changed_byte_is_made_again(run: Path, caplog: pytest.L
 
 def test_an_export_of_a_read_only_run_is_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_only(key: str, value: object) -> None:
-        raise ValueError(f"{key} is {value}, but it cannot be written to; choose another folder.")
+        raise Mistake(f"{key} is {value}, but it cannot be written to; choose another folder.")
 
     load_with_engine([run], "cpu", "float32", "ctranslate2")
     monkeypatch.setattr(engines, "check_writable", read_only)

@@ -86,6 +86,36 @@ def test_the_real_server_bears_every_fault(here: Path, tmp_path: Path):
     assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
 
 
+PLANTED = """
+from nmt.serving import batcher, lab
+
+
+def unpacked(*_, **__):
+    hidden, cell = 1, 2, 3
+
+
+batcher.Batcher._translated = lab.watched_search = unpacked
+"""
+
+
+def test_a_server_with_a_bug_fails(here: Path, tmp_path: Path, monkeypatch):
+    """Wrong unpacking is a ValueError, as a user's mistake is; only the latter may be answered with 400."""
+    (tmp_path / "sitecustomize.py").write_text(PLANTED)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(script.__file__).parents[2]}")
+
+    async def asked(port):
+        answers = [await script.once(port), await script.once(port, "/v1/translate/stream", {"text": "one two."})]
+        return [status for status, _ in answers], await script.defects(port)
+
+    with server(Path("maps_luong"), tmp_path / "log", "device=cpu") as one:
+        answered, row = asyncio.run(asked(one.port))
+    assert answered == [500, 200]
+    assert row == ("all of these", "1 x 500", False)
+    what, text, good = script.logged(tmp_path / "log")
+    assert (what, good) == ("the server's log", False)
+    assert text.endswith(", 2 tracebacks")
+
+
 def test_a_server_that_reads_everything_fails_on_a_huge_body(monkeypatch):
     monkeypatch.setattr(script, "HUGE", 1_000_000)
 
