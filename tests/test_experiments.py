@@ -11,8 +11,8 @@ import yaml
 from nmt.cli.compose import configuration
 from nmt.config.nodes import CONFIGS, make
 from nmt.config.schema import RunSettings, validated
-from nmt.training.begin import stored_keys
 from nmt.training.buildable import check_buildable
+from nmt.training.origin import stored_keys
 
 # Published systems and recipes; the other two are defaults.
 FILES = sorted(file for file in (CONFIGS / "experiment").glob("*.yaml") if file.stem not in ("none", "sample"))

@@ -10,12 +10,14 @@ from nmt.config.direction import Direction
 from nmt.config.job import Job
 from nmt.data.corpus import check_files, corpus_files, iter_parallel, read_pairs
 from nmt.data.dataset import training_dataset
+from nmt.data.filters import Filters
 from nmt.data.inspection import Inspection, Seen, checks, inspect
 from nmt.data.split import PARTS, split_corpus
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.files import cache_folder, check_folder, check_writable
 from nmt.tables import Table
-from nmt.training.prepared import filters_of, finished_run, plain_corpora
+from nmt.training.start_from import finished_run
+from nmt.training.translation import parallel_corpora
 
 logger = logging.getLogger(__name__)
 
@@ -103,14 +105,15 @@ def _report(job: Job[PrepareSettings]) -> None:
             if kind not in _WITHOUT_EXAMPLES:
                 print(f"{prefix}, {'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines))}: {kind}")
 
-    corpora = plain_corpora(settings, cache)
+    corpora = parallel_corpora(settings).plain(cache)
     start = finished_run(settings, Path(settings.run_dir))
     if start:
         tokenizers = start.tokenizers
     else:
         at_most = not {"tokenizer.size", "experiment"} & set(job.given)  # as in nmt.train
         tokenizers = learned_tokenizers(corpora.train, direction, settings.tokenizer, cache, at_most)
-    _, report = training_dataset(corpora.train, direction, tokenizers, filters_of(settings), corpora.excluded, cache)
+    filters = Filters(**settings.filters.model_dump())
+    _, report = training_dataset(corpora.train, direction, tokenizers, filters, corpora.held_out, cache)
     print(f"\nTraining data: {report}")
 
 

@@ -1,9 +1,9 @@
-"""A run of nmt.train or nmt.pretrain, from its preparation to its end."""
+"""The training of a prepared run, and the errors that end it."""
 
 import logging
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, RichProgressBar, Timer
 
-from nmt.config.nodes import Config, make
+from nmt.config.nodes import make
 from nmt.errors import FULL_DISK, INTERRUPTED, CheckFailed, Mistake
-from nmt.files import check_folder, check_writable, locked, write_json
+from nmt.files import locked, write_json
 from nmt.runs.directory import RunDirectory
 from nmt.runs.load import save_weights
 from nmt.training.averaging import EMAWeightAveraging
@@ -28,9 +28,10 @@ from nmt.training.checkpoints import (
     newest_whole,
     tidy,
 )
-from nmt.training.machine import build_trainer, quiet, rank
-from nmt.training.out_of_memory import BatchTooLarge, batch_too_large
-from nmt.training.prepared import Prepared, reached_limits
+from nmt.training.limits import reached_limits
+from nmt.training.machine import build_trainer, rank
+from nmt.training.out_of_memory import batch_too_large
+from nmt.training.preparation import Prepared
 from nmt.training.progress import Progress
 from nmt.training.step import NotFinite
 from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, StopOnSignal, Stopped
@@ -38,57 +39,25 @@ from nmt.training.stopping import FollowPlateau, LastValidation, StopEarly, Stop
 logger = logging.getLogger(__name__)
 
 
-Prepare = Callable[[Mapping[str, Any]], Prepared]
-"""prepare(changes) prepares the run, applying to its configuration the `changes` that save memory."""
-Finish = Callable[[Prepared, Config], None]
-"""finish(prepared, found) completes a run whose best weights are saved; `found` is what `fit` returned."""
+@contextmanager
+def writing(prepared: Prepared) -> Iterator[None]:
+    """Holds the run directory while a run trains: locks it, and writes the files that a stopped run resumes from.
 
-
-def run_training(run: RunDirectory, cache_dir: str, prepare: Prepare, finish: Finish) -> None:
-    """Prepares a run, trains it and finishes it; if the device runs out of memory, tries again with half the batch.
-
-    Raises Mistake before training if the configuration cannot be used.
+    Raises Mistake if another process writes to it, and CheckFailed if the disk is full.
     """
-    quiet(leader=rank() == 0)
-    check_writable("run_dir", run.path)
-    check_folder("cache_dir", cache_dir)
-    before = run.state()
-    prepared = prepare({})
-    try:
-        _fit_and_finish(prepared, before, finish)
-        return
-    except BatchTooLarge as error:
-        # Do not try again if a checkpoint would be lost, or if other processes are training too.
-        if prepared.processes > 1 or list(run.checkpoints.glob("*.ckpt")) or not error.can_be_halved:
-            raise CheckFailed(error.remedy()) from error
-        changes = error.halved
-    # Outside the except block, so that the error's frames no longer hold the device's memory.
-    del prepared
-    logger.warning(
-        "Out of memory: starting over with %s.", " ".join(f"{key}={value}" for key, value in changes.items())
-    )
-    before = run.state()
-    prepared = prepare(changes)
-    try:
-        _fit_and_finish(prepared, before, finish)
-    except BatchTooLarge as error:
-        raise CheckFailed(error.remedy(halved_before=True)) from error
-
-
-def _fit_and_finish(prepared: Prepared, before: tuple[bytes, ...], finish: Finish) -> None:
-    """Trains to the end and finishes the run; `before` is the state of the run directory before `prepared` was made."""
     run = prepared.run
     if rank() > 0:
-        # Only the leader's exit code counts; a different one here would look like a crash.
+        # Only the leader writes, and only its exit code counts; a different one here would look like a crash.
         with suppress(Stopped):
-            fit(prepared)
+            yield
         return
     with locked(run.path), full_disk(run):
-        if run.state() != before:
+        # The preparation took minutes, in which another command may have trained in this folder.
+        if run.state() != prepared.state:
             raise Mistake(f"Another process has written to {run.path} in the meantime; run the command again.")
         tidy(run.checkpoints, prepared.checkpoint)
         prepared.store()
-        finish(prepared, fit(prepared))
+        yield
 
 
 def fit(prepared: Prepared) -> dict[str, Any]:

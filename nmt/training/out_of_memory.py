@@ -1,11 +1,16 @@
 """On out-of-memory: halve the batch and double the accumulation, once."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from nmt.config.schema import LoopSettings
+from nmt.errors import CheckFailed
+from nmt.training.preparation import Prepared
+
+logger = logging.getLogger(__name__)
 
 
 class BatchTooLarge(Exception):  # noqa: N818
@@ -16,29 +21,29 @@ class BatchTooLarge(Exception):  # noqa: N818
         self.batch_tokens, self.accumulate = settings.batching.batch_tokens, settings.trainer.accumulate_grad_batches
         self.longest = longest
 
-    @property
-    def can_be_halved(self) -> bool:
-        """Whether the longest sentence fits into half a batch."""
-        return self.batch_tokens // 2 >= self.longest
+    def halved(self, prepared: Prepared) -> dict[str, int]:
+        """The settings, by key, that give steps of about the same size with less memory.
 
-    @property
-    def halved(self) -> dict[str, int]:
-        """The settings, by key, that give steps of about the same size with less memory."""
-        return {
+        Logs them, because training starts over with them. Raises CheckFailed, which names a remedy, if it cannot: half
+        a batch has been tried or is shorter than a sentence, steps would be lost, or other processes are training too.
+        """
+        changes = {
             "batching.batch_tokens": self.batch_tokens // 2,
             "trainer.accumulate_grad_batches": self.accumulate * 2,
         }
-
-    def remedy(self, halved_before: bool = False) -> str:
-        """Message: what to change if training cannot restart by itself."""
-        full = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
-        if halved_before or not self.can_be_halved:
-            return (
-                f"{full}, and the longest sentence has {self.longest} tokens: start over with overwrite=true and a "
+        settings = " ".join(f"{key}={value}" for key, value in changes.items())
+        message = f"Out of memory with batching.batch_tokens={self.batch_tokens}"
+        if prepared.changes or self.batch_tokens // 2 < self.longest:
+            raise CheckFailed(
+                f"{message}, and the longest sentence has {self.longest} tokens: start over with overwrite=true and a "
                 "smaller model, or with a lower filters.max_tokens to leave out long sentences."
-            )
-        smaller = " ".join(f"{key}={value}" for key, value in self.halved.items())
-        return f"{full}. Start over with {smaller} overwrite=true, or resume=true on a larger device."
+            ) from self
+        if prepared.processes > 1 or list(prepared.run.checkpoints.glob("*.ckpt")):
+            raise CheckFailed(
+                f"{message}. Start over with {settings} overwrite=true, or resume=true on a larger device."
+            ) from self
+        logger.warning("Out of memory: starting over with %s.", settings)
+        return changes
 
 
 @contextmanager

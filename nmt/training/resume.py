@@ -1,152 +1,47 @@
-"""How a run resumes: with the stored configuration, from the last checkpoint."""
+"""What a stored run keeps when it is resumed: its configuration, the batches of a step, its corpora, its checkpoint."""
 
 import copy
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from nmt.config.job import Job
 from nmt.config.keys import value_at, with_values
 from nmt.config.nodes import Config
-from nmt.config.schema import NOT_STORED, LoopSettings, RunSettings, TrainSettings, validated
+from nmt.config.schema import NOT_STORED, LoopSettings, validated
 from nmt.config.trusted import FOR_RESUMING, check_targets
-from nmt.data.corpus import check_files, corpus_hashes
-from nmt.data.vocabulary import learned_tokenizers
 from nmt.errors import Mistake
-from nmt.files import cache_folder, check_unlocked
-from nmt.models import Seq2Seq
 from nmt.runs.directory import RunDirectory
-from nmt.runs.load import LoadedRun
-from nmt.runs.record import training_record
-from nmt.training.buildable import check_buildable
 from nmt.training.checkpoints import newest_whole
-from nmt.training.machine import choose_machine, rank
-from nmt.training.prepared import (
-    ADAPTED,
-    LENGTHS,
-    MAY_CHANGE,
-    Prepared,
-    changed_command,
-    check_boundaries,
-    finished_run,
-    initial_model,
-    plain_corpora,
-    prepare_data,
-    reached_limits,
-    start_weights,
-)
-from nmt.training.task import build_task
-from nmt.training.validation import translation_validations
+from nmt.training.limits import LIMITS, reached_limits
+from nmt.training.origin import MAY_CHANGE, Origin, SettingsT
 
 logger = logging.getLogger(__name__)
 
-SettingsT = TypeVar("SettingsT", bound=LoopSettings)
-
-
-def resume(job: Job[TrainSettings], run: RunDirectory, changes: Mapping[str, Any]) -> Prepared[RunSettings, Seq2Seq]:
-    """Prepares a run to resume from its last checkpoint, or to start over if it has no checkpoint.
-
-    Raises Mistake for invalid input, before the run directory is changed.
-    """
-    found = stored_run(job, run, changes, RunSettings)
-    config, settings, metrics = found.config, found.settings, found.metrics
-    check_buildable(settings)
-    machine = choose_machine(settings.trainer)
-    files = [*settings.data.train, *settings.data.held_out.values()]
-    check_files(files, settings.direction)
-    check_boundaries(settings)
-    if rank() == 0:
-        check_unlocked(run.path)
-    mine = machine.processes * settings.trainer.accumulate_grad_batches
-    config = same_steps(config, mine if changes else metrics.get("batches_a_step", mine), machine.processes)
-    settings = validated(RunSettings, config)
-    hashes = corpus_hashes(files, settings.direction)
-    check_corpora(metrics.get("corpora", {}), hashes)
-
-    cache = cache_folder(job.settings.cache_dir)
-    corpora = plain_corpora(settings, cache)
-    checkpoint = last_checkpoint(run, found.finished)
-    # A checkpoint contains all weights, and the run that start_from names may no longer exist.
-    start = None if checkpoint else finished_run(settings, run.path)
-    if metrics:
-        tokenizers = run.tokenizers(settings.direction, metrics)
-    elif start is not None:
-        tokenizers = start.tokenizers
-    else:  # killed while writing its first files
-        tokenizers = learned_tokenizers(corpora.train, settings.direction, settings.tokenizer, cache)
-    model = initial_model(settings, tokenizers, start)
-    data, max_steps = prepare_data(settings, corpora, tokenizers, model, machine.processes, cache)
-    if found.finished:
-        check_epochs_left(run.path, metrics, max_steps)
-    record = {
-        **training_record(settings, settings.direction, tokenizers, model, machine.processes, hashes),
-        **start_weights(start, metrics),
-        **resumed_command(job, found.stored, config, metrics),
-    }
-    return Prepared(
-        run,
-        config,
-        settings,
-        settings.direction,
-        tokenizers,
-        model,
-        build_task(settings, model),
-        translation_validations(LoadedRun(run, settings, tokenizers, model, model.device), data.validation),
-        data,
-        max_steps,
-        checkpoint,
-        machine.processes,
-        record,
-        is_new=False,
-    )
-
-
-@dataclass(frozen=True)
-class Stored(Generic[SettingsT]):
-    """What the directory of the run to resume contains."""
-
-    config: Config
-    """The run's configuration, with the changes from the command line and those that save memory."""
-    settings: SettingsT
-    """The same configuration, validated."""
-    stored: Config
-    """The configuration before those changes."""
-    metrics: Config
-    finished: bool
-
 
 def stored_run(
-    job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], kind: type[SettingsT]
-) -> Stored[SettingsT]:
-    """Reads and checks the run; `kind` is the class of its settings.
+    job: Job[Any], run: RunDirectory, changes: Mapping[str, Any], settings_class: type[SettingsT]
+) -> Origin[SettingsT]:
+    """The stored configuration of a run, with what the command line may change and with `changes`, which save memory.
 
-    Raises Mistake if there is no run, and if it cannot be used or the command line changes a
-    setting that must stay the same.
+    Raises Mistake if there is no run, if it cannot be used, or if the command line changes a setting that must stay
+    the same.
     """
     if not run.started:
         raise Mistake(f"There is no run to resume in {run.path}; start one without resume=true.")
     stored, metrics = run.config(), run.metrics()
     try:
-        validated(kind, stored)
+        validated(settings_class, stored)
     except Mistake as error:
         raise Mistake(f"{run.path / 'config.yaml'} cannot be used: {error}") from error
     finished = metrics.get("finished", False) and run.weights.is_file()
     check_targets(stored, run.path / "config.yaml", FOR_RESUMING, given=job.config)
     config = resumed_config(job, stored, metrics, run.path)
     if finished:
-        check_continues(stored, config, validated(kind, config), run.path, metrics)
+        check_continues(stored, config, validated(settings_class, config), run.path, metrics)
     config = with_values(config, changes)
-    return Stored(config, validated(kind, config), stored, metrics, finished)
-
-
-def resumed_command(job: Job[Any], stored: Config, config: Config, metrics: Config) -> Config:
-    """What metrics.json records of a resumed run: its command, and the requested values of the keys in ADAPTED."""
-    return {
-        "command": changed_command(metrics.get("command", job.command), stored, config),
-        "asked": metrics.get("asked", {key: value_at(stored, key) for key in ADAPTED}),
-    }
+    return Origin(config, validated(settings_class, config), original=stored, metrics=metrics, finished=finished)
 
 
 def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -> Config:
@@ -171,7 +66,7 @@ def resumed_config(job: Job[Any], stored: Config, metrics: Config, path: Path) -
         config = with_values(config, {key: value})
     # A schedule defined by the length of training keeps that length, so that the steps already done stay valid.
     decay = value_at(stored, "schedule.steps")
-    before, now = (value_at(each, "trainer.max_steps") for each in (stored, config))
+    before, now = value_at(stored, "trainer.max_steps"), value_at(config, "trainer.max_steps")
     # If the length is now shorter, steps_of_training warns.
     if decay is not None and before != now and (now is None or now >= decay):
         logger.warning(
@@ -191,10 +86,10 @@ def check_continues(before: Config, now: Config, settings: LoopSettings, path: P
             f"The run in {path} is finished and has reached {' and '.join(reached)}: raise every "
             "limit that it has reached to train it longer, or use overwrite=true instead of resume=true to start over."
         )
-    if all(value_at(now, key) == value_at(before, key) for key in LENGTHS):
+    if all(value_at(now, key) == value_at(before, key) for key in LIMITS):
         raise Mistake(
-            f"The run in {path} is finished: to train it longer, raise {', '.join(LENGTHS[:-1])} or "
-            f"{LENGTHS[-1]}, or use overwrite=true instead of resume=true to start over."
+            f"The run in {path} is finished: to train it longer, raise {', '.join(LIMITS[:-1])} or "
+            f"{LIMITS[-1]}, or use overwrite=true instead of resume=true to start over."
         )
 
 

@@ -20,13 +20,13 @@ from nmt.config.schema import TrainSettings, validated
 from nmt.data.batch import Batch
 from nmt.data.dataset import training_dataset
 from nmt.data.drawn_pairs import DrawnPairs
+from nmt.data.filters import Filters
 from nmt.data.module import TranslationData
 from nmt.data.vocabulary import learned_tokenizers
 from nmt.runs.load import build_model
 from nmt.runs.record import git_commit, versions
 from nmt.text import PAD, TokenizerPair
 from nmt.training.machine import build_trainer
-from nmt.training.prepared import filters_of
 from nmt.training.task import TranslationTask, build_task
 
 WINDOW = 5
@@ -107,7 +107,9 @@ def training_data(settings: TrainSettings, updates: int) -> tuple[TranslationDat
     """The batches of this many updates, and the tokenizers."""
     corpora, cache = settings.data.train, Path(settings.cache_dir)
     tokenizers = learned_tokenizers(corpora, settings.direction, settings.tokenizer, cache)
-    rows, report = training_dataset(corpora, settings.direction, tokenizers, filters_of(settings), [], cache)
+    rows, report = training_dataset(
+        corpora, settings.direction, tokenizers, Filters(**settings.filters.model_dump()), [], cache
+    )
     print(f"Training data: {report}", file=sys.stderr)
     data = TranslationData(
         DrawnPairs(rows),

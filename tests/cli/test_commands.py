@@ -15,7 +15,7 @@ import yaml
 
 import nmt
 from nmt.cli.compose import configuration
-from nmt.training.begin import stored_keys
+from nmt.training.origin import stored_keys
 
 Command = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]

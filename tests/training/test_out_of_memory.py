@@ -12,8 +12,8 @@ from nmt.config.job import Job
 from nmt.data.batch import Batch
 from nmt.errors import CheckFailed, Mistake
 from nmt.runs.directory import RunDirectory
-from nmt.training.begin import begin
-from nmt.training.prepared import Prepared
+from nmt.training.kind import Kind
+from nmt.training.preparation import Prepared, prepare
 from nmt.training.task import TranslationTask
 
 Limit = Callable[[int, int], None]
@@ -111,14 +111,14 @@ def test_steps_that_were_made_are_not_thrown_away(
 def test_a_run_that_is_written_while_the_halved_one_is_prepared_is_kept(
     corpus: Path, job: Callable[..., Job], limit: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begin_beside_another(job: Job, run: RunDirectory, changes: dict[str, object]) -> Prepared:
-        prepared = begin(job, run, changes)
+    def prepare_beside_another(job: Job, run: RunDirectory, kind: Kind, *, changes: dict[str, int]) -> Prepared:
+        prepared = prepare(job, run, kind, changes=changes)
         if changes:
             run.write_metrics({"finished": False, "by": "another"})
         return prepared
 
     monkeypatch.chdir(corpus)
-    monkeypatch.setattr("nmt.commands.train.begin", begin_beside_another)
+    monkeypatch.setattr("nmt.commands.train.prepare", prepare_beside_another)
     limit(60, since=0)
     with pytest.raises(Mistake, match="Another process has written to run in the meantime; run the command again"):
         train(job("train", trainer__max_steps=4, batching__batch_tokens=101))

@@ -30,7 +30,8 @@ from nmt.runs.directory import RunDirectory
 from nmt.runs.encoder import load_encoder
 from nmt.runs.load import load_run
 from nmt.serving.gallery import Gallery
-from nmt.training.begin import begin
+from nmt.training.preparation import prepare
+from nmt.training.translation import Translation
 
 MODEL = {"model.dim": 12, "model.ffn_dim": 19, "model.num_heads": 2, "model.num_layers": 1}
 TINY = {
@@ -127,7 +128,7 @@ def test_a_translation_model_starts_with_the_encoder_and_the_embeddings(
     given = [f"{key}={value}" for key, value in scorers.items()]
     config = configuration("train", [*_tiny_overrides(plain), *given, f"start_from={pretrained}", "run_dir=from"])
     job_from = Job(config, validated(type(plain.settings), config), (*scorers, "start_from"), "THE COMMAND", None)
-    prepared = begin(job_from, RunDirectory(Path("from")), {})
+    prepared = prepare(job_from, RunDirectory(Path("from")), Translation(), changes={})
     encoder = load_encoder(pretrained, "cpu")
     assert prepared.tokenizers.source.model == encoder.tokenizers.source.model
     assert prepared.tokenizers.joint

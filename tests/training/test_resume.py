@@ -4,10 +4,9 @@ import contextlib
 import io
 import signal
 import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -15,9 +14,8 @@ from safetensors.torch import load_file
 
 from nmt.commands.train import train
 from nmt.config.job import Job
-from nmt.runs.directory import RunDirectory
-from nmt.training.begin import stored_keys
-from nmt.training.resume import resume, resumed_config
+from nmt.training.origin import stored_keys
+from nmt.training.resume import resumed_config
 
 CHANGES = {
     "trainer__max_steps": 28,
@@ -131,21 +129,3 @@ def test_a_truncated_last_checkpoint_falls_back_to_the_one_before(
     assert "last.ckpt is damaged and was renamed to last.damaged.ckpt; resuming from the previous one." in errors
     assert "resumed from previous.ckpt" in errors
     assert_same(whole.run, corpus / "killed")
-
-
-def test_the_record_and_the_configuration_are_read_once(
-    job: Callable[..., Job], trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = Counter[str]()
-
-    def counted(name: str, own: Callable[[RunDirectory], Any]) -> Callable[[RunDirectory], Any]:
-        def count(run: RunDirectory) -> Any:
-            read[name] += 1
-            return own(run)
-
-        return count
-
-    for name in ("metrics", "config"):
-        monkeypatch.setattr(RunDirectory, name, counted(name, getattr(RunDirectory, name)))
-    resume(job("train", trainer__max_steps=12, resume="true"), RunDirectory(Path("run")), {})
-    assert read == {"metrics": 1, "config": 1}

@@ -230,7 +230,7 @@ def test_a_resumed_run_reads_its_own_tokenizers(
     def trains(*_: object, **__: object) -> None:
         raise RuntimeError("trains tokenizers again")
 
-    monkeypatch.setattr("nmt.training.resume.learned_tokenizers", trains)
+    monkeypatch.setattr("nmt.training.translation.learned_tokenizers", trains)
     before = (trained / "tokenizer.model").read_bytes()
     train(job("train", trainer__max_steps=10, resume="true"))
     assert (trained / "tokenizer.model").read_bytes() == before

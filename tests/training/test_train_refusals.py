@@ -10,7 +10,7 @@ import yaml
 from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
-from nmt.training.begin import stored_keys
+from nmt.training.origin import stored_keys
 
 
 @pytest.mark.parametrize(

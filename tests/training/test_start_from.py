@@ -18,7 +18,8 @@ from nmt.commands.train import train
 from nmt.config.job import Job
 from nmt.errors import Mistake
 from nmt.runs.directory import RunDirectory
-from nmt.training.begin import begin
+from nmt.training.preparation import prepare
+from nmt.training.translation import Translation
 
 # So small a rate that the weights stay what they were.
 STILL = {"optimizer__lr": 1e-20, "start_from": "run", "run_dir": "new"}
@@ -155,5 +156,5 @@ def test_a_recipe_for_another_corpus_is_warned_of(
     (tmp_path / "config.yaml").touch()
     composed = configuration("train", [f"data.name={data}"])
     with pytest.raises(Mistake):
-        begin(job_of("train", composed, ("data",)), RunDirectory(tmp_path), {})
+        prepare(job_of("train", composed, ("data",)), RunDirectory(tmp_path), Translation(), changes={})
     assert ("The vocabulary, schedule and length of training come from experiment=sample" in caplog.text) == warned

@@ -1,0 +1,104 @@
+"""What the kinds of training, translation and masked pretraining, each read, build and compute.
+
+The rest of their preparation is the same, and told once in nmt.training.preparation.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from lightning.pytorch.callbacks import Callback
+
+from nmt.config.direction import Direction
+from nmt.config.job import Job
+from nmt.config.schema import LoopSettings
+from nmt.data.batch import Example
+from nmt.data.drawn_pairs import DrawnPairs
+from nmt.data.module import Collate
+from nmt.models.base import Attending
+from nmt.runs.directory import RunDirectory
+from nmt.text import TokenizerPair
+from nmt.training.origin import Origin, Start
+from nmt.training.task import TrainingTask
+
+SettingsT = TypeVar("SettingsT", bound=LoopSettings)
+ModelT = TypeVar("ModelT", bound=Attending)
+
+
+class Examples(NamedTuple):
+    """The tokenized sentences of a run, and how examples become a batch."""
+
+    training: DrawnPairs
+    validation: Sequence[Example]
+    collate: Collate
+
+
+class Corpora(ABC, Generic[SettingsT]):
+    """The text files of a run, which exist and can be read."""
+
+    @abstractmethod
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each file, by its name in the configuration."""
+
+    def plain(self, cache_dir: Path) -> "Corpora[SettingsT]":
+        """The same corpora, with plain-text copies of those that the configuration wants detokenized."""
+        return self
+
+    @abstractmethod
+    def learn_tokenizers(self, settings: SettingsT, cache_dir: Path, *, smaller: bool) -> TokenizerPair:
+        """The tokenizers learned from the training text.
+
+        With `smaller`, a corpus that is too small for tokenizer.size may get a smaller vocabulary.
+        """
+
+    @abstractmethod
+    def examples(self, settings: SettingsT, tokenizers: TokenizerPair, cache_dir: Path) -> Examples:
+        """The filtered and tokenized sentences."""
+
+
+class Kind(ABC, Generic[SettingsT, ModelT]):
+    """A kind of training; `settings` is the class of what its run directories store."""
+
+    settings: type[SettingsT]
+
+    @abstractmethod
+    def new(self, job: Job[Any], run: RunDirectory, changes: Mapping[str, Any]) -> Origin[SettingsT]:
+        """The configuration of a new run, with `changes`, which save memory."""
+
+    def start(self, settings: SettingsT, run: RunDirectory) -> Start | None:
+        """The finished run whose weights and tokenizers a run in the folder `run` starts from, if any."""
+        return None
+
+    @abstractmethod
+    def check_buildable(self, settings: SettingsT) -> None:
+        """Builds the model (on the meta device), initial weights, optimizer and schedule once, and discards them.
+
+        Raises Mistake for the first invalid value, so that it is reported before the text is read.
+        """
+
+    def direction(self, settings: SettingsT) -> Direction | None:
+        """The languages of the two tokenizers; None if there is one vocabulary and no translation."""
+        return None
+
+    @abstractmethod
+    def corpora(self, settings: SettingsT) -> Corpora[SettingsT]:
+        """The text files of a run. Raises Mistake if one is missing or a line of it cannot be read."""
+
+    @abstractmethod
+    def model(self, settings: SettingsT, tokenizers: TokenizerPair, start: Start | None) -> ModelT:
+        """The model, with new weights or those of `start`."""
+
+    @abstractmethod
+    def check_lengths(self, model: ModelT, examples: Examples) -> None:
+        """Raises Mistake if there is no validation sentence, or if a sentence is longer than the model can read."""
+
+    @abstractmethod
+    def task(self, settings: SettingsT, model: ModelT) -> TrainingTask:
+        """What a step computes, with its optimizer and schedule."""
+
+    def validations(
+        self, run: RunDirectory, settings: SettingsT, tokenizers: TokenizerPair, model: ModelT, examples: Examples
+    ) -> Sequence[Callback]:
+        """Callbacks for what a validation does besides computing the loss, such as BLEU."""
+        return ()

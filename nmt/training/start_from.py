@@ -1,0 +1,173 @@
+"""What a new run takes over from the finished run that start_from names: its settings, tokenizers and weights."""
+
+import copy
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import safetensors.torch
+
+from nmt.config.keys import leaves, value_at, with_values
+from nmt.config.messages import written
+from nmt.config.nodes import Config
+from nmt.config.schema import RunSettings
+from nmt.data.cache import file_digest
+from nmt.errors import Mistake
+from nmt.models import DocumentModel, Seq2Seq
+from nmt.runs.directory import RunDirectory
+from nmt.runs.encoder import LoadedEncoder, build_encoder, load_encoder
+from nmt.runs.load import load_run
+from nmt.sites import DOCUMENT_SITES, SENTENCE_SITES
+from nmt.training.origin import Start
+
+logger = logging.getLogger(__name__)
+
+_WITH_ENCODER = "nmt.models.Transformer"
+# The keys that start_from takes from the finished run, unless the command line sets them.
+_ARCHITECTURE = ("model", "scorer", "window", "normalizer", *SENTENCE_SITES)
+_CONTEXT = ("context", *DOCUMENT_SITES)
+
+
+def finished_run(settings: RunSettings, run_dir: Path) -> Start | None:
+    """The run that start_from names, for a run in the folder `run_dir`: a translation model or a pretrained encoder.
+
+    Raises Mistake if it is not a finished run with the same direction.
+    """
+    name = settings.start_from
+    if name is None:
+        return None
+    path = Path(name)
+    if path.resolve() == run_dir.resolve():
+        raise Mistake(f"start_from={name} is also the run_dir, which would be overwritten: choose another run_dir.")
+    if not path.is_dir():
+        raise Mistake(f"start_from={name}: there is no such folder; use the run_dir of a finished run.")
+    try:
+        if RunDirectory(path).pretrained:
+            return load_encoder(path, "cpu")
+        run = load_run(path, "cpu")
+    except Mistake as error:
+        raise Mistake(f"start_from={name}: {error}") from error
+    if run.direction != settings.direction:
+        raise Mistake(
+            f"start_from={name} translates {run.direction}, not {settings.direction}: set "
+            f"direction={run.direction}, or choose another run."
+        )
+    return run
+
+
+def inherited(config: Config, given: Sequence[str], start: Start) -> Config:
+    """The configuration with the model and tokenizer settings of `start`, except those that the command line gives."""
+    inherit = _with_encoder if isinstance(start, LoadedEncoder) else _with_model
+    new = inherit(config, given, start.directory.config())
+    # The paper's schedule and the small initializer depend on the width of the model, which may have changed.
+    width = new["model"].get("dim", new["model"].get("decoder_dim"))
+    dims = [f"{group}.dim" for group in ("schedule", "initializer") if "dim" in new.get(group, {})]
+    return with_values(new, {key: width for key in dims if key not in given})
+
+
+def _with_model(config: Config, given: Sequence[str], start: Config) -> Config:
+    """The configuration, with its model and tokenizer settings replaced by those of the run to start from.
+
+    Parts that the command line chooses as a whole, such as model=luong or an experiment, are kept, and so are single
+    settings that it gives.
+    """
+    new = copy.deepcopy(config)
+    chosen = {key for key in given if "." not in key}
+    for bundle in (_ARCHITECTURE, _CONTEXT, ("tokenizer",)):
+        if chosen & {*bundle, "experiment"}:
+            continue
+        for group in bundle:
+            new.pop(group, None)
+            if group in start:
+                new[group] = copy.deepcopy(start[group])
+        single = [key for key in given if key.split(".")[0] in bundle]
+        new = with_values(new, {key: value_at(config, key) for key in single})
+    return new
+
+
+def _with_encoder(config: Config, given: Sequence[str], start: Config) -> Config:
+    """The configuration, with its encoder, embedding and tokenizer settings replaced by those of a pretrained encoder.
+
+    The decoder and its attention come from the command line. If the command line chooses a model, encoder_self or
+    tokenizer as a whole, that choice is kept, and so are single settings that it gives.
+    """
+    new = copy.deepcopy(config)
+    chosen = {key for key in given if "." not in key}
+    if not chosen & {"model", "experiment"} and new["model"]["_target_"] == _WITH_ENCODER:
+        encoder = {key: value for key, value in start["model"].items() if key != "_target_"}
+        if "encoder_self" in chosen:
+            del encoder["encoder_self"]
+        else:
+            new["encoder_self"] = {part: encoder["encoder_self"][part] for part in ("scorer", "normalizer")}
+        new["model"].update(copy.deepcopy(encoder))
+    if not chosen & {"tokenizer", "experiment"}:
+        new["tokenizer"] = copy.deepcopy(start["tokenizer"])
+    single = [key for key in given if key.split(".")[0] in ("model", "tokenizer") and "." in key]
+    return with_values(new, {key: value_at(config, key) for key in single})
+
+
+def check_same(start: Start, settings: RunSettings) -> None:
+    """Raises Mistake if the model or the tokenizers differ from those of `start`; the message says what to change.
+
+    If `start` is a pretrained encoder, only the encoder's own settings are compared.
+    """
+    if isinstance(start, LoadedEncoder) and settings.model["_target_"] != _WITH_ENCODER:
+        raise Mistake(
+            f"start_from={settings.start_from} is the encoder of a Transformer: add model=transformer to the command."
+        )
+    differing: Config = {}
+    for part in ("model", "tokenizer"):
+        theirs, ours = (leaves(run.model_dump(include={part})) for run in (start.settings, settings))
+        if isinstance(start, LoadedEncoder):
+            theirs.pop("model._target_", None)
+            ours = {key: value for key, value in ours.items() if key in theirs}
+        differing |= {
+            key: theirs.get(key)
+            for key in {**theirs, **ours}
+            if not key.startswith("model.dropout") and theirs.get(key) != ours.get(key)
+        }
+    context = start.settings.context.model if isinstance(start.settings, RunSettings) else None
+    # Dropout adds no weights, so it may differ.
+    if context is not None and leaves({**context, "dropout": 0}) != leaves(
+        {**(settings.context.model or {}), "dropout": 0}
+    ):
+        raise Mistake(
+            f"start_from={settings.start_from} was trained with different context settings: leave out context= and its "
+            "settings to use those of the run."
+        )
+    if not differing:
+        return
+    keys = [f"{key}={written(value)}" for key, value in differing.items() if "_target_" not in key]
+    classes = [str(value).rpartition(".")[2] for key, value in differing.items() if "_target_" in key]
+    parts = f" Its parts are {', '.join(classes)}." if classes else ""
+    add = f", or add its settings: {' '.join(keys)}" if keys else ""
+    raise Mistake(
+        f"start_from={settings.start_from} has a different model or different tokenizers: leave out "
+        f"experiment=, model=, scorer= and tokenizer= to use those of the run{add}.{parts}"
+    )
+
+
+def take_weights(start: Start, model: Seq2Seq) -> None:
+    """Copies the weights of `start` into a model. A pretrained encoder sets only its own part of the model."""
+    target = model
+    if isinstance(model, DocumentModel) and not isinstance(start.model, DocumentModel):
+        target = model.sentence  # a document model may start from a sentence model
+    if not isinstance(start, LoadedEncoder):
+        logger.info("The weights come from %s; initializer has no effect", start.directory.path)
+        safetensors.torch.load_model(target, start.directory.weights)
+        return
+    logger.info("The encoder and the embeddings come from %s; initializer sets the other weights", start.directory.path)
+    # From the file, because load_encoder has already replaced FixNorm's parameters by plain weights.
+    encoder = build_encoder(start.settings.model, start.tokenizers)
+    safetensors.torch.load_model(encoder, start.directory.weights)
+    # Not strict, because the file contains only the encoder's weights; they have the same names in the model.
+    unexpected = target.load_state_dict(encoder.state_dict(), strict=False).unexpected_keys
+    if unexpected:
+        raise Mistake(f"{start.directory.weights} has weights that the model lacks, such as {unexpected[0]}.")
+
+
+def start_weights(start: Start | None, recorded: Config) -> Config:
+    """The SHA-256 of the weights that a run starts from, or the one recorded in its metrics, if any."""
+    if start is not None:
+        return {"start_weights": file_digest(start.directory.weights)}
+    return {key: value for key, value in recorded.items() if key == "start_weights"}
