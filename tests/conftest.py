@@ -1,17 +1,11 @@
 """Fixtures that tests of several folders share: a tiny corpus, and the real commands, run as a user runs them.
 
-Every process has one thread, because results must not depend on how sums are split. Without a GPU, Triton's
-interpreter runs its kernels; this must be set before lightning imports triton.
+Every process has one thread, because results must not depend on how sums are split.
 """
 
 import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
-
-import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 
 import contextlib
 import io
@@ -26,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jaxtyping
 import pytest
+import torch
 from attention_runs import RUNS, train_all
 from forked import Forked, module, signalled_training
 from jobs import HIERARCHICAL, JOINED

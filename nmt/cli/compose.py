@@ -31,7 +31,7 @@ from nmt.config.job import Job
 from nmt.config.keys import leaves, normal_form
 from nmt.config.messages import missing, unknown
 from nmt.config.nodes import CONFIGS, Config
-from nmt.config.schema import RENAMED, check_node, validated
+from nmt.config.schema import check_node, validated
 from nmt.errors import Mistake
 
 # OmegaConf's DictConfig, whose annotations are not precise enough for strict type checks.
@@ -140,8 +140,6 @@ def _check(name: str, override: Override, sweep: bool) -> None:
     argument, key = override.input_line, override.get_key_element().lstrip("+~")
     if not key:
         raise Mistake(f"'{argument}' has no key. Write key=value.")
-    if key in RENAMED:
-        raise Mistake(f"{key} is now called {RENAMED[key]}.")
     if override.is_sweep_override() and not sweep:
         raise Mistake(f"'{argument}' has several values. Choose one, or add -m to run a job for each.")
     if override.is_delete():
@@ -186,8 +184,6 @@ def _check_choice(override: Override, key: str) -> None:
     choices = _choices_of(group)
     chosen = override.sweep_string_iterator() if override.is_choice_sweep() else [override.get_value_element_as_str()]
     for choice in chosen:
-        if f"{group}={choice}" in RENAMED:
-            raise Mistake(f"{group}={choice} is now called {RENAMED[f'{group}={choice}']}.")
         if choice not in choices:
             raise Mistake(unknown(group, choice, choices))
 
@@ -213,7 +209,7 @@ def _composed(name: str, overrides: Sequence[Override]) -> Composed:
     try:
         return _compose(name, overrides)
     except HydraException as error:
-        raise Mistake(_conflict(name, overrides) or _sentence(error)) from error
+        raise Mistake(_missing_group(name, overrides, error) or _sentence(error)) from error
 
 
 def _compose(name: str, overrides: Sequence[Override]) -> Composed:
@@ -243,17 +239,19 @@ def _compose_files(name: str, overrides: tuple[str, ...]) -> Composed:
 
 
 def _set_value(composed: Composed, override: Override) -> None:
-    """Sets a value as Hydra does and raises the same errors, except that a key inside a list raises Mistake."""
+    """Sets a value as Hydra does. Raises Mistake for a key inside a list, and if + adds a key that exists."""
     key, value, adds = override.key_or_group, override.value(), override.is_add()
     try:
-        if adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None:
-            raise ConfigCompositionException(f"'{override.input_line}' adds a key that already exists.")
-        OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
+        exists = adds and not isinstance(value, (dict, list)) and OmegaConf.select(composed, key) is not None
+        if not exists:
+            OmegaConf.update(composed, key, value, merge=True, force_add=adds or override.is_force_add())
     # OmegaConf raises Python's built-in errors if a part of the key is inside a list.
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         if whole := _list_around(composed, key):
             raise Mistake(f"{whole} is a list. Set the whole list, as in '{whole}=[A,B]'.") from error
         raise ConfigCompositionException(f"'{override.input_line}' does not fit the configuration.") from error
+    if exists:
+        raise Mistake(f"'{override.input_line}' adds a key that already exists. Write it without +.")
 
 
 def _list_around(composed: Composed, key: str) -> str:
@@ -290,40 +288,20 @@ def _choices(composed: Composed) -> dict[str, str | None]:
     return {group: name for group, name in composed.hydra.runtime.choices.items() if not group.startswith("hydra/")}
 
 
-def _conflict(name: str, overrides: Sequence[Override]) -> str:
-    """The error for an override that does not fit the configuration or conflicts with another, or ''.
-
-    Hydra distinguishes these cases only by the wording of its messages, so this function tries which overrides can be
-    composed.
-    """
-
-    def composes(*some: Override) -> bool:
-        try:
-            _compose(name, some)
-        except MissingConfigException:
-            return True
-        except HydraException as error:
-            return error.__cause__ is not None  # a key that does not exist
-        return True
-
+def _missing_group(name: str, overrides: Sequence[Override], error: HydraException) -> str:
+    """The error for a group that does not exist, or that another choice does not have; '' for any other error."""
+    if type(error) is not ConfigCompositionException or error.__cause__ is not None:
+        return ""
+    known = _choices(_compose_files(name, ()))
     for override in overrides:
         key = override.get_key_element()
-        if not composes(override):
-            if key.startswith("+"):
-                return f"'{override.input_line}' adds a key that already exists. Write it without +."
-            known = _choices(_compose(name, ()))
-            alike = [group for group in known if group.partition("@")[0] == override.key_or_group]
-            return unknown("group", key, alike or known)
-    groups = [override for override in overrides if _is_group(override)]
-    for first, second in itertools.combinations(groups, 2):
-        if not composes(first, second):
-            kept = first if second.package or not first.package else second
-            other = second if kept is first else first
-            return (
-                f"'{other.input_line}' cannot be combined with '{kept.input_line}'. "
-                f"Run the command with {kept.input_line} --help to see its choices."
+        if _is_group(override) and key not in known:
+            return unknown(
+                "group", key, [group for group in known if group.partition("@")[0] == override.key_or_group] or known
             )
-    return ""
+    # Hydra names the group and lists similar ones. Its last line advises to add the group with +, which we refuse.
+    lines = [line for line in str(error).splitlines() if not line.startswith("To append")]
+    return f"{' '.join(lines)} Run the command with the other choices and --help to see the groups that they have."
 
 
 def _sentence(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -43,7 +43,7 @@ def missing(keys: Iterable[str]) -> str:
     return f"{names} missing. Add {' '.join(f'{key}=VALUE' for key in (*others, last))} to the command."
 
 
-def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str, str], group: str = "") -> str:
+def invalid(error: ValidationError, kind: type[BaseModel], group: str = "") -> str:
     """The message for the first value that pydantic rejected; `group` is the dotted key of the validated node."""
     first = error.errors()[0]
     place = [part for part in first["loc"] if isinstance(part, str)]
@@ -56,8 +56,6 @@ def invalid(error: ValidationError, kind: type[BaseModel], renamed: Mapping[str,
         case "expectation":
             return f"{key} is {written(value)}; {first['msg']}."
         case "extra_forbidden":
-            if key in renamed:
-                return f"{key} is now called {renamed[key]}."
             parent = key.removesuffix(place[-1])
             return unknown("key", key, [f"{parent}{name}" for name in _names(kind, place[:-1])])
         case "missing":

@@ -34,21 +34,6 @@ from nmt.config.messages import invalid
 from nmt.config.nodes import Node
 from nmt.errors import Mistake
 
-RENAMED = {
-    "nonfinite_steps": "max_skipped_steps",
-    "batching.temperature": "data.sampling_temperature",
-    "batching.concatenate": "data.concat_prob",
-    "validation.time_share": "validation.max_time_fraction",
-    "shift": "row",
-    "window.renormalise": "window.renormalize",
-    "initializer=as_made": "initializer=default",
-    "norm@model.norm": "norm@model",
-    **{f"normalizer@{site}_normalizer": f"normalizer@{site}" for site in ("encoder_self", "decoder_self", "cross")},
-    **{f"{site}.hidden_dim": f"{site}.scorer.hidden_dim" for site in ("encoder_self", "decoder_self", "cross")},
-    **{f"{site}.max_length": f"{site}.scorer.max_length" for site in ("encoder_self", "decoder_self", "cross")},
-}
-"""The current names of renamed keys, choices and groups at a site, by their former names."""
-
 
 class Batching(Keys):
     batch_tokens: Positive
@@ -380,7 +365,7 @@ def validated(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise Mistake(invalid(error, kind, RENAMED)) from error
+        raise Mistake(invalid(error, kind)) from error
 
 
 def check_node(key: str, node: Node, default: Node) -> None:
@@ -391,7 +376,7 @@ def check_node(key: str, node: Node, default: Node) -> None:
     try:
         _like(default).model_validate(node)
     except ValidationError as error:
-        raise Mistake(invalid(error, _like(default), RENAMED, key)) from error
+        raise Mistake(invalid(error, _like(default), key)) from error
 
 
 def _like(node: Node) -> type[Keys]:

@@ -49,21 +49,11 @@ def plain(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: 
     return weights @ values
 
 
-def in_triton(site: Attention, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """The additive score with our Triton kernels."""
-    from scripts.bench.triton_kernels import triton_additive_score  # triton is only installed with CUDA builds
-
-    projected, keys = site.scorer.project_queries(queries), site.project_keys(keys)
-    weights: Tensor = site.normalizer(triton_additive_score(projected, keys, site.scorer.vector), mask)
-    return weights @ values
-
-
-def ways(site: Attention, device: torch.device) -> dict[str, Way]:
-    """The available ways to compute a site's context on a device."""
+def ways(site: Attention) -> dict[str, Way]:
+    """The ways to compute a site's context."""
     if site.scorer.inner_product:
         return {"explicit": explicit, "fused": fused}
-    found: dict[str, Way] = {"explicit, in blocks": explicit, "plain formula": plain}
-    return found | {"Triton": in_triton} if device.type == "cuda" else found
+    return {"explicit, in blocks": explicit, "plain formula": plain}
 
 
 def peak_memory(work: Callable[[], Any]) -> int:
@@ -100,10 +90,10 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
         context = way(site, *leaves, mask)
         torch.autograd.grad(context.sum(), wanted, allow_unused=True)
 
-    found = ways(site, device)
-    seconds: dict[str, list[float]] = {name: [] for name in found}
+    site_ways = ways(site)
+    seconds: dict[str, list[float]] = {name: [] for name in site_ways}
     for _ in range(rounds + 1):
-        for name, way in found.items():
+        for name, way in site_ways.items():
             start = time.perf_counter()
             forward_and_backward(way)
             if device.type == "cuda":
@@ -119,7 +109,7 @@ def measure(scorer: str, shape: tuple[int, int, int, int], rounds: int, device: 
             "seconds": [round(value, 5) for value in seconds[name][1:]],
             "peak_bytes": peak_memory(partial(forward_and_backward, way)),
         }
-        for name, way in found.items()
+        for name, way in site_ways.items()
     ]
 
 

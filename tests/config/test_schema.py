@@ -10,7 +10,7 @@ from nmt.cli.settings_class import settings_class
 from nmt.config.fields import seconds_of
 from nmt.config.keys import with_values
 from nmt.config.nodes import CONFIGS
-from nmt.config.schema import RENAMED, TrainSettings, check_node, validated
+from nmt.config.schema import TrainSettings, check_node, validated
 from nmt.errors import Mistake
 
 COMMANDS = sorted(file.stem for file in CONFIGS.glob("*.yaml"))
@@ -123,15 +123,6 @@ def test_limits_that_never_end_training_are_refused(configurations: dict[str, di
         validated(TrainSettings, with_values(configurations["train"], endless))
     with pytest.raises(Mistake, match=r"^resume=true continues a run and overwrite=true deletes it: use only one"):
         validated(TrainSettings, with_values(configurations["train"], {"resume": True, "overwrite": True}))
-
-
-# The others are below a node or chosen by Hydra: tests/cli has them.
-@pytest.mark.parametrize(
-    "old", ["nonfinite_steps", "batching.temperature", "batching.concatenate", "validation.time_share"]
-)
-def test_an_old_key_names_the_new_one(configurations: dict[str, dict[str, Any]], old: str) -> None:
-    with pytest.raises(Mistake, match=f"^{old} is now called {RENAMED[old]}"):
-        validated(TrainSettings, with_values(configurations["train"], {old: 1}))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_all_ways_give_the_same_context(scorer: str) -> None:
     assert not mask.all()
     # In float64, so that only a different formula can make a difference.
     leaves = [leaf.double() for leaf in leaves]
-    first, *others = (way(site.double(), *leaves, mask) for way in attention_cost.ways(site, CPU).values())
+    first, *others = (way(site.double(), *leaves, mask) for way in attention_cost.ways(site).values())
     assert others
     for other in others:
         torch.testing.assert_close(other, first)
@@ -56,9 +56,7 @@ def test_the_record_holds_every_scorer_way_and_length() -> None:
     assert json.loads(json.dumps(record)) == record
     assert {each["scorer"] for each in record["costs"]} == set(attention_cost.SCORERS)
     assert all(len(each["seconds"]) == 2 and each["peak_bytes"] > 0 for each in record["costs"])
-    # Additive scores have a third way on a GPU.
-    expected = 2 * len(attention_cost.SCORERS) + 2 * torch.cuda.is_available()
-    assert attention_cost.table(record).count("\n| ") == 1 + 2 * expected
+    assert attention_cost.table(record).count("\n| ") == 1 + 2 * 2 * len(attention_cost.SCORERS)
 
 
 @pytest.mark.parametrize(
